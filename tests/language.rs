@@ -78,7 +78,7 @@ fn every_clause_is_documented() {
     };
     let unknown = say("frobnicate(1)");
     let (_, known) = unknown.split_once(": known are ").expect("the message lists the clauses");
-    assert_eq!(described, known.lines().next().unwrap_or_default().split(", ").map(str::to_owned).collect());
+    assert_eq!(described, known.split(" [N0101]").next().unwrap_or_default().split(", ").map(str::to_owned).collect());
     // The grammar has them all, too.
     let grammar = examples("ebnf");
     for clause in described {

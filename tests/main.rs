@@ -23,6 +23,7 @@ mod language;
 mod layers;
 mod measure;
 mod memory;
+mod messages;
 mod model;
 mod ptx;
 mod results;

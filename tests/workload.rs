@@ -87,7 +87,7 @@ fn annotations_find_their_entries() {
     assert!(
         problem
             .to_string()
-            .starts_with("src/kernels.cu(9): warning: the compilation has no kernel `gone`; it is not tuned\n"),
+            .starts_with("src/kernels.cu(9): warning: the compilation has no kernel `gone`; it is not tuned [N0167]\n"),
         "{problem}"
     );
 }

@@ -1,7 +1,8 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
 
 use super::wrap::{columns, wrapped};
-use crate::say;
+use crate::diag::MessageCode;
+use crate::diag::console::fatal;
 use crate::settings::{VARIABLES, Variable};
 use clap::{CommandFactory, Parser};
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -30,6 +31,12 @@ pub enum Subcommand {
         /// Records (STEM.tune.json), folders of them, or sources or objects that they belong to
         #[arg(required = true, value_name = "RECORD")]
         records: Vec<PathBuf>,
+    },
+    /// Explains a message by its code: what caused it, what follows, what to do
+    Explain {
+        /// The code at the end of the message, such as N0031
+        #[arg(value_name = "CODE")]
+        code: String,
     },
     /// Says which nvcc, GPU and driver would be used
     Doctor,
@@ -155,8 +162,9 @@ const REPORT: [&str; 2] = [
     "A row is a configuration: its median time and the predicted one in microseconds, registers of a thread, occupancy (resident warps as a \
 share of what an SM holds), and T and C, the metrics PO of Liang et al. (ASP-DAC 2013): threads that an SM has room for besides, and \
 estimated cycles of one thread; less of both is better. Winner and baseline come first, then the fastest of the others.",
-    "\"Nothing is surely faster\": no other configuration was faster than the baseline by 1% or more with 99% confidence, in 8 or more rounds in \
-which both were timed; or, where nothing was timed, none is predicted to be faster by 5% or more over all that the model may be wrong about.",
+    "\"No configuration is faster at 99% confidence\": none was faster than the baseline by 1% or more with 99% confidence, in 8 or more rounds in \
+which both were timed. \"No configuration is predicted to be faster\": nothing was timed, and none is predicted to be faster by 5% or more over \
+all that the model may be wrong about.",
 ];
 
 /// The other man pages, and what each describes.
@@ -269,7 +277,10 @@ pub(super) fn write_man_pages(folder: &Path) -> u8 {
     match made {
         Ok(()) => 0,
         Err(error) => {
-            say!("nvtune fatal   : cannot write the man pages into '{}': {error}", folder.display());
+            fatal(
+                MessageCode::CommandFailed,
+                format!("cannot write the man pages into '{}': {error}", folder.display()),
+            );
             1
         }
     }

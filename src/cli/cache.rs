@@ -1,19 +1,22 @@
 //! `nvtune cache stats|clear|trim`: what is kept between builds.
 
 use super::arguments::CacheCommand;
+use crate::diag::MessageCode;
+use crate::diag::console::{fatal, warn};
+use crate::put;
 use crate::record::{Cache, Journal};
 use crate::settings::{Settings, bytes};
-use crate::{put, say};
 
 /// Runs one of the commands; the exit code is 1 where there is no cache or it cannot be cleared.
 pub fn run(command: &CacheCommand) -> u8 {
     let (settings, problems) = Settings::new(|name| std::env::var_os(name));
     for problem in problems {
-        say!("nvtune warning : {problem}");
+        warn(MessageCode::InvalidSetting, problem);
     }
     let Some(folder) = &settings.cache else {
-        say!(
-            "nvtune fatal   : there is no cache: NVTUNE_CACHE_SIZE is 0, or NVTUNE_CACHE_DIR, XDG_CACHE_HOME and HOME are not set"
+        fatal(
+            MessageCode::NoCache,
+            "there is no cache: NVTUNE_CACHE_SIZE is 0, or NVTUNE_CACHE_DIR, XDG_CACHE_HOME and HOME are not set",
         );
         return 1;
     };
@@ -34,13 +37,13 @@ pub fn run(command: &CacheCommand) -> u8 {
                 0
             }
             Err(error) => {
-                say!("nvtune fatal   : cannot clear the cache '{}': {error}", folder.display());
+                fatal(MessageCode::CommandFailed, format!("cannot clear the cache '{}': {error}", folder.display()));
                 1
             }
         },
         CacheCommand::Trim { size } => {
             let Some(limit) = size.as_deref().map_or(Some(cache.limit()), bytes) else {
-                say!("nvtune fatal   : --size takes a number of bytes, such as 500M");
+                fatal(MessageCode::WrongArgument, "--size takes a number of bytes, such as 500M");
                 return super::exit_status::USAGE;
             };
             put!("removed {} entries", cache.trim(limit));

@@ -1,5 +1,6 @@
 //! `nvtune doctor`: what a build on this machine would use.
 
+use crate::diag::MessageCode;
 use crate::measure::{Measurer, Options, Process};
 use crate::nvcc::RealNvcc;
 use crate::put;
@@ -14,10 +15,13 @@ pub fn run() -> u8 {
             put!("nvcc    {}", nvcc.path.display());
             put!("toolkit {}", nvcc.release().unwrap_or_else(|| "unknown: nvcc --version says nothing".to_owned()));
         }
-        Err(error) => put!("nvcc    {error}"),
+        Err(error) => put!("nvcc    {}", MessageCode::NvccNotFound.tag(error)),
     }
-    let (settings, mut problems) = Settings::new(|name| std::env::var_os(name));
-    problems.extend(unknown_variables(std::env::vars_os()));
+    let (settings, problems) = Settings::new(|name| std::env::var_os(name));
+    let invalid = problems.into_iter().map(|problem| MessageCode::InvalidSetting.tag(problem));
+    let unknown = unknown_variables(std::env::vars_os()).into_iter();
+    let problems: Vec<String> =
+        invalid.chain(unknown.map(|problem| MessageCode::UnknownVariable.tag(problem))).collect();
     match Options::new(&settings).and_then(Process::start) {
         Ok(process) => {
             let device = process.device();
@@ -25,7 +29,7 @@ pub fn run() -> u8 {
             put!("gpu     {}, sm_{}, {} multiprocessors", device.name, device.compute_capability, device.sms);
             put!("driver  CUDA {major}.{minor}");
         }
-        Err(error) => put!("gpu     none is used: {error}"),
+        Err(error) => put!("gpu     none is used: {}", error.code().tag(&error)),
     }
     for variable in &VARIABLES {
         if let Some(value) = std::env::var_os(variable.name) {

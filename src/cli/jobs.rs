@@ -3,6 +3,8 @@
 //! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
 //! is in the cache before it ends, so that a run that was killed goes on where it was.
 
+use crate::diag::MessageCode;
+use crate::diag::console::warn;
 use crate::diag::print::clear_line;
 use crate::measure;
 use crate::process;
@@ -44,7 +46,7 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     process::set_last_words(Some(kept.to_owned()).filter(|_| trust != Trust::Nothing));
     // What is wrong with the values of known variables is said by each job.
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
-    unknown_variables(std::env::vars_os()).iter().for_each(|problem| say!("nvtune warning : {problem}"));
+    unknown_variables(std::env::vars_os()).iter().for_each(|problem| warn(MessageCode::UnknownVariable, problem));
     let has_runner = workers.runner.is_some() || settings.runner.is_some();
     let gpus = if has_runner || settings.replay.is_some() { Vec::new() } else { gpus() };
     let count = workers.jobs.unwrap_or_else(|| usual(has_runner, gpus.len())).clamp(1, jobs.len().max(1));
@@ -119,9 +121,10 @@ fn one(job: &Job, gpu: Option<&str>, workers: &Workers, trust: Trust) -> Result<
         .map_err(|error| format!("cannot start nvtune in '{}': {error}", job.folder.display()))?;
     let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
     if !output.status.success() {
-        return Err(format!("{said}\nnot tuned: it ended with {}", output.status));
+        return Err(MessageCode::JobFailed.tag(format!("{said}\nnot tuned: it ended with {}", output.status)));
     }
-    let records = serde_json::from_slice(&output.stdout).map_err(|error| format!("{said}\nnot tuned: {error}"))?;
+    let records = serde_json::from_slice(&output.stdout)
+        .map_err(|error| MessageCode::JobFailed.tag(format!("{said}\nnot tuned: {error}")))?;
     Ok((records, said))
 }
 

@@ -1,13 +1,16 @@
 //! `nvtune lock`: the records that builds left -> the lock file, or what of it is stale.
 
+use super::exit_status::Failure;
 use super::jobs;
 use super::jobs::{Job, Workers};
 use super::records;
+use crate::diag::MessageCode;
+use crate::diag::console::warn;
 use crate::driver::marked_source;
+use crate::put;
 use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
 use crate::search::Provenance;
 use crate::settings::{Settings, Trust};
-use crate::{put, say};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -28,14 +31,16 @@ pub fn run(options: &Options) -> u8 {
     super::exit_status::exit_code(done(options))
 }
 
-fn done(options: &Options) -> Result<u8, String> {
+fn done(options: &Options) -> Result<u8, Failure> {
     let path = place(options.lock.as_deref())?;
     let mut file = read(&path)?;
     let mut results = Results::default();
     for found in found(&options.records)? {
         match record(&found) {
             Ok(record) => results.add(&record, &path),
-            Err(problem) => return Err(format!("'{}': {problem}", found.display())),
+            Err(problem) => {
+                return Err(Failure::new(MessageCode::RecordNotRead, format!("'{}': {problem}", found.display())));
+            }
         }
     }
     if options.check {
@@ -57,14 +62,14 @@ fn done(options: &Options) -> Result<u8, String> {
         }
     }
     let changed = merge(&mut file, &results);
-    file.write(&path)?;
+    file.write(&path).map_err(Failure::with(MessageCode::CommandFailed))?;
     put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
     Ok(u8::from(failed))
 }
 
 /// The lock file to write: the named one, that of the environment, the nearest above the current folder, else one in it.
-pub fn place(named: Option<&Path>) -> Result<PathBuf, String> {
-    let here = std::env::current_dir().map_err(|error| format!("cannot tell the current folder: {error}"))?;
+pub fn place(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let here = current_folder()?;
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
     let named = named.map(Path::to_path_buf).or(settings.lock);
     // A file in the current folder stands for it.
@@ -72,26 +77,32 @@ pub fn place(named: Option<&Path>) -> Result<PathBuf, String> {
     Ok(found.unwrap_or_else(|| here.join(LOCK_FILE)))
 }
 
+pub fn current_folder() -> Result<PathBuf, Failure> {
+    let unknown = |error| Failure::new(MessageCode::CommandFailed, format!("cannot tell the current folder: {error}"));
+    std::env::current_dir().map_err(unknown)
+}
+
 /// The lock file's entries; none where it is not there yet.
-pub fn read(path: &Path) -> Result<Lock, String> {
+pub fn read(path: &Path) -> Result<Lock, Failure> {
     match Lock::read(path) {
         Ok(file) => match file.problems.first_key_value() {
-            Some((key, why)) => Err(format!(
-                "'{}': entry `{key}` cannot be read: {why}; remove it, and it is made again",
-                path.display()
+            Some((key, why)) => Err(Failure::new(
+                MessageCode::LockEntry,
+                format!("'{}': entry `{key}` cannot be read: {why}; remove it, and it is made again", path.display()),
             )),
             None => Ok(file),
         },
         Err(LockError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(Lock::default()),
-        Err(error) => Err(format!("'{}' {error}", path.display())),
+        Err(error) => Err(Failure::new(MessageCode::LockNotRead, format!("'{}' {error}", path.display()))),
     }
 }
 
 /// The records of these places, the oldest first, so that the newest has the last word.
-fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     for place in places {
-        let records = records::of_place(place).map_err(|problem| format!("'{}' {problem}", place.display()))?;
+        let unread = |problem| Failure::new(MessageCode::RecordNotRead, format!("'{}' {problem}", place.display()));
+        let records = records::of_place(place).map_err(unread)?;
         let modified =
             |path: &PathBuf| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
         found.extend(records.into_iter().map(|path| (modified(&path), path)));
@@ -147,11 +158,10 @@ impl Results {
             let key = lock::key(&source, &decision.name, &decision.architecture);
             if let Some(pinned) = &decision.pinned {
                 if let Some(earlier) = self.now.get(&key).filter(|earlier| earlier.basis.flags != pinned.basis.flags) {
-                    say!(
-                        "nvtune warning : {key} was built with `{}` and with `{}`: the entry is for the latter",
-                        earlier.basis.flags,
-                        pinned.basis.flags
-                    );
+                    let (before, now) = (&earlier.basis.flags, &pinned.basis.flags);
+                    let message =
+                        format!("{key} was built with `{before}` and with `{now}`: the entry is for the latter");
+                    warn(MessageCode::BuiltTwice, message);
                 }
                 self.now.insert(key.clone(), pinned.clone());
                 self.stale.remove(&key);
@@ -171,11 +181,13 @@ impl Results {
         let mut problems = Vec::new();
         for (key, now) in &self.now {
             match file.entries.get(key) {
-                None => problems.push((key.as_str(), "is not locked".to_owned())),
+                None => problems.push((key.as_str(), MessageCode::NotLocked.tag("is not locked"))),
                 Some(entry) => {
                     let met = self.stale.get(key).filter(|stale| stale.is_about(entry)).cloned();
                     let stale = met.or_else(|| Stale::between(entry, now));
-                    problems.extend(stale.map(|stale| (key.as_str(), format!("is stale: {}", stale.reason()))));
+                    problems.extend(stale.map(|stale| {
+                        (key.as_str(), MessageCode::EntryStale.tag(format!("is stale: {}", stale.reason())))
+                    }));
                 }
             }
         }
@@ -188,10 +200,11 @@ impl Results {
                 names
                     .iter()
                     .filter(|name| !is_seen(name))
-                    .map(|name| (name.as_str(), format!("({source}) is not locked"))),
+                    .map(|name| (name.as_str(), MessageCode::NotLocked.tag(format!("({source}) is not locked")))),
             );
         }
-        problems.extend(self.orphans(file).map(|key| (key, "is of a kernel that is gone".to_owned())));
+        problems
+            .extend(self.orphans(file).map(|key| (key, MessageCode::EntryOrphaned.tag("is of a kernel that is gone"))));
         problems
     }
 

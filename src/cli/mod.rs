@@ -4,6 +4,7 @@ mod arguments;
 mod cache;
 mod doctor;
 mod exit_status;
+mod explain;
 mod jobs;
 mod lock;
 mod manual;
@@ -44,6 +45,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
     };
     match arguments.subcommand {
         Subcommand::Report { records } => report::run(&records),
+        Subcommand::Explain { code } => explain::run(&code),
         Subcommand::Doctor => doctor::run(),
         Subcommand::Cache { command } => cache::run(&command),
         Subcommand::Lock(options) => lock::run(&options.into()),

@@ -2,9 +2,11 @@
 
 use super::records;
 use super::wrap::{columns, wrapped};
+use crate::diag::MessageCode;
+use crate::diag::console::fatal;
 use crate::record::{Decision, FORMAT, Record};
 use crate::search::Provenance;
-use crate::{put, put_on, say};
+use crate::{put, put_on};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,7 @@ pub fn run(places: &[PathBuf]) -> u8 {
     let columns = columns();
     let (mut failed, mut shown, mut promised) = (false, false, false);
     let mut fail = |place: &Path, problem: String| {
-        say!("nvtune fatal   : '{}' {problem}", place.display());
+        fatal(MessageCode::RecordNotRead, format!("'{}' {problem}", place.display()));
         failed = true;
     };
     for place in places {

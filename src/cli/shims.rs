@@ -1,34 +1,37 @@
 //! `nvtune shims DIR`: a toolkit root whose nvcc is nvtune.
 
+use super::exit_status::{Failure, exit_code};
+use crate::diag::MessageCode;
 use crate::nvcc::{REAL_NVCC, RealNvcc, mirror};
-use crate::{put, say};
+use crate::put;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// Makes the folder; an existing one that is not empty is left alone.
 pub fn run(folder: &Path) -> u8 {
-    match make(folder) {
-        Ok(()) => {
-            put!("{}", folder.join("bin/nvcc").display());
-            0
-        }
-        Err(problem) => {
-            say!("nvtune fatal   : {problem}");
-            1
-        }
-    }
+    exit_code(make(folder).map(|()| {
+        put!("{}", folder.join("bin/nvcc").display());
+        0
+    }))
 }
 
-fn make(folder: &Path) -> Result<(), String> {
-    let nvcc = RealNvcc::find(None, |name| std::env::var_os(name)).map_err(|error| error.to_string())?;
-    let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
+fn make(folder: &Path) -> Result<(), Failure> {
+    let nvcc = RealNvcc::find(None, |name| std::env::var_os(name))
+        .map_err(|error| Failure::new(MessageCode::NvccNotFound, error.to_string()))?;
+    let lost = |error| Failure::new(MessageCode::CommandFailed, format!("cannot find nvtune's own program: {error}"));
+    let own = std::env::current_exe().map_err(lost)?;
     let bin = nvcc.path.parent().unwrap_or(Path::new("/"));
     if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(format!("'{}' is not empty; name a folder that is, or that does not exist yet", folder.display()));
+        return Err(Failure::new(
+            MessageCode::WrongArgument,
+            format!("'{}' is not empty; name a folder that is, or that does not exist yet", folder.display()),
+        ));
     }
     let made = mirror(bin, folder, |name| name != "nvcc").and_then(|own_bin| {
         symlink(own, own_bin.join("nvcc"))?;
         symlink(&nvcc.path, own_bin.join(REAL_NVCC))
     });
-    made.map_err(|error| format!("cannot make '{}': {error}", folder.display()))
+    made.map_err(|error| {
+        Failure::new(MessageCode::CommandFailed, format!("cannot make '{}': {error}", folder.display()))
+    })
 }

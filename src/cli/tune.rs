@@ -1,8 +1,10 @@
 //! `nvtune tune --compile-commands FILE`: all marked kernels of a project -> the cache and one lock file.
 
+use super::exit_status::Failure;
 use super::jobs;
 use super::jobs::{Job, Workers};
 use super::lock;
+use crate::diag::MessageCode;
 use crate::driver::marked_source;
 use crate::measure::split;
 use crate::nvcc::are_nvcc_arguments;
@@ -34,19 +36,24 @@ pub fn run(options: &Options) -> u8 {
     super::exit_status::exit_code(done(options))
 }
 
-fn done(options: &Options) -> Result<u8, String> {
+fn done(options: &Options) -> Result<u8, Failure> {
     let path = lock::place(options.lock.as_deref())?;
     let mut file = lock::read(&path)?;
-    let all = jobs(&options.commands)?;
-    let here = std::env::current_dir().map_err(|error| format!("cannot tell the current folder: {error}"))?;
+    let all = jobs(&options.commands).map_err(Failure::with(MessageCode::DatabaseNotRead))?;
+    let here = lock::current_folder()?;
     let is_marked =
         |job: &Job| std::env::set_current_dir(&job.folder).is_ok() && marked_source::is_marked(&job.arguments);
     let marked: Vec<Job> = all.into_iter().filter(is_marked).collect();
-    std::env::set_current_dir(&here).map_err(|error| format!("cannot go back to '{}': {error}", here.display()))?;
+    let lost =
+        |error| Failure::new(MessageCode::CommandFailed, format!("cannot go back to '{}': {error}", here.display()));
+    std::env::set_current_dir(&here).map_err(lost)?;
     if marked.is_empty() {
         let commands = options.commands.display();
-        return Err(format!(
-            "no call of nvcc in '{commands}' compiles a marked kernel (files of -isystem folders are not looked at)"
+        return Err(Failure::new(
+            MessageCode::NothingMarked,
+            format!(
+                "no call of nvcc in '{commands}' compiles a marked kernel (files of -isystem folders are not looked at)"
+            ),
         ));
     }
     let trust = if options.anew { Trust::Nothing } else { Trust::Timed };
@@ -56,7 +63,7 @@ fn done(options: &Options) -> Result<u8, String> {
         results.add(record, &path);
     }
     let changed = lock::merge(&mut file, &results);
-    file.write(&path)?;
+    file.write(&path).map_err(Failure::with(MessageCode::CommandFailed))?;
     put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
     Ok(code)
 }

@@ -2,8 +2,8 @@
 
 use super::annotation::{Annotation, Instance};
 use crate::cuda::preprocessed::branches;
-use crate::diag::Diagnostic;
 use crate::diag::Source;
+use crate::diag::{Diagnostic, MessageCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -40,7 +40,11 @@ pub(super) fn clashes(first: &Annotation, second: &Annotation) -> Vec<Diagnostic
                 format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", second.name)
             }
         };
-        problems.push(source.error(second.name_span, message).with(source.note(first.name_span, "the other is here")));
+        problems.push(
+            source
+                .error(MessageCode::NameClash, second.name_span, message)
+                .with(source.note(first.name_span, "the other is here")),
+        );
     }
     problems
 }

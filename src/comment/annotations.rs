@@ -25,7 +25,7 @@ use crate::cuda::Kernel;
 use crate::cuda::kernel::kernel;
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
 use crate::cuda::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
-use crate::diag::{Diagnostic, suggestion};
+use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
@@ -120,7 +120,7 @@ fn too_long(source: &Source, parts: &[Span]) -> Option<Diagnostic> {
     let message =
         || format!("the tuning comment has {bytes} bytes; the most is {MOST_BYTES}: write ranges or fewer clauses");
     let start = parts.first().filter(|_| bytes > MOST_BYTES)?;
-    Some(source.error(body(source, *start), message()))
+    Some(source.error(MessageCode::CommentTooLong, body(source, *start), message()))
 }
 
 /// What is known of a whole file where one of its comments is read.
@@ -165,7 +165,7 @@ fn instances(
                     "this is the specialization `{name}<{}>` and no other instance: remove this clause",
                     source.slice(arguments)
                 );
-                problems.push(source.error(other.span, message));
+                problems.push(source.error(MessageCode::TemplateClause, other.span, message));
             }
             None if instances.is_empty() => instances.push(own),
             None => {}
@@ -180,9 +180,11 @@ fn instances(
         (Some(_), None) if problems.len() > before => {}
         (Some(_), None) => {
             let message = format!("`{name}` is a template: say which instance to tune, as in template(float, 16)");
-            problems.push(source.error(annotation.kernel.span, message));
+            problems.push(source.error(MessageCode::TemplateClause, annotation.kernel.span, message));
         }
-        (None, Some(first)) => problems.push(source.error(first.span, format!("`{name}` is no template"))),
+        (None, Some(first)) => {
+            problems.push(source.error(MessageCode::TemplateClause, first.span, format!("`{name}` is no template")))
+        }
         (Some(_), Some(_)) => {}
     }
     let several = instances.len() > 1;
@@ -243,6 +245,7 @@ fn annotation(
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
         problems.push(source.error(
+            MessageCode::CommentEmpty,
             marker,
             "this tuning comment has no clauses: it needs a block and a grid, such as block(auto) threads(n)",
         ));
@@ -311,33 +314,38 @@ fn unclosed(source: &Source, comment: Span) -> Option<Diagnostic> {
         false => "this comment goes on over the kernel: remove the `\\` at the end of its line",
     };
     let is_open = is_block && (text.len() < 4 || !text.ends_with("*/"));
-    (is_open || swallows()).then(|| source.error(Span { start: comment.start, end: own.start }, message))
+    (is_open || swallows())
+        .then(|| source.error(MessageCode::CommentNotClosed, Span { start: comment.start, end: own.start }, message))
 }
 
 /// What is missing or names nothing. Only asked where each clause was read well: a misspelt clause is not also absent.
 fn absences(source: &Source, comment: Span, clauses: &Clauses, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
     if clauses.threads.is_none() && clauses.grid.is_none() {
         let message = format!("the grid of `{}` is not known: add threads(...) or grid(...)", kernel.name);
-        problems.push(source.error(comment, message));
+        problems.push(source.error(MessageCode::GridUnknown, comment, message));
     }
     if clauses.block.is_none() && clauses.default.block.is_none() {
         let message = format!(
             "the block of `{}` is not known: add block(...), or default(block = ...) to keep it fixed",
             kernel.name
         );
-        problems.push(source.error(comment, message));
+        problems.push(source.error(MessageCode::BlockUnknown, comment, message));
     }
     if let Some(default) = &clauses.default.carveout
         && clauses.carveout.is_none()
     {
         let message = "`carveout` is no axis of this kernel: add carveout({...}), or remove this default";
-        problems.push(source.error(default.span, message));
+        problems.push(source.error(MessageCode::DefaultClause, default.span, message));
     }
     for (name, value) in &clauses.default.macros {
         let axes = clauses.macros.iter().map(|axis| axis.name.as_str());
         if axes.clone().all(|axis| axis != name) {
             let near = suggestion(name, axes.chain(["block", "regs", "grid", "carveout"]));
-            problems.push(source.error(value.span, format!("`{name}` is no axis of this kernel{near}")));
+            problems.push(source.error(
+                MessageCode::DefaultClause,
+                value.span,
+                format!("`{name}` is no axis of this kernel{near}"),
+            ));
         }
     }
 }
@@ -373,7 +381,11 @@ fn assemble(
 fn grid_given_twice(source: &Source, clauses: &Clauses) -> Option<Diagnostic> {
     let (threads, grid) = clauses.place("threads").zip(clauses.place("grid"))?;
     let note = source.note(threads.min(grid), "the other is here");
-    Some(source.error(threads.max(grid), "`threads` and `grid` both give the grid: remove one").with(note))
+    Some(
+        source
+            .error(MessageCode::GivenTwice, threads.max(grid), "`threads` and `grid` both give the grid: remove one")
+            .with(note),
+    )
 }
 
 /// Macros that would replace a parameter of the kernel or of its template.
@@ -382,14 +394,14 @@ fn axis_names(source: &Source, macros: &[MacroAxis], kernel: &Kernel, problems: 
         if kernel.parameters.iter().flatten().any(|name| *name == axis.name) {
             let message =
                 format!("macro `{}` has the name of a parameter of `{}`: rename one of them", axis.name, kernel.name);
-            problems.push(source.error(axis.span, message));
+            problems.push(source.error(MessageCode::MacroNameClash, axis.span, message));
         }
         if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == axis.name) {
             let message = format!(
-                "macro `{0}` has the name of a parameter of the template of `{1}`, where it would be replaced, too: rename it, and give it as argument in template(...)",
+                "macro `{0}` has the name of a template parameter of `{1}`: rename it, and give it in template(...)",
                 axis.name, kernel.name
             );
-            problems.push(source.error(axis.span, message));
+            problems.push(source.error(MessageCode::MacroNameClash, axis.span, message));
         }
     }
 }
@@ -414,8 +426,11 @@ fn arguments(
             && (is_parameter(own) || has_its_value_elsewhere(kernel, &clauses.macros, &own.name).is_some())
     });
     if whole && !cannot_time && !tells_the_launch_alone(kernel, &given) {
-        problems
-            .extend(without_value(kernel, &given, is_sound).into_iter().map(|message| source.error(place, message)));
+        problems.extend(
+            without_value(kernel, &given, is_sound)
+                .into_iter()
+                .map(|message| source.error(MessageCode::ParameterMissing, place, message)),
+        );
     }
     let of_launch = names_of_launch(clauses, &given);
     let of_launch = given.iter().filter(|own| of_launch.contains(own.name.as_str()));
@@ -425,14 +440,18 @@ fn arguments(
         let Some(parameter) = kernel.parameters.iter().position(|known| known.as_deref() == Some(&name)) else {
             let why = has_its_value_elsewhere(kernel, &clauses.macros, &name)
                 .map_or_else(|| suggestion(&name, names(kernel)), |why| format!(": {why}"));
-            problems.push(source.error(span, format!("`{}` has no parameter `{name}`{why}", kernel.name)));
+            problems.push(source.error(
+                MessageCode::UnknownParameter,
+                span,
+                format!("`{}` has no parameter `{name}`{why}", kernel.name),
+            ));
             continue;
         };
         let Some(value) = value.map(|value| listed_fields(kernel, parameter, &name, value)) else { continue };
         if let GivenValue::Table(table) = &value
             && declares_scalar(kernel, parameter, &name)
         {
-            problems.push(source.error(table.span, format!("`{name}` {ONE_VALUE}")));
+            problems.push(source.error(MessageCode::ArgsClause, table.span, format!("`{name}` {ONE_VALUE}")));
         }
         values.push(Given { name, span, parameter, element, value });
     }
@@ -476,7 +495,7 @@ fn beyond_its_type(source: &Source, kernel: &Kernel, own: &RawGiven, all: &[RawG
         Some(_) => format!("`{name}` is of type `{kind}` and cannot be {value}: it holds {least} to {most}"),
         None => format!("`{name}` is of type `{kind}` and cannot be {value}: give a whole number"),
     };
-    (!fits).then(|| source.error(expression.span, message()))
+    (!fits).then(|| source.error(MessageCode::WrongType, expression.span, message()))
 }
 
 /// How far arguments that follow from each other are looked through.
@@ -513,7 +532,7 @@ fn checked_buffers(source: &Source, clauses: &Clauses, kernel: &Kernel, problems
             None if names(kernel).any(|known| known == name) => continue,
             None => format!("`{}` has no parameter `{name}`{}", kernel.name, suggestion(name, names(kernel))),
         };
-        problems.push(source.error(buffer.span, message));
+        problems.push(source.error(MessageCode::CheckedBuffer, buffer.span, message));
     }
 }
 

@@ -8,7 +8,7 @@ use super::expression::{Expr, Located, Node};
 use super::parsed::Parsed;
 use super::parser::Cursor;
 use super::value::{Binary, Fault, Value};
-use crate::diag::{Diagnostic, Source};
+use crate::diag::{Diagnostic, MessageCode, Source};
 use crate::launch::DIMENSIONS;
 
 /// Names in messages what such an expression gives.
@@ -60,7 +60,7 @@ fn values(source: &Source, expression: &Expr, macros: &[MacroAxis]) -> Result<Ve
         let message = format!(
             "this follows {combinations} combinations of macros, of at most {MOST_COMBINATIONS}: list its values, and tie it by require(...)"
         );
-        return Err(source.error(expression.span, message));
+        return Err(source.error(MessageCode::TooComplex, expression.span, message));
     }
     let mut found = Vec::new();
     for combination in 0..combinations {
@@ -78,12 +78,16 @@ fn values(source: &Source, expression: &Expr, macros: &[MacroAxis]) -> Result<Ve
             value.ok_or_else(|| Fault::NoValue(name.clone()))
         };
         let under = chosen.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ");
-        let value = expression
-            .evaluate(&lookup)
-            .map_err(|Located { span, fault }| source.error(span, format!("{fault}, where {under}")))?;
+        let value = expression.evaluate(&lookup).map_err(|Located { span, fault }| {
+            source.error(MessageCode::NoValue, span, format!("{fault}, where {under}"))
+        })?;
         let extent = value.as_integer().and_then(|value| u32::try_from(value).ok()).filter(|extent| *extent > 0);
         let extent = extent.ok_or_else(|| {
-            source.error(expression.span, format!("{DIMENSION} must be 1 or more, not {value}, where {under}"))
+            source.error(
+                MessageCode::OutOfRange,
+                expression.span,
+                format!("{DIMENSION} must be 1 or more, not {value}, where {under}"),
+            )
         })?;
         if !found.contains(&extent) {
             found.push(extent);

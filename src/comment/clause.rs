@@ -16,7 +16,7 @@ use super::workload_clause;
 use crate::comment::numbers::{cap, percent, positive};
 use crate::comment::parsed::Parsed;
 use crate::diag::diagnostic::nearest;
-use crate::diag::{Diagnostic, suggestion};
+use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
 use crate::launch::CacheOperator;
 use crate::settings::Strategy;
@@ -69,7 +69,11 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             continue;
         }
         if let Some(mark @ (")" | "]" | "}")) = cursor.peek_mark() {
-            problems.push(source.error(cursor.place(), format!("this `{mark}` closes nothing: remove it")));
+            problems.push(source.error(
+                MessageCode::ClauseForm,
+                cursor.place(),
+                format!("this `{mark}` closes nothing: remove it"),
+            ));
             cursor.next();
             continue;
         }
@@ -87,33 +91,51 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
                 Some(remedy) => format!(": {remedy}"),
                 None => suggestion(word, CLAUSES.iter().map(|(known, _)| *known)),
             };
-            problems.push(source.error(span, format!("unknown clause `{word}`{near}")));
+            problems.push(source.error(MessageCode::UnknownClause, span, format!("unknown clause `{word}`{near}")));
         }
         if cursor.peek_mark() != Some("(") {
             if reader.is_some() {
-                problems
-                    .push(source.error(span, format!("clause `{word}` needs its values in parentheses: {word}(...)")));
+                problems.push(source.error(
+                    MessageCode::ClauseForm,
+                    span,
+                    format!("clause `{word}` needs its values in parentheses: {word}(...)"),
+                ));
             }
             to_next_clause(&mut cursor);
             continue;
         }
         let open = cursor.place();
         let Ok(inner) = cursor.group("(", ")") else {
-            problems.push(source.error(open, format!("this `(` of clause `{word}` is not closed")));
+            problems.push(source.error(
+                MessageCode::ClauseForm,
+                open,
+                format!("this `(` of clause `{word}` is not closed"),
+            ));
             break;
         };
         let Some(reader) = reader else { continue };
         let first = parsed.clauses.places.iter().find(|(name, _)| name == word && !REPEATED.contains(&word));
         if let Some((_, first)) = first {
             let note = source.note(*first, "first given here");
-            problems
-                .push(source.error(span, format!("clause `{word}` is given twice: put it all into one")).with(note));
+            problems.push(
+                source
+                    .error(
+                        MessageCode::GivenTwice,
+                        span,
+                        format!("clause `{word}` is given twice: put it all into one"),
+                    )
+                    .with(note),
+            );
             parsed.clauses.places.push((word.to_string(), span));
             continue;
         }
         parsed.clauses.places.push((word.to_string(), span));
         if inner.is_empty() {
-            problems.push(source.error(span, format!("clause `{word}` is empty: give it a value, or remove it")));
+            problems.push(source.error(
+                MessageCode::ClauseForm,
+                span,
+                format!("clause `{word}` is empty: give it a value, or remove it"),
+            ));
             continue;
         }
         if let Err(problem) = reader(&mut parsed, inner, span, problems) {
@@ -143,8 +165,9 @@ fn dimensions<T>(
         let listed = what.strip_prefix("a ").filter(|_| items.iter().all(Cursor::is_last));
         let remedy =
             listed.map(|clause| format!("; the values of one stand in braces, as in {clause}({{64, 128, 256, 512}})"));
+        let code = if what == "a block" { MessageCode::BlockClause } else { MessageCode::GridClause };
         let message = format!("{what} has at most three dimensions{}", remedy.unwrap_or_default());
-        return Err(fourth.source.error(fourth.place(), message));
+        return Err(fourth.source.error(code, fourth.place(), message));
     }
     let mut found = Vec::new();
     let count = items.len();
@@ -179,7 +202,11 @@ fn block(
     } else {
         Block::Lists(dimensions(cursor, "a block", problems, |item, dimension| {
             if is_lone(item, "auto") {
-                return Err(item.source.error(item.place(), "`auto` stands for all dimensions: write block(auto)"));
+                return Err(item.source.error(
+                    MessageCode::BlockClause,
+                    item.place(),
+                    "`auto` stands for all dimensions: write block(auto)",
+                ));
             }
             let mut whole = *item;
             match whole.whole_expression() {
@@ -201,7 +228,11 @@ fn regs(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagno
         Regs::Auto
     } else {
         if let Some(second) = cursor.items().get(1) {
-            return Err(cursor.source.error(second.place(), "`regs` takes one list: regs({a, b, c})"));
+            return Err(cursor.source.error(
+                MessageCode::RegsClause,
+                second.place(),
+                "`regs` takes one list: regs({a, b, c})",
+            ));
         }
         let values = cursor.list("a register cap")?;
         Regs::List(values.into_iter().map(|value| cap(&cursor, value)).collect::<Result<_, _>>()?)
@@ -228,10 +259,18 @@ const NO_OPERATOR: &str = "none";
 
 fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> {
     if item.looks_like_list() {
-        return Err(item.source.error(item.place(), "`cache` takes words without braces: cache(ca, cg)"));
+        return Err(item.source.error(
+            MessageCode::CacheClause,
+            item.place(),
+            "`cache` takes words without braces: cache(ca, cg)",
+        ));
     }
     if is_lone(item, "auto") {
-        return Err(item.source.error(item.place(), "`cache` has no `auto`: name its operators, as in cache(ca, cg)"));
+        return Err(item.source.error(
+            MessageCode::CacheClause,
+            item.place(),
+            "`cache` has no `auto`: name its operators, as in cache(ca, cg)",
+        ));
     }
     let known: Vec<&str> = std::iter::once(NO_OPERATOR).chain(CacheOperator::ALL.map(|(name, _)| name)).collect();
     Ok(word(item, "cache operator", &known)?.parse().ok())
@@ -240,10 +279,14 @@ fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> 
 fn carveout(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if is_lone(&cursor, "auto") {
         let message = "`carveout` has no `auto`: list percentages, as in carveout({0, 50, 100})";
-        return Err(cursor.source.error(cursor.place(), message));
+        return Err(cursor.source.error(MessageCode::CarveoutClause, cursor.place(), message));
     }
     if let Some(second) = cursor.items().get(1) {
-        return Err(cursor.source.error(second.place(), "`carveout` takes one list: carveout({0, 50, 100})"));
+        return Err(cursor.source.error(
+            MessageCode::CarveoutClause,
+            second.place(),
+            "`carveout` takes one list: carveout({0, 50, 100})",
+        ));
     }
     let values = cursor.list("a carve-out")?;
     let percents: Vec<Option<u8>> =
@@ -262,7 +305,11 @@ fn define(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<D
         match macro_axis(&mut item, &parsed.clauses.macros) {
             Ok(axis) if parsed.clauses.macros.len() < MAX_MACROS => parsed.clauses.macros.push(axis),
             Ok(axis) => {
-                return Err(cursor.source.error(axis.span, format!("a kernel has at most {MAX_MACROS} macro axes")));
+                return Err(cursor.source.error(
+                    MessageCode::DefineClause,
+                    axis.span,
+                    format!("a kernel has at most {MAX_MACROS} macro axes"),
+                ));
             }
             Err(problem) => problems.push(problem),
         }
@@ -274,14 +321,19 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
     let (name, span) = item.name("the name of a macro")?;
     if let Some(first) = others.iter().find(|axis| axis.name == name) {
         let note = item.source.note(first.span, "first given here");
-        return Err(item.source.error(span, format!("macro `{name}` is given twice: remove one")).with(note));
+        return Err(item
+            .source
+            .error(MessageCode::GivenTwice, span, format!("macro `{name}` is given twice: remove one"))
+            .with(note));
     }
     if let "block" | "grid" | "regs" | "cache" | "carveout" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" =
         name
     {
-        return Err(item
-            .source
-            .error(span, format!("a macro axis cannot be called `{name}`: the word has a meaning of its own")));
+        return Err(item.source.error(
+            MessageCode::DefineClause,
+            span,
+            format!("a macro axis cannot be called `{name}`: the word has a meaning of its own"),
+        ));
     }
     if !item.eat("=") {
         return Err(item.expected("`=` and a list of values"));
@@ -298,7 +350,11 @@ fn threads(
 ) -> Result<(), Diagnostic> {
     let value = dimensions(cursor, "`threads`", problems, |item, _| {
         if item.looks_like_list() {
-            return Err(item.source.error(item.place(), "`threads` takes expressions, not lists"));
+            return Err(item.source.error(
+                MessageCode::ThreadsClause,
+                item.place(),
+                "`threads` takes expressions, not lists",
+            ));
         }
         item.whole_expression()
     })?;
@@ -308,9 +364,11 @@ fn threads(
 
 fn grid(parsed: &mut Parsed, cursor: Cursor<'_>, span: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if is_lone(&cursor, "auto") {
-        return Err(cursor
-            .source
-            .error(cursor.place(), "`grid` has no `auto`: list its values, or write threads(...)"));
+        return Err(cursor.source.error(
+            MessageCode::GridClause,
+            cursor.place(),
+            "`grid` has no `auto`: list its values, or write threads(...)",
+        ));
     }
     let value = if cursor.items().iter().any(Cursor::looks_like_list) {
         Grid::Lists(dimensions(cursor, "a grid", problems, |item, _| positive_list(item, "a grid dimension"))?)
@@ -323,10 +381,18 @@ fn grid(parsed: &mut Parsed, cursor: Cursor<'_>, span: Span, problems: &mut Vec<
 
 fn shared(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if let Some(second) = cursor.items().get(1) {
-        return Err(cursor.source.error(second.place(), "`shared` takes one expression: bytes of a block"));
+        return Err(cursor.source.error(
+            MessageCode::SharedClause,
+            second.place(),
+            "`shared` takes one expression: bytes of a block",
+        ));
     }
     if cursor.looks_like_list() {
-        return Err(cursor.source.error(cursor.place(), "`shared` takes an expression, not a list"));
+        return Err(cursor.source.error(
+            MessageCode::SharedClause,
+            cursor.place(),
+            "`shared` takes an expression, not a list",
+        ));
     }
     parsed.clauses.shared = Some(cursor.whole_expression()?);
     Ok(())
@@ -344,7 +410,7 @@ fn require(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<
                     Some(mark) => format!("`={mark}` is no comparison: write `{mark}=`"),
                     None => "`=` is no comparison: write `==`".to_string(),
                 };
-                problems.push(Diagnostic { message, ..problem })
+                problems.push(Diagnostic { message, code: Some(MessageCode::NotExpected), ..problem })
             }
             Err(problem) => problems.push(problem),
         }
@@ -356,7 +422,7 @@ fn trips(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Di
     for mut item in cursor.items() {
         if item.looks_like_list() {
             let message = "`trips` takes a number for each depth of loops, not lists: trips(100, 8)";
-            return Err(item.source.error(item.place(), message));
+            return Err(item.source.error(MessageCode::TripsClause, item.place(), message));
         }
         match item.whole_expression() {
             Ok(expression) => parsed.clauses.trips.push(expression),
@@ -378,7 +444,7 @@ fn word<'a>(cursor: &mut Cursor<'a>, clause: &str, known: &[&str]) -> Result<&'a
         Some(near) => format!("; did you mean `{near}`?"),
         None => format!(": known are {list}"),
     };
-    Err(cursor.source.error(span, format!("unknown {clause} `{found}`{near}")))
+    Err(cursor.source.error(MessageCode::UnknownWord, span, format!("unknown {clause} `{found}`{near}")))
 }
 
 fn launch(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
@@ -393,12 +459,16 @@ fn launch(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnost
             _ => Launching::Header,
         };
         if parsed.clauses.launch.replace(way).is_some_and(|other| other != way) {
-            return Err(cursor.source.error(place, "launches go one way: remove `header` or `remap`"));
+            return Err(cursor.source.error(
+                MessageCode::LaunchClause,
+                place,
+                "launches go one way: remove `header` or `remap`",
+            ));
         }
     }
     if parsed.clauses.cooperative && parsed.clauses.launch == Some(Launching::Remap) {
         let message = "cooperative launches go by no launch stub that could reshape them: remove `remap`, or write `header` in its place";
-        return Err(cursor.source.error(cursor.rest(), message));
+        return Err(cursor.source.error(MessageCode::LaunchClause, cursor.rest(), message));
     }
     Ok(())
 }
@@ -413,9 +483,11 @@ fn budget(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diag
     let value: Value = cursor.constant(&expression, "a budget")?;
     let seconds = value.as_f64();
     if !(seconds.is_finite() && seconds > 0.0) {
-        return Err(cursor
-            .source
-            .error(expression.span, format!("a budget is a number of seconds above 0, not {value}")));
+        return Err(cursor.source.error(
+            MessageCode::BudgetClause,
+            expression.span,
+            format!("a budget is a number of seconds above 0, not {value}"),
+        ));
     }
     parsed.clauses.budget = Some(seconds);
     Ok(())
@@ -424,9 +496,13 @@ fn budget(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diag
 fn name(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     const RULE: &str = "a name is one word of letters, digits and `_`: it becomes part of macros";
     let (name, span) = cursor.name("a name as C++ has them")?;
-    cursor.finish().map_err(|problem| Diagnostic { message: RULE.to_string(), ..problem })?;
+    cursor.finish().map_err(|problem| Diagnostic {
+        message: RULE.to_string(),
+        code: Some(MessageCode::NameClause),
+        ..problem
+    })?;
     if !name.is_ascii() {
-        return Err(cursor.source.error(span, RULE));
+        return Err(cursor.source.error(MessageCode::NameClause, span, RULE));
     }
     parsed.name = Some(Spanned { value: name.to_string(), span });
     Ok(())

@@ -4,8 +4,8 @@ use super::annotation::{Defaults, Spanned};
 use super::numbers::{cap, percent, positive};
 use super::parsed::Parsed;
 use super::parser::Cursor;
-use crate::diag::Diagnostic;
 use crate::diag::Span;
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::Dim3;
 
 pub(super) fn default(
@@ -42,9 +42,11 @@ fn default_item(
             ("block" | "grid", "y") => 1,
             ("block" | "grid", "z") => 2,
             _ => {
-                return Err(item
-                    .source
-                    .error(span, format!("`{key}` is no axis: known are block.x, .y, .z and grid.x, .y, .z")));
+                return Err(item.source.error(
+                    MessageCode::DefaultClause,
+                    span,
+                    format!("`{key}` is no axis: known are block.x, .y, .z and grid.x, .y, .z"),
+                ));
             }
         });
     }
@@ -55,7 +57,10 @@ fn default_item(
     };
     if let Some((_, first)) = seen.iter().find(|(other, _)| clash(other)) {
         let note = item.source.note(*first, "first given here");
-        return Err(item.source.error(span, format!("the default of `{key}` is given twice: remove one")).with(note));
+        return Err(item
+            .source
+            .error(MessageCode::GivenTwice, span, format!("the default of `{key}` is given twice: remove one"))
+            .with(note));
     }
     seen.push((key.clone(), span));
     if !item.eat("=") {
@@ -67,7 +72,7 @@ fn default_item(
         _ => {
             if name == "cache" {
                 let message = "the baseline's loads are nvcc's own: `cache` has no default; build with -Xptxas -dlcm=cg to have another";
-                return Err(item.source.error(span, message));
+                return Err(item.source.error(MessageCode::DefaultClause, span, message));
             }
             let value = item.integer(&format!("the default of `{name}`"))?;
             item.finish()?;
@@ -108,7 +113,11 @@ fn shape(
         vec![*item]
     };
     if items.is_empty() || items.len() > 3 {
-        return Err(item.source.error(whole, "a shape has one to three dimensions, as in {16, 16}"));
+        return Err(item.source.error(
+            MessageCode::DefaultClause,
+            whole,
+            "a shape has one to three dimensions, as in {16, 16}",
+        ));
     }
     for (extent, mut item) in extents.iter_mut().zip(items) {
         let value = item.integer(what)?;

@@ -5,7 +5,7 @@
 
 use super::value::{BINARY, Value};
 use crate::diag::Diagnostic;
-use crate::diag::{Source, Span};
+use crate::diag::{MessageCode, Source, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Token {
@@ -69,7 +69,7 @@ pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagno
                 let is_foreign = rest.starts_with(|c: char| !c.is_ascii());
                 // Quotation marks of a text processor come in pairs.
                 if !(is_foreign && std::mem::replace(&mut has_foreign, true)) {
-                    problems.push(source.error(span, message));
+                    problems.push(source.error(MessageCode::TokenForm, span, message));
                 }
                 // A number that is wrong still is a value, so that it is reported once: one that is right as block, cap and shift.
                 let number = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');

@@ -5,8 +5,8 @@
 use super::lexer::{RANGE, TokenKind};
 use super::parser::Cursor;
 use crate::cuda::brackets::Depth;
-use crate::diag::Diagnostic;
 use crate::diag::Span;
+use crate::diag::{Diagnostic, MessageCode};
 use std::collections::HashSet;
 
 /// The most values that one list may have.
@@ -30,7 +30,11 @@ impl Cursor<'_> {
         let mut seen = HashSet::new();
         values.retain(|(value, _)| seen.insert(*value));
         match values.is_empty() {
-            true => Err(self.source.error(whole, format!("this list is empty: {what} needs at least one value"))),
+            true => Err(self.source.error(
+                MessageCode::ListForm,
+                whole,
+                format!("this list is empty: {what} needs at least one value"),
+            )),
             false => Ok(values),
         }
     }
@@ -39,28 +43,40 @@ impl Cursor<'_> {
     fn range(&mut self, what: &str, values: &mut Vec<(i64, Span)>) -> Result<(), Diagnostic> {
         let whole = self.rest();
         if self.peek_mark() == Some(".") || (self.peek_name() == Some("range") && self.second_mark() == Some("(")) {
-            return Err(self.source.error(whole, format!("`{}` is no value: {RANGE}", self.source.slice(whole))));
+            return Err(self.source.error(
+                MessageCode::ListForm,
+                whole,
+                format!("`{}` is no value: {RANGE}", self.source.slice(whole)),
+            ));
         }
         if self.peek_name() == Some("pow2") && self.second_mark() == Some("(") {
             self.next();
             let inner = self.group("(", ")")?;
             self.finish()?;
             let [mut lo, mut hi] = inner.items()[..] else {
-                return Err(self.source.error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
+                return Err(self.source.error(
+                    MessageCode::ListForm,
+                    whole,
+                    "`pow2` takes two arguments: pow2(lo, hi)",
+                ));
             };
             let ((lo, lo_span), (hi, _)) = (lo.last_integer(what)?, hi.last_integer(what)?);
             if lo < 1 {
-                return Err(self.source.error(lo_span, "`pow2` begins at 1 or more"));
+                return Err(self.source.error(MessageCode::ListForm, lo_span, "`pow2` begins at 1 or more"));
             }
             if hi < lo {
                 let message = format!("this range is empty: {lo} is above {hi}; write pow2({hi}, {lo})");
-                return Err(self.source.error(whole, message));
+                return Err(self.source.error(MessageCode::ListForm, whole, message));
             }
             let powers = (0..63).map(|power| 1i64 << power).filter(|power| (lo..=hi).contains(power));
             let before = values.len();
             values.extend(powers.map(|power| (power, whole)));
             return match values.len() == before {
-                true => Err(self.source.error(whole, format!("no power of two lies in {lo} to {hi}"))),
+                true => Err(self.source.error(
+                    MessageCode::ListForm,
+                    whole,
+                    format!("no power of two lies in {lo} to {hi}"),
+                )),
                 false => Ok(()),
             };
         }
@@ -74,11 +90,15 @@ impl Cursor<'_> {
         let step = if self.eat(":") { Some(self.integer("the step of a range")?) } else { None };
         self.finish()?;
         if hi < lo {
-            return Err(self.source.error(whole, format!("this range is empty: {lo} is above {hi}; write {hi}:{lo}")));
+            return Err(self.source.error(
+                MessageCode::ListForm,
+                whole,
+                format!("this range is empty: {lo} is above {hi}; write {hi}:{lo}"),
+            ));
         }
         let step = match step {
             Some((step, span)) if step < 1 => {
-                return Err(self.source.error(span, "the step of a range must be 1 or more"));
+                return Err(self.source.error(MessageCode::ListForm, span, "the step of a range must be 1 or more"));
             }
             Some((step, _)) => step,
             None => 1,
@@ -86,6 +106,7 @@ impl Cursor<'_> {
         let count = (i128::from(hi) - i128::from(lo)) / i128::from(step) + 1;
         if count > MAX_VALUES as i128 {
             return Err(self.source.error(
+                MessageCode::ListTooLong,
                 whole,
                 format!("this range has {count} values; at most {MAX_VALUES} are allowed: add a step, lo:hi:step"),
             ));
@@ -97,7 +118,11 @@ impl Cursor<'_> {
 
     fn bound(&self, values: &[(i64, Span)], whole: Span) -> Result<(), Diagnostic> {
         if values.len() > MAX_VALUES {
-            return Err(self.source.error(whole, format!("this list has more than {MAX_VALUES} values")));
+            return Err(self.source.error(
+                MessageCode::ListTooLong,
+                whole,
+                format!("this list has more than {MAX_VALUES} values"),
+            ));
         }
         Ok(())
     }

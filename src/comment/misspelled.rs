@@ -7,7 +7,7 @@ use super::clause::is_clause;
 use super::marker::{nearly, occurrences, opening, tune_pragma};
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
 use crate::diag::Diagnostic;
-use crate::diag::{Source, Span};
+use crate::diag::{MessageCode, Source, Span};
 
 /// A warning for each of them, in the order of the text.
 pub fn near_misses(source: &Source) -> Vec<Diagnostic> {
@@ -25,8 +25,11 @@ pub fn near_misses(source: &Source) -> Vec<Diagnostic> {
     let is_code =
         |pragma: &&Span| !code.iter().any(|token| token.span.start <= pragma.start && pragma.end <= token.span.end);
     let message = "this pragma does nothing: write it as a comment, //@tune, directly above the kernel";
-    let mut found: Vec<Diagnostic> =
-        pragmas.iter().filter(is_code).map(|pragma| source.warning(*pragma, message)).collect();
+    let mut found: Vec<Diagnostic> = pragmas
+        .iter()
+        .filter(is_code)
+        .map(|pragma| source.warning(MessageCode::Misspelled, *pragma, message))
+        .collect();
     let comments: Vec<CxxToken> =
         code.iter().filter(|token| matches!(token.kind, CxxKind::Comment { .. })).copied().collect();
     found.extend(words.into_iter().filter_map(|word| near_miss(source, &comments, word)));
@@ -59,13 +62,19 @@ fn near_miss(source: &Source, comments: &[CxxToken], word: Span) -> Option<Diagn
         let is_first = comment.span.start + length == word.end;
         let message =
             "this tuning comment stands behind code and does nothing: put it on a line of its own, above the kernel";
-        return (is_first && !alone).then(|| source.warning(word, message));
+        return (is_first && !alone).then(|| source.warning(MessageCode::Misspelled, word, message));
     }
     let head = source.slice(Span { start: comment.span.start, end: word.start });
     let line = head.rsplit('\n').next().unwrap_or(head);
     let is_bare = line.chars().all(|c| c.is_whitespace() || matches!(c, '/' | '*' | '!' | '<'));
     let right = if text.starts_with("//") { "//@tune" } else { "/*@tune" };
-    is_bare.then(|| source.warning(word, format!("this comment does nothing: a tuning comment begins with {right}")))
+    is_bare.then(|| {
+        source.warning(
+            MessageCode::Misspelled,
+            word,
+            format!("this comment does nothing: a tuning comment begins with {right}"),
+        )
+    })
 }
 
 /// Whether a clause begins the text, as `block(` does.

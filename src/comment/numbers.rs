@@ -1,17 +1,21 @@
 //! Numbers of clauses: positive extents, register caps, percentages.
 
 use super::parser::Cursor;
-use crate::diag::Diagnostic;
 use crate::diag::Span;
+use crate::diag::{Diagnostic, MessageCode};
 
 pub(crate) fn positive(cursor: &Cursor<'_>, (value, span): (i64, Span), what: &str) -> Result<u32, Diagnostic> {
     match u32::try_from(value) {
         Ok(value) if value > 0 => Ok(value),
         _ if value <= 0 => {
             let range = range_meant(cursor, span);
-            Err(cursor.source.error(span, format!("{what} must be 1 or more, not {value}{range}")))
+            Err(cursor.source.error(
+                MessageCode::OutOfRange,
+                span,
+                format!("{what} must be 1 or more, not {value}{range}"),
+            ))
         }
-        _ => Err(cursor.source.error(span, format!("{what} of {value} is too large"))),
+        _ => Err(cursor.source.error(MessageCode::OutOfRange, span, format!("{what} of {value} is too large"))),
     }
 }
 
@@ -20,7 +24,11 @@ pub(crate) fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32
         Ok(cap @ (0 | 16..=255)) => Ok(cap),
         _ => {
             let range = range_meant(cursor, span);
-            Err(cursor.source.error(span, format!("a register cap is 0 (none) or 16 to 255, not {value}{range}")))
+            Err(cursor.source.error(
+                MessageCode::OutOfRange,
+                span,
+                format!("a register cap is 0 (none) or 16 to 255, not {value}{range}"),
+            ))
         }
     }
 }
@@ -31,7 +39,7 @@ pub(crate) fn percent(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result
         _ if value == -1 => Ok(None),
         _ => {
             let message = format!("a carve-out is 0 to 100 percent, or -1 (what the driver chooses), not {value}");
-            Err(cursor.source.error(span, message))
+            Err(cursor.source.error(MessageCode::OutOfRange, span, message))
         }
     }
 }

@@ -9,7 +9,7 @@ use super::lexer::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Math, Unary, Value};
 use crate::cuda::Type;
 use crate::cuda::brackets::{Depth, closes, parts};
-use crate::diag::{Diagnostic, suggestion};
+use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
 
 /// The deepest nesting and the most nodes of an expression.
@@ -167,12 +167,18 @@ impl<'a> Cursor<'a> {
         match self.tokens.first() {
             Some(token) => {
                 let hint = if self.text(token) == "[" { ": several stand in braces, as in {1, 2}" } else { "" };
-                self.source.error(token.span, format!("expected {what}, found `{}`{hint}", self.text(token)))
+                self.source.error(
+                    MessageCode::Expected,
+                    token.span,
+                    format!("expected {what}, found `{}`{hint}", self.text(token)),
+                )
             }
-            None if self.end.end > self.end.start => {
-                self.source.error(self.end, format!("expected {what} before `{}`", self.source.slice(self.end)))
-            }
-            None => self.source.error(self.end, format!("expected {what}")),
+            None if self.end.end > self.end.start => self.source.error(
+                MessageCode::Expected,
+                self.end,
+                format!("expected {what} before `{}`", self.source.slice(self.end)),
+            ),
+            None => self.source.error(MessageCode::Expected, self.end, format!("expected {what}")),
         }
     }
 
@@ -183,11 +189,14 @@ impl<'a> Cursor<'a> {
             Some(token) => {
                 let text = self.text(token);
                 if token.kind == TokenKind::Mark(",") {
-                    return Err(self
-                        .source
-                        .error(token.span, "one value is expected here: remove the comma and what follows it"));
+                    return Err(self.source.error(
+                        MessageCode::NotExpected,
+                        token.span,
+                        "one value is expected here: remove the comma and what follows it",
+                    ));
                 }
                 Err(self.source.error(
+                    MessageCode::NotExpected,
                     token.span,
                     format!("`{text}` is not expected here: is a comma or an operator missing before it?"),
                 ))
@@ -229,7 +238,7 @@ impl<'a> Cursor<'a> {
             }
             depth.pass(mark);
         }
-        Err(self.source.error(self.end, format!("expected `{close}`")))
+        Err(self.source.error(MessageCode::Expected, self.end, format!("expected `{close}`")))
     }
 
     /// An expression up to where it ends.
@@ -249,6 +258,7 @@ impl<'a> Cursor<'a> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(self.source.error(
+                MessageCode::TooComplex,
                 self.place(),
                 format!("this expression is nested more than {MAX_DEPTH} deep: use fewer parentheses"),
             ));
@@ -259,7 +269,11 @@ impl<'a> Cursor<'a> {
     fn make(&mut self, span: Span, node: Node<String>) -> Result<Expr, Diagnostic> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(self.source.error(span, format!("this expression has more than {MAX_NODES} terms")));
+            return Err(self.source.error(
+                MessageCode::TooComplex,
+                span,
+                format!("this expression has more than {MAX_NODES} terms"),
+            ));
         }
         Ok(Expr { span, node })
     }
@@ -368,17 +382,21 @@ impl<'a> Cursor<'a> {
                 if !known {
                     let message =
                         format!("unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z");
-                    return Err(self.source.error(span, message));
+                    return Err(self.source.error(MessageCode::UnknownName, span, message));
                 }
                 self.make(span, Node::Name(format!("{name}.{part}")))
             }
             Some(":") if self.second_mark() == Some(":") => {
                 let message =
                     format!("`{name}::` names something of the source, which a comment does not know: give its value");
-                Err(self.source.error(span, message))
+                Err(self.source.error(MessageCode::UnknownName, span, message))
             }
             _ => match name {
-                "sizeof" => Err(self.source.error(span, "`sizeof` is written with parentheses: sizeof(float)")),
+                "sizeof" => Err(self.source.error(
+                    MessageCode::FunctionForm,
+                    span,
+                    "`sizeof` is written with parentheses: sizeof(float)",
+                )),
                 "true" => self.make(span, Node::Value(Value::Int(1))),
                 "false" => self.make(span, Node::Value(Value::Int(0))),
                 _ => self.make(span, Node::Name(name.to_string())),
@@ -397,19 +415,23 @@ impl<'a> Cursor<'a> {
                 None if matches!(inner.tokens, [only] if only.kind == TokenKind::Name) => {
                     self.make(inner.rest(), Node::Name(size_name(kind)))
                 }
-                None => Err(self.source.error(inner.rest(), unknown_type(kind))),
+                None => Err(self.source.error(MessageCode::UnknownName, inner.rest(), unknown_type(kind))),
             };
         }
         let math = Math::ALL.into_iter().find(|function| function.name() == name);
         let pow = (name == Function::Pow.name()).then_some(Function::Pow);
         if (math.is_some() || pow.is_some()) && !self.in_each {
             let message = format!("`{name}` is for contents alone, as in each({name}(...))[n]: give the number itself");
-            return Err(self.source.error(span, message));
+            return Err(self.source.error(MessageCode::FunctionForm, span, message));
         }
         if let Some(function) = math {
             let items = inner.items();
             let [mut item] = items[..] else {
-                return Err(self.source.error(whole, format!("`{name}` takes one argument, not {}", items.len())));
+                return Err(self.source.error(
+                    MessageCode::FunctionForm,
+                    whole,
+                    format!("`{name}` takes one argument, not {}", items.len()),
+                ));
             };
             (item.depth, item.nodes) = (self.depth, self.nodes);
             let argument = item.choice()?;
@@ -421,7 +443,7 @@ impl<'a> Cursor<'a> {
             let own = if self.in_each { &Math::ALL[..] } else { &[] };
             let known = Function::ALL.into_iter().map(Function::name).chain(own.iter().map(|function| function.name()));
             let near = suggestion(name, known);
-            return Err(self.source.error(span, format!("unknown function `{name}`{near}")));
+            return Err(self.source.error(MessageCode::FunctionForm, span, format!("unknown function `{name}`{near}")));
         };
         let mut arguments = Vec::new();
         for mut item in inner.items() {
@@ -433,7 +455,11 @@ impl<'a> Cursor<'a> {
         let two = matches!(function, Function::Ceildiv | Function::Pow);
         if arguments.len() < 2 || (two && arguments.len() != 2) {
             let count = if two { "two" } else { "two or more" };
-            return Err(self.source.error(whole, format!("`{name}` takes {count} arguments, not {}", arguments.len())));
+            return Err(self.source.error(
+                MessageCode::FunctionForm,
+                whole,
+                format!("`{name}` takes {count} arguments, not {}", arguments.len()),
+            ));
         }
         self.make(whole, Node::Call(function, arguments))
     }
@@ -446,7 +472,11 @@ impl<'a> Cursor<'a> {
             Value::Int(value) => Ok((value, expression.span)),
             Value::Float(_) => {
                 let text = self.source.slice(expression.span);
-                Err(self.source.error(expression.span, format!("{what} must be an integer, not `{text}`")))
+                Err(self.source.error(
+                    MessageCode::NotInteger,
+                    expression.span,
+                    format!("{what} must be an integer, not `{text}`"),
+                ))
             }
         }
     }
@@ -460,12 +490,12 @@ impl<'a> Cursor<'a> {
                 }
                 Fault::NoValue(name) => {
                     if let Some(kind) = size_asked(&name) {
-                        return self.source.error(located.span, unknown_type(kind));
+                        return self.source.error(MessageCode::UnknownName, located.span, unknown_type(kind));
                     }
                     let remedy = match is_defined(self.source, &name) {
                         true if what != "a block dimension" => format!("; {UNTOLD}"),
                         _ if what == "a block dimension" && !name.contains('.') => {
-                            format!("; write numbers, or a macro of define(...) without braces (require(block.x == {name}) ties the block to a template parameter)")
+                            format!("; write a number or a macro axis, or tie the block by require(block.x == {name})")
                         }
                         _ => String::new(),
                     };
@@ -473,7 +503,7 @@ impl<'a> Cursor<'a> {
                 }
                 fault => fault.to_string(),
             };
-            self.source.error(located.span, message)
+            self.source.error(MessageCode::NotConstant, located.span, message)
         })
     }
 }

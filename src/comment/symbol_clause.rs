@@ -12,7 +12,7 @@ use crate::cuda::brackets::{Depth, closing, parts};
 use crate::cuda::instance_arguments;
 use crate::cuda::tokens::{CxxKind, CxxToken};
 use crate::diag::Diagnostic;
-use crate::diag::{Source, Span};
+use crate::diag::{MessageCode, Source, Span};
 
 pub(super) fn symbol(
     parsed: &mut Parsed,
@@ -26,7 +26,7 @@ pub(super) fn symbol(
                 if let Some(first) = parsed.clauses.symbols.iter().find(|other| other.name == given.name) {
                     let note = cursor.source.note(first.span, "first given here");
                     let message = format!("variable `{}` is given twice", given.name);
-                    problems.push(cursor.source.error(given.span, message).with(note));
+                    problems.push(cursor.source.error(MessageCode::GivenTwice, given.span, message).with(note));
                 } else {
                     parsed.clauses.symbols.push(given);
                 }
@@ -104,7 +104,7 @@ fn one(mut item: Cursor<'_>) -> Result<GivenSymbol, Diagnostic> {
     let global = start >= 2 && is_colon(start - 1) && is_colon(start - 2);
     let kind = &head[..if global { start - 2 } else { start }];
     if let Some(colon) = kind.last().filter(|token| token.kind == TokenKind::Mark(":")) {
-        return Err(item.source.error(colon.span, "namespaces are written with `::`"));
+        return Err(item.source.error(MessageCode::SymbolClause, colon.span, "namespaces are written with `::`"));
     }
     let element = (!kind.is_empty()).then(|| spelled(kind));
     let span = match (head.get(start), head.last()) {

@@ -8,8 +8,8 @@ use super::annotation::{Annotation, Clauses, GivenFill, GivenValue, Grid, Instan
 use super::expression::{Expr, Node};
 use super::parser;
 use super::value::Value;
-use crate::diag::Diagnostic;
 use crate::diag::Span;
+use crate::diag::{Diagnostic, MessageCode};
 use std::collections::HashSet;
 
 /// The variable of `each`, which comes before a parameter of this name.
@@ -29,7 +29,7 @@ pub(super) fn give(annotation: &mut Annotation, instance: Option<&Instance>, pro
         });
     }
     for (kind, span) in unknown {
-        let problem = annotation.source.error(span, no_size(annotation, instance, &kind));
+        let problem = annotation.source.error(MessageCode::TemplateClause, span, no_size(annotation, instance, &kind));
         if !problems.contains(&problem) {
             problems.push(problem);
         }

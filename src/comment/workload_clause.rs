@@ -8,7 +8,7 @@ use super::parser::Cursor;
 use super::value::Value;
 use crate::comment::parsed::RawGiven;
 use crate::diag::Span;
-use crate::diag::{Diagnostic, suggestion};
+use crate::diag::{Diagnostic, MessageCode, suggestion};
 
 /// How deep structures may nest.
 const MAX_DEPTH: usize = 8;
@@ -30,7 +30,7 @@ pub(super) fn args(
     if let Some(item) = cursor.items().iter().find(|item| has_no_name(item)) {
         // The others may well be of the same kind: one message says it.
         let message = "this value has no name: args(...) gives each parameter by its name, as in args(n = 1024)";
-        return Err(item.source.error(item.rest(), message));
+        return Err(item.source.error(MessageCode::ArgsClause, item.rest(), message));
     }
     let mut given: Vec<RawGiven> = Vec::new();
     for mut item in cursor.items() {
@@ -44,7 +44,11 @@ pub(super) fn args(
         };
         if let Some(first) = given.iter().find(|other| other.name == name) {
             let note = item.source.note(first.span, "first given here");
-            problems.push(item.source.error(span, format!("parameter `{name}` is given twice: remove one")).with(note));
+            problems.push(
+                item.source
+                    .error(MessageCode::GivenTwice, span, format!("parameter `{name}` is given twice: remove one"))
+                    .with(note),
+            );
             continue;
         }
         let value = match item.eat("=") {
@@ -96,6 +100,7 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
     }
     if item.looks_like_list() {
         return Err(item.source.error(
+            MessageCode::ArgsClause,
             whole,
             "an argument has one value, not a list: what varies is a macro, the block, the grid or the register cap",
         ));
@@ -114,7 +119,7 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
                 "file" => FILE_FORM.to_owned(),
                 _ => format!("`{name}` needs a number of elements: {name}[n]"),
             };
-            return Err(item.source.error(whole, message));
+            return Err(item.source.error(MessageCode::BufferContents, whole, message));
         }
         return Ok(GivenValue::Scalar(item.whole_expression()?));
     }
@@ -127,7 +132,11 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
     let expressions = |expected: usize, form: &str| -> Result<Vec<Expr>, Diagnostic> {
         let items = parameters.map(|inner| inner.items()).unwrap_or_default();
         if items.len() != expected {
-            return Err(item.source.error(fill_span, format!("`{name}` is written {form}")));
+            return Err(item.source.error(
+                MessageCode::BufferContents,
+                fill_span,
+                format!("`{name}` is written {form}"),
+            ));
         }
         items.into_iter().map(|mut item| item.whole_expression()).collect()
     };
@@ -152,11 +161,15 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
             }
             _ => {
                 let message = "`each` is written each(expression)[n], where `index` is the number of the element";
-                return Err(item.source.error(fill_span, message));
+                return Err(item.source.error(MessageCode::BufferContents, fill_span, message));
             }
         },
         _ => {
-            return Err(item.source.error(fill_span, format!("unknown contents `{name}`{}", suggestion(name, FILLS))));
+            return Err(item.source.error(
+                MessageCode::BufferContents,
+                fill_span,
+                format!("unknown contents `{name}`{}", suggestion(name, FILLS)),
+            ));
         }
     };
     if item.is_empty() {
@@ -170,7 +183,7 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
 
 /// `("x.bin")[n]`, the count being left out for all that the file has.
 fn file(item: &mut Cursor<'_>, span: Span) -> Result<GivenValue, Diagnostic> {
-    let form = || item.source.error(span, FILE_FORM);
+    let form = || item.source.error(MessageCode::FileForm, span, FILE_FORM);
     if item.peek_mark() != Some("(") {
         return Err(form());
     }
@@ -199,15 +212,15 @@ fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     if inner.is_empty() {
         let message =
             "these braces are empty: a buffer is listed as {1, 2, 3}, and a structure is written {field = value}";
-        return Err(item.source.error(span, message));
+        return Err(item.source.error(MessageCode::StructureForm, span, message));
     }
     if let Some(braced) = inner.items().into_iter().find(|value| value.peek_mark() == Some("{")) {
-        let message = "a list has no braces within: write its numbers as they lie in memory, rows and structures one after the other, as in {1, 0, 0, 1}";
-        return Err(item.source.error(braced.place(), message));
+        let message = "a list has no braces within: write its numbers as they lie in memory, as in {1, 0, 0, 1}";
+        return Err(item.source.error(MessageCode::StructureForm, braced.place(), message));
     }
     if let Some(equals) = inner.tokens.iter().find(|token| token.kind == TokenKind::Mark("=")) {
         let message = "a structure is written {field = value, field = {field = value}}, each field by its name alone";
-        return Err(item.source.error(equals.span, message));
+        return Err(item.source.error(MessageCode::StructureForm, equals.span, message));
     }
     let values = inner.items().into_iter().map(|mut value| value.whole_expression()).collect::<Result<_, _>>()?;
     let mut count = None;
@@ -232,7 +245,7 @@ fn is_structure(item: &Cursor<'_>) -> bool {
 fn structure(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnostic> {
     let span = item.rest();
     if depth == MAX_DEPTH {
-        return Err(item.source.error(item.place(), "this structure is nested too deeply"));
+        return Err(item.source.error(MessageCode::StructureForm, item.place(), "this structure is nested too deeply"));
     }
     let inner = item.group("{", "}")?;
     item.finish()?;
@@ -242,7 +255,10 @@ fn structure(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnost
         let (name, span) = item.name("the name of a field")?;
         if let Some(first) = fields.iter().find(|other| other.name == name) {
             let note = item.source.note(first.span, "first given here");
-            return Err(item.source.error(span, format!("field `{name}` is given twice")).with(note));
+            return Err(item
+                .source
+                .error(MessageCode::GivenTwice, span, format!("field `{name}` is given twice"))
+                .with(note));
         }
         if !item.eat("=") {
             return Err(item.expected("`=` and a value"));
@@ -277,7 +293,7 @@ pub(super) fn check(
     let none = items.iter().find(|item| item.peek_name() == Some("none")).map(Cursor::place);
     if let Some(place) = none {
         if items.len() > 1 {
-            return Err(cursor.source.error(place, "`none` stands alone: check(none)"));
+            return Err(cursor.source.error(MessageCode::CheckClause, place, "`none` stands alone: check(none)"));
         }
         parsed.clauses.check = Some(check);
         return Ok(());
@@ -288,7 +304,11 @@ pub(super) fn check(
         }
     }
     if check.buffers.is_empty() && (check.relative.is_some() || check.absolute.is_some()) {
-        return Err(cursor.source.error(cursor.place(), "`check` needs the name of a buffer: check(y, rtol = 1e-5)"));
+        return Err(cursor.source.error(
+            MessageCode::CheckClause,
+            cursor.place(),
+            "`check` needs the name of a buffer: check(y, rtol = 1e-5)",
+        ));
     }
     parsed.clauses.check = Some(check);
     Ok(())
@@ -309,7 +329,10 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
         }
         if let Some(first) = check.buffers.iter().find(|buffer| buffer.value == name) {
             let note = item.source.note(first.span, "first given here");
-            return Err(item.source.error(span, format!("`{name}` is given twice: remove one")).with(note));
+            return Err(item
+                .source
+                .error(MessageCode::GivenTwice, span, format!("`{name}` is given twice: remove one"))
+                .with(note));
         }
         check.buffers.push(Spanned { value: name, span });
         return Ok(());
@@ -319,16 +342,20 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
         "atol" => &mut check.absolute,
         _ => {
             let near = suggestion(&name, ["rtol", "atol"]);
-            return Err(item.source.error(span, format!("unknown tolerance `{name}`{near}")));
+            return Err(item.source.error(MessageCode::CheckClause, span, format!("unknown tolerance `{name}`{near}")));
         }
     };
     let place = item.rest();
     let tolerance = number(item, &format!("`{name}`"))?;
     if !(tolerance.is_finite() && tolerance >= 0.0) {
-        return Err(item.source.error(place, format!("`{name}` is a tolerance, which is a number of 0 or more")));
+        return Err(item.source.error(
+            MessageCode::CheckClause,
+            place,
+            format!("`{name}` is a tolerance, which is a number of 0 or more"),
+        ));
     }
     if slot.replace(tolerance).is_some() {
-        return Err(item.source.error(span, format!("`{name}` is given twice: remove one")));
+        return Err(item.source.error(MessageCode::GivenTwice, span, format!("`{name}` is given twice: remove one")));
     }
     Ok(())
 }

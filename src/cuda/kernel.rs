@@ -9,7 +9,7 @@ use super::conditionals;
 use super::macros;
 use super::tokens::{CxxKind, CxxToken, cxx_tokens};
 use crate::diag::Diagnostic;
-use crate::diag::{Source, Span};
+use crate::diag::{MessageCode, Source, Span};
 
 /// A kernel as its source declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,9 +102,9 @@ pub(crate) fn kernel<'a>(
             && source.slice(name.span) != "static_assert"
         {
             let word = source.slice(name.span);
-            message += &format!(" (what a macro as `{word}` makes is not found: write the kernel out)");
+            message += &format!(" (write out what `{word}` makes)");
         }
-        source.error(comment, message)
+        source.error(MessageCode::NoKernel, comment, message)
     };
     let declaration = 0..(0..code.len()).find(|&at| matches!(text(at), ";" | "}")).unwrap_or(code.len());
     let start = declaration.clone().find(|&at| text(at) == "__global__").or_else(|| {
@@ -148,7 +148,7 @@ pub(crate) fn kernel<'a>(
                 if text(close + 1) == ";" {
                     let message =
                         format!("this declares `{}`; put the tuning comment above its definition", text(named));
-                    return Err(source.error(name.span, message));
+                    return Err(source.error(MessageCode::NoKernel, name.span, message));
                 }
                 let lists = conditionals::lists(source, &code[at..=close]);
                 let is_conditional = lists.len() > 1;

@@ -1,19 +1,37 @@
 //! What nvtune says to the user, all of it on standard error, in nvcc's own form.
 
+use super::code::MessageCode;
 use super::diagnostic::{Diagnostic, errors, render_count, render_messages};
 use super::exit_code::{FATAL, SOURCE_ERROR};
 use crate::{say, say_on};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::fmt;
 
-/// A line that says why a call takes its time.
-pub fn notice(message: &str) {
-    say!("nvtune: {message}");
+/// Prints why a call takes its time. The text ends in its code.
+pub fn notice(text: &str) {
+    say!("nvtune: {text}");
+}
+
+/// Prints a warning of a command, which no other message belongs to.
+pub fn warn(code: MessageCode, message: impl fmt::Display) {
+    say!("nvtune warning : {}", code.tag(message));
+}
+
+/// Prints an error that fails a strict build, or a tool that nvtune stands for.
+pub fn error(code: MessageCode, message: impl fmt::Display) {
+    say!("nvtune error   : {}", code.tag(message));
+}
+
+/// Prints why nvtune cannot go on.
+pub fn fatal(code: MessageCode, message: impl fmt::Display) {
+    say!("nvtune fatal   : {}", code.tag(message));
 }
 
 /// Something that was said, to be said again by a build that takes the result as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
+    /// With its code.
     Warning(String),
     /// Places in the source, as they were printed.
     Diagnostics(String),
@@ -30,6 +48,7 @@ pub struct Console {
     errors: Cell<usize>,
     /// How many warnings failed the build because it is strict.
     strict_failures: Cell<usize>,
+    /// With their codes.
     deferred: RefCell<Vec<String>>,
     said: RefCell<Vec<Said>>,
     /// What waits until something else is said.
@@ -39,6 +58,7 @@ pub struct Console {
 /// A message that waits.
 #[derive(Debug)]
 pub enum Held {
+    /// With its code.
     Warning(String),
     Diagnostics(Vec<Diagnostic>),
 }
@@ -49,8 +69,13 @@ impl Console {
         Self { strict, ..Self::default() }
     }
 
-    /// Something that keeps a kernel from being tuned, or that the user surely wants to know.
-    pub fn warning(&self, message: &str) {
+    /// Prints what keeps a kernel from being tuned, or what the user should know.
+    pub fn warning(&self, code: MessageCode, message: impl fmt::Display) {
+        self.warning_as_kept(&code.tag(message));
+    }
+
+    /// Prints a warning whose text ends in its code: one that was kept, as a note of a decision is.
+    pub fn warning_as_kept(&self, message: &str) {
         if let Some(held) = self.held.borrow_mut().as_mut() {
             return held.push(Held::Warning(message.to_owned()));
         }
@@ -65,7 +90,12 @@ impl Console {
     }
 
     /// A warning that is worth its line only where nvcc has nothing to say of the same thing.
-    pub fn warn_if_the_build_passes(&self, message: String) {
+    pub fn warn_if_the_build_passes(&self, code: MessageCode, message: impl fmt::Display) {
+        self.defer_as_kept(code.tag(message));
+    }
+
+    /// Defers a warning whose text ends in its code.
+    pub fn defer_as_kept(&self, message: String) {
         self.deferred.borrow_mut().push(message);
     }
 
@@ -82,14 +112,14 @@ impl Console {
     /// Prints the deferred warnings.
     pub fn print_deferred(&self) {
         for message in self.deferred.take() {
-            self.warning(&message);
+            self.warning_as_kept(&message);
         }
     }
 
-    /// Something that ends the call.
-    pub fn fatal(&self, message: &str) {
+    /// Prints what ends the call.
+    pub fn fatal(&self, code: MessageCode, message: impl fmt::Display) {
         self.fail(FATAL);
-        say!("nvtune fatal   : {message}");
+        fatal(code, message);
     }
 
     /// The one line that says what was decided for a kernel.
@@ -118,8 +148,11 @@ impl Console {
         if count > 0 {
             let (warnings, them) =
                 if count == 1 { ("1 warning", "it") } else { (&*format!("{count} warnings"), "them") };
-            say!(
-                "nvtune error   : NVTUNE_STRICT turns {warnings} into errors: correct what caused {them}, or unset NVTUNE_STRICT"
+            error(
+                MessageCode::StrictWarnings,
+                format!(
+                    "NVTUNE_STRICT turns {warnings} into errors: correct what caused {them}, or unset NVTUNE_STRICT"
+                ),
             );
         }
     }
@@ -159,7 +192,7 @@ impl Console {
     pub fn say(&self, held: Vec<Held>) {
         for message in held {
             match message {
-                Held::Warning(message) => self.warning(&message),
+                Held::Warning(message) => self.warning_as_kept(&message),
                 Held::Diagnostics(diagnostics) => self.diagnostics(&diagnostics),
             }
         }
@@ -174,7 +207,7 @@ impl Console {
     pub fn repeat(&self, said: &[Said]) {
         for said in said {
             match said {
-                Said::Warning(message) => self.warning(message),
+                Said::Warning(message) => self.warning_as_kept(message),
                 Said::Diagnostics(text) => {
                     if self.strict {
                         self.fail(SOURCE_ERROR);

@@ -3,7 +3,7 @@
 //! A diagnostic knows its place and the text of its line, so that it prints without the source:
 //!
 //! ```text
-//! saxpy.cu(1): error: unknown clause `bock`; did you mean `block`?
+//! saxpy.cu(1): error: unknown clause `bock`; did you mean `block`? [N0101]
 //!   //@tune bock(256)
 //!           ^~~~
 //!
@@ -11,9 +11,10 @@
 //!
 //! As nvcc does, the line is shown after two blanks, a tab counts as one blank, notes follow, and a blank line ends it.
 
+use super::code::MessageCode;
 use std::fmt;
 
-/// How bad it is. A note hangs on a diagnostic and never stands alone.
+/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     Error,
@@ -44,6 +45,8 @@ pub struct Diagnostic {
     /// The source line.
     pub text: String,
     pub severity: Severity,
+    /// Absent in a note that belongs to another diagnostic.
+    pub code: Option<MessageCode>,
     pub message: String,
     pub notes: Vec<Diagnostic>,
 }
@@ -58,7 +61,8 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}({}): {}: {}", self.path, self.line, self.severity, self.message)?;
+        let code = self.code.map(|code| format!(" [{code}]")).unwrap_or_default();
+        writeln!(f, "{}({}): {}: {}{code}", self.path, self.line, self.severity, self.message)?;
         writeln!(f, "  {}", self.text.replace('\t', " ").trim_end())?;
         // Not by a width, which the formatter bounds.
         let (blanks, tail) = (self.column as usize + 1, self.length.saturating_sub(1) as usize);

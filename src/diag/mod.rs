@@ -2,12 +2,14 @@
 //!
 //! Invariants: a closed or full stream ends no build; messages of processes side by side do not mix.
 
+mod code;
 pub mod console;
 pub mod diagnostic;
 mod exit_code;
 pub mod print;
 mod source;
 
+pub use code::MessageCode;
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use exit_code::{FATAL, exit_code};

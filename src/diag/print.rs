@@ -60,7 +60,7 @@ pub fn to_output(text: Arguments<'_>) {
     if error.kind() == ErrorKind::BrokenPipe {
         std::process::exit(128 + libc::SIGPIPE);
     }
-    say!("nvtune fatal   : cannot write to standard output: {error}");
+    super::console::fatal(super::MessageCode::OutputClosed, format!("cannot write to standard output: {error}"));
     std::process::exit(super::exit_code::FATAL.into());
 }
 

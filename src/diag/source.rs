@@ -3,6 +3,7 @@
 //! Goes in: the bytes of a file. Comes out: text (bytes that are not UTF-8 are replaced) and, for any span of it, the
 //! line, column and text that a message shows. Spans are byte ranges of the text and always lie on character borders.
 
+use super::code::MessageCode;
 use super::diagnostic::Diagnostic;
 use super::diagnostic::Severity;
 
@@ -48,21 +49,32 @@ impl Source {
     }
 
     /// An error at a place of this source.
-    pub fn error(&self, span: Span, message: impl Into<String>) -> Diagnostic {
-        self.diagnostic(Severity::Error, span, message)
+    pub fn error(&self, code: MessageCode, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.diagnostic(Severity::Error, Some(code), span, message)
     }
 
     /// A warning at a place of this source.
-    pub fn warning(&self, span: Span, message: impl Into<String>) -> Diagnostic {
-        self.diagnostic(Severity::Warning, span, message)
+    pub fn warning(&self, code: MessageCode, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.diagnostic(Severity::Warning, Some(code), span, message)
     }
 
-    /// A note at a place of this source, to hang on a diagnostic.
+    /// Makes a note that belongs to a diagnostic, whose code is its own.
     pub fn note(&self, span: Span, message: impl Into<String>) -> Diagnostic {
-        self.diagnostic(Severity::Note, span, message)
+        self.diagnostic(Severity::Note, None, span, message)
     }
 
-    fn diagnostic(&self, severity: Severity, span: Span, message: impl Into<String>) -> Diagnostic {
+    /// Makes a note that is printed by itself.
+    pub fn remark(&self, code: MessageCode, span: Span, message: impl Into<String>) -> Diagnostic {
+        self.diagnostic(Severity::Note, Some(code), span, message)
+    }
+
+    fn diagnostic(
+        &self,
+        severity: Severity,
+        code: Option<MessageCode>,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         let start = self.text.get(..span.start).map_or(0, |head| head.rfind('\n').map_or(0, |at| at + 1));
         let rest = self.text.get(start..).unwrap_or("");
         let line = rest.split('\n').next().unwrap_or("").trim_end_matches('\r');
@@ -76,6 +88,7 @@ impl Source {
             length: length as u32,
             text: line.to_string(),
             severity,
+            code,
             message: message.into(),
             notes: Vec::new(),
         }

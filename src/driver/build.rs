@@ -1,8 +1,8 @@
 //! A call of nvcc with marked sources, and what its steps share.
 
 use super::tuning::Tuning;
-use crate::diag::FATAL;
 use crate::diag::console::Console;
+use crate::diag::{FATAL, MessageCode};
 use crate::emit::Header;
 use crate::nvcc::{Invocation, RealNvcc};
 use crate::process;
@@ -54,7 +54,7 @@ impl Build<'_> {
     pub fn go_back(&self, problem: &str) -> u8 {
         process::go_back(problem);
         // Only where it has been gone already.
-        self.console.fatal(problem);
+        self.console.fatal(MessageCode::NvccTakesOver, problem);
         FATAL
     }
 }
@@ -68,6 +68,6 @@ pub(super) fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Conso
         }
         None => (&nvcc.path, process::hand_over(&nvcc.path, arguments)),
     };
-    console.fatal(&format!("cannot start '{}': {error}", program.display()));
+    console.fatal(MessageCode::CannotStart, format!("cannot start '{}': {error}", program.display()));
     FATAL
 }

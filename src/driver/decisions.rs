@@ -3,6 +3,7 @@
 use super::build::Build;
 use super::call_cache::{Call, Snapshot, Warm, Winners};
 use super::tuning::Tuning;
+use crate::diag::MessageCode;
 use crate::gpu::architecture_number;
 use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, wrapper_problem};
 use crate::process;
@@ -37,10 +38,12 @@ impl Build<'_> {
 
     /// Warns where no source of the call can be tuned; tells whether that is so.
     pub(super) fn warn_untunable(&self, tunings: &[Tuning], dryrun: &Dryrun) -> bool {
-        let reason = self.untunable().or_else(|| wrapper_problem(dryrun, self.nvcc, &self.invocation.arguments));
-        let Some(reason) = reason else { return false };
+        let wrapped = || wrapper_problem(dryrun, self.nvcc, &self.invocation.arguments);
+        let reason = self.untunable().map(|reason| (MessageCode::NoMachineCode, reason));
+        let reason = reason.or_else(|| wrapped().map(|reason| (MessageCode::WrapperChanged, reason)));
+        let Some((code, reason)) = reason else { return false };
         for tuning in tunings {
-            self.console.warning(&format!("{}: not tuned: {reason}", tuning.source.path.display()));
+            self.console.warning(code, format!("{}: not tuned: {reason}", tuning.source.path.display()));
         }
         true
     }
@@ -86,7 +89,7 @@ impl Build<'_> {
             Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
             Err(problem) => {
                 tuning.is_provisional = true;
-                return self.console.warning(&format!("{source}: not tuned: {problem}"));
+                return self.console.warning(MessageCode::ToolFailed, format!("{source}: not tuned: {problem}"));
             }
         };
         let annotations = tuning.compiled(&toolchain).into_owned();
@@ -108,7 +111,8 @@ impl Build<'_> {
                 Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
                 Err(problem) => {
                     tuning.is_provisional = true;
-                    self.console.warning(&format!("{}: not tuned: {problem}", tuning.source.path.display()));
+                    let message = format!("{}: not tuned: {problem}", tuning.source.path.display());
+                    self.console.warning(MessageCode::ToolFailed, message);
                     continue;
                 }
             };
@@ -167,7 +171,7 @@ impl Build<'_> {
     /// Takes what an earlier call decided.
     pub(super) fn recall(&self, snapshot: Snapshot, tunings: &mut [Tuning]) {
         self.console.repeat(&snapshot.said);
-        snapshot.deferred.into_iter().for_each(|message| self.console.warn_if_the_build_passes(message));
+        snapshot.deferred.into_iter().for_each(|message| self.console.defer_as_kept(message));
         for (tuning, winners) in tunings.iter_mut().zip(snapshot.sources) {
             tuning.leave_out(&winners.left_out);
             tuning.architecture = winners.architecture;

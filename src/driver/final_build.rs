@@ -4,7 +4,7 @@ use super::build::{Build, hand_over};
 use super::call_cache::Warm;
 use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
-use crate::diag::exit_code;
+use crate::diag::{MessageCode, exit_code};
 use crate::emit::{Header, StubText, TicketKernel};
 use crate::nvcc::Programs;
 use crate::nvcc::final_build;
@@ -47,7 +47,7 @@ impl Build<'_> {
                 }
                 return code;
             }
-            Attempt::Failed(problem) => return self.fall_back(folder, tunings, &problem),
+            Attempt::Failed(problem) => return self.fall_back(folder, tunings, MessageCode::ResultNotUsed, &problem),
             Attempt::Refused(status) => {
                 warm.iter().for_each(|warm| warm.forget());
                 return self.retry_without_winners(folder, tunings, status);
@@ -62,23 +62,24 @@ impl Build<'_> {
             let is_its = |tuning: &&mut Tuning| source.as_deref().is_none_or(|source| tuning.source.is_named(source));
             let kernels = tunings.iter_mut().filter(is_its).flat_map(|tuning| &mut tuning.tuned);
             for tuned in kernels.filter(|tuned| tuned.is_built_as(symbol)) {
-                self.console.warning(&format!("{}: the tuned result is not used: {problem}", tuned.decision.name));
-                tuned.fall_back(problem);
+                let message = format!("{}: the tuned result is not used: {problem}", tuned.decision.name);
+                self.console.warning(MessageCode::CodeDiffers, message);
+                tuned.fall_back(MessageCode::CodeDiffers, problem);
             }
         }
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        let problem = match self.attempt(programs, folder, &tunings, None) {
+        let (code, problem) = match self.attempt(programs, folder, &tunings, None) {
             Attempt::Ended(code) => return code,
             Attempt::Refused(status) => return self.retry_without_winners(folder, tunings, status),
-            Attempt::Failed(problem) => problem,
+            Attempt::Failed(problem) => (MessageCode::ResultNotUsed, problem),
             Attempt::Differs(wrong) => {
                 let problems = wrong.iter().map(|Wrong { symbol, problem, .. }| format!("{symbol}: {problem}"));
-                problems.collect::<Vec<_>>().join(", ")
+                (MessageCode::CodeDiffers, problems.collect::<Vec<_>>().join(", "))
             }
         };
-        self.fall_back(folder, tunings, &problem)
+        self.fall_back(folder, tunings, code, &problem)
     }
 
     /// Writes headers and records and lets nvcc build with what is decided.
@@ -136,11 +137,11 @@ impl Build<'_> {
     }
 
     /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
-    fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
-        if !self.settings.strict && self.write_baselines(folder, &mut tunings, problem).is_err() {
+    fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, code: MessageCode, problem: &str) -> u8 {
+        if !self.settings.strict && self.write_baselines(folder, &mut tunings, (code, problem)).is_err() {
             return self.go_back(problem);
         }
-        self.console.warning(&format!("the tuned result is not used: {problem}"));
+        self.console.warning(code, format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
@@ -163,7 +164,7 @@ impl Build<'_> {
         let passed = |(status, _): &(ExitStatus, Vec<u8>)| status.success();
         let mut retried = None;
         if tunings.iter().any(Tuning::has_winners) {
-            let written = self.write_baselines(folder, &mut tunings, problem);
+            let written = self.write_baselines(folder, &mut tunings, (MessageCode::BuildFails, problem));
             let built = written.and_then(|()| self.including(folder, &tunings, captured)?);
             match built {
                 Ok(built) => retried = Some(built).filter(passed),
@@ -183,7 +184,7 @@ impl Build<'_> {
             message = format!("neither header nor tuned result is used: {problem}");
         }
         let Some((retried, said)) = retried else { return self.end(status) };
-        self.console.warning(&message);
+        self.console.warning(MessageCode::BuildFails, message);
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
@@ -193,9 +194,14 @@ impl Build<'_> {
     }
 
     /// Writes the baselines' headers and records; the error is why one cannot be written.
-    fn write_baselines(&self, folder: &Path, tunings: &mut [Tuning], problem: &str) -> Result<(), String> {
+    fn write_baselines(
+        &self,
+        folder: &Path,
+        tunings: &mut [Tuning],
+        (code, problem): (MessageCode, &str),
+    ) -> Result<(), String> {
         for tuning in &mut *tunings {
-            tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
+            tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(code, problem));
         }
         self.keep_beside_what_is_made(tunings);
         tunings.iter().try_for_each(|tuning| self.write_results(folder, tuning, None))

@@ -3,7 +3,7 @@
 use crate::comment;
 use crate::comment::Annotation;
 use crate::cuda::{CompiledFile, HostCode, Side, compiled_files, compiled_text, left_out};
-use crate::diag::{Diagnostic, Source, Span};
+use crate::diag::{Diagnostic, MessageCode, Source, Span};
 use crate::emit;
 use crate::emit::Header;
 use crate::gpu::architecture_number;
@@ -187,7 +187,7 @@ impl MarkedSource {
             let start = start.unwrap_or(0);
             let own = self.file_name();
             let message = format!("this is never true: the header of '{own}' is '{header}'; write that name");
-            source.warning(Span { start, end: start + name.len() }, message)
+            source.warning(MessageCode::HeaderMisspelled, Span { start, end: start + name.len() }, message)
         };
         self.missing_headers.iter().map(warning).collect()
     }
@@ -204,7 +204,7 @@ impl MarkedSource {
             let remedy = "add name(...) to one of them";
             let message =
                 format!("the header has no macros for `{name}`: those of another kernel have the same names; {remedy}");
-            annotation.source.warning(annotation.name_span, message)
+            annotation.source.warning(MessageCode::HeaderMacrosMissing, annotation.name_span, message)
         };
         annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
     }

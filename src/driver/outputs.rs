@@ -3,7 +3,7 @@
 use super::build::Build;
 use super::call_cache::Warm;
 use super::tuning::Tuning;
-use crate::diag::FATAL;
+use crate::diag::{FATAL, MessageCode};
 use crate::nvcc::{Made, Phase};
 use crate::process;
 use crate::record::{checksum, read_regular};
@@ -24,7 +24,7 @@ impl Build<'_> {
             // Plain nvcc has no need of it.
             Some(_) => self.go_back(&problem),
             None => {
-                self.console.fatal(&problem);
+                self.console.fatal(MessageCode::OutputFolderMissing, problem);
                 FATAL
             }
         })
@@ -64,9 +64,8 @@ impl Build<'_> {
             let Some((other, own)) = tuning.object_of_others(&record, self.invocation, shares_folder) else { continue };
             tuning.keeps_results = false;
             if read_regular(&header).is_ok_and(|present| present != tuning.header_text().as_bytes()) {
-                self.console.warn_if_the_build_passes(format!(
-                    "'{}' stays that of '{other}', and '{own}' is compiled with another: where a source makes several objects in a folder, \
-                     give each compile a NVTUNE_HEADER_DIR of its own",
+                self.console.warn_if_the_build_passes(MessageCode::HeaderOfOther, format!(
+                    "'{}' belongs to '{other}', not to '{own}': give each compile of the source its own NVTUNE_HEADER_DIR",
                     header.display(),
                 ));
             }

@@ -8,8 +8,8 @@ use super::call_cache::Warm;
 use super::marked_source;
 use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
-use crate::diag::FATAL;
 use crate::diag::console::Console;
+use crate::diag::{FATAL, MessageCode};
 use crate::emit::Header;
 use crate::nvcc::{Dryrun, Invocation, LaunchedCall, MarkedFile, NotFound, RealNvcc, STARTED_WRAPPERS, on_path};
 use crate::process;
@@ -28,7 +28,7 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
     let mut nvcc = match RealNvcc::find(Some(name), environment) {
         Ok(nvcc) => nvcc,
         Err(error) => {
-            Console::new(false).fatal(&error.to_string());
+            Console::new(false).fatal(MessageCode::NvccNotFound, error);
             return FATAL;
         }
     };
@@ -62,9 +62,9 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
     process::ignore_broken_pipes();
     process::prepare_jobs();
     process::watch();
-    for problem in problems.into_iter().chain(unknown_variables(std::env::vars_os())) {
-        console.warning(&problem);
-    }
+    problems.iter().for_each(|problem| console.warning(MessageCode::InvalidSetting, problem));
+    let unknown = unknown_variables(std::env::vars_os());
+    unknown.iter().for_each(|problem| console.warning(MessageCode::UnknownVariable, problem));
     let results = Results::new(&settings);
     let build = Build {
         console: &console,
@@ -89,7 +89,8 @@ pub fn run_without_name(arguments: &[OsString]) -> u8 {
     let name = OsStr::new("nvcc");
     if let Err(NotFound::Nowhere) = RealNvcc::find(Some(name), |name| std::env::var_os(name)) {
         Console::new(false).fatal(
-            "these are arguments of nvcc, but no nvcc is found: call `nvtune nvcc` with nvcc on PATH, or set NVTUNE_NVCC",
+            MessageCode::NvccNotFound,
+            "these are arguments of nvcc, but no nvcc is found: put nvcc on PATH, or set NVTUNE_NVCC",
         );
         return FATAL;
     }
@@ -108,7 +109,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
     process::ignore_broken_pipes();
     process::prepare_jobs();
     process::watch();
-    problems.iter().for_each(|problem| console.warning(problem));
+    problems.iter().for_each(|problem| console.warning(MessageCode::InvalidSetting, problem));
     let results = Results::new(&settings);
     let decided = || -> Result<Vec<Record>, String> {
         let (name, arguments) = call.split_first().ok_or("no call of nvcc is given")?;
@@ -129,7 +130,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
     console.print_end();
     match text {
         Ok(text) => put!("{text}"),
-        Err(problem) => console.fatal(&problem),
+        Err(problem) => console.fatal(MessageCode::CallNotRead, problem),
     }
     console.failure().unwrap_or(0)
 }

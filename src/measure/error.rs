@@ -4,6 +4,7 @@ use super::outcome::Reason;
 
 use super::protocol;
 use super::runner::RunnerError;
+use crate::diag::MessageCode;
 use std::io;
 use thiserror::Error;
 
@@ -37,4 +38,21 @@ pub enum Error {
     Failed(String),
     #[error("cannot be sent to the measuring process: {0}")]
     Unsendable(String),
+}
+
+impl Error {
+    /// Returns the code of the message that says so.
+    pub fn code(&self) -> MessageCode {
+        match self {
+            Self::NoDevice(_) => MessageCode::NoGpu,
+            Self::Runner(_) => MessageCode::RunnerNotRead,
+            Self::Start { .. } => MessageCode::MeasuringNotStarted,
+            Self::Silent { .. } => MessageCode::MeasuringSilent,
+            Self::Nonsense { .. } | Self::Version { .. } => MessageCode::MeasuringOther,
+            Self::Busy { .. } => MessageCode::GpuBusy,
+            Self::Died { .. } => MessageCode::MeasuringDied,
+            Self::Baseline(_) => MessageCode::BaselineFails,
+            Self::Failed(_) | Self::Unsendable(_) => MessageCode::MeasuringFailed,
+        }
+    }
 }

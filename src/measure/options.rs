@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::runner::{RunnerError, split};
+use crate::diag::MessageCode;
 use crate::settings::Settings;
 use std::path::PathBuf;
 use std::process::Command;
@@ -90,9 +91,9 @@ impl Options {
         self.silence.unwrap_or(Duration::from_secs(60))
     }
 
-    pub(super) fn say(&self, message: &str) {
+    pub(super) fn say(&self, code: MessageCode, message: &str) {
         if let Some(notice) = self.notice {
-            notice(message);
+            notice(&code.tag(message));
         }
     }
 }

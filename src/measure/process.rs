@@ -12,6 +12,7 @@ use super::options::Options;
 use super::outcome::{Outcome, Reason, Timing, Timings};
 use super::protocol;
 use super::protocol::{Job, Reply, Request, Rounds};
+use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device};
 use std::time::{Duration, Instant};
 
@@ -99,7 +100,10 @@ impl Process {
         let limit = self.options.start_limit();
         let mut incoming = link.receive(limit.min(LONG));
         if matches!(incoming, Incoming::Silence) && limit > LONG {
-            self.options.say(&format!("waiting for `{}` to start, at most {:.0} s", self.name, limit.as_secs_f64()));
+            self.options.say(
+                MessageCode::Waiting,
+                &format!("waiting for `{}` to start, at most {:.0} s", self.name, limit.as_secs_f64()),
+            );
             incoming = link.receive(limit - LONG);
         }
         match incoming {
@@ -136,9 +140,10 @@ impl Process {
                 Incoming::Reply(Reply::Waiting) if begin.elapsed() < wait + silence => {
                     if !waiting {
                         let (name, most) = (&self.device.name, wait.as_secs_f64());
-                        self.options.say(&format!(
-                            "waiting for the {name}, which another nvtune measures on, at most {most:.0} s"
-                        ));
+                        self.options.say(
+                            MessageCode::Waiting,
+                            &format!("waiting for the {name}, which another nvtune measures on, at most {most:.0} s"),
+                        );
                     }
                     waiting = true;
                 }

@@ -10,6 +10,7 @@ use super::protocol::{Reply, Request};
 use super::replay::{Fault, Recording, Start, break_down};
 use super::schedule;
 use super::schedule::Pace;
+use crate::diag::MessageCode;
 use crate::say;
 use std::ffi::OsString;
 use std::fs::File;
@@ -173,7 +174,7 @@ fn listen() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
                 }
                 Ok(None) => exit_now(0),
                 Err(error) => {
-                    say!("nvtune measure: standard input is no request: {error}");
+                    complain(&format!("standard input is no request: {error}"));
                     exit_now(2)
                 }
             }
@@ -196,7 +197,7 @@ fn say(stdout: &mut File, line: &str) {
 }
 
 fn complain(message: &str) -> ExitCode {
-    say!("nvtune measure: {message}");
+    say!("nvtune measure: {}", MessageCode::RequestNotRead.tag(message));
     ExitCode::from(2)
 }
 

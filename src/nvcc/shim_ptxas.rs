@@ -1,13 +1,12 @@
 //! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands it with the winners' entries in it, and
 //! compares the machine code with what was timed.
 
-use crate::diag::exit_code;
+use crate::diag::{MessageCode, console, exit_code};
 use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
 use crate::process;
 use crate::ptx;
 use crate::ptx::Transplant;
 use crate::sass::code_digest;
-use crate::say;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -176,6 +175,6 @@ fn real_ptxas(own_path: &Path) -> PathBuf {
 }
 
 pub(super) fn cannot_start(program: &str, error: &std::io::Error) -> u8 {
-    say!("nvtune error   : cannot start {program}: {error}");
+    console::error(MessageCode::CannotStart, format!("cannot start {program}: {error}"));
     1
 }

@@ -7,6 +7,7 @@
 use super::broken_pipes::end_on_sent_pipe_signals;
 use super::process_tree::send;
 use super::{process_tree, temp_dir, threads};
+use crate::diag::MessageCode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
@@ -178,7 +179,7 @@ fn stop(signal: i32) {
     temp_dir::remove_all();
     if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
         // Who reads it may be gone already.
-        let _ = writeln!(io::stderr(), "nvtune: {words}");
+        let _ = writeln!(io::stderr(), "nvtune: {}", MessageCode::Interrupted.tag(words));
     }
     end(signal)
 }

@@ -4,7 +4,8 @@
 
 use super::exec::hand_over;
 use super::signals;
-use crate::say;
+use crate::diag::MessageCode;
+use crate::diag::console::{error, fatal, warn};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, Once, PoisonError};
@@ -52,11 +53,11 @@ fn take() -> Option<WayBack> {
 fn follow(WayBack { nvcc, arguments, undo, strict }: WayBack, problem: &str) -> ! {
     signals::undo_all(undo);
     if let Some(code) = strict {
-        say!("nvtune error   : the tuned result is not used: {problem}");
+        error(MessageCode::NvccTakesOver, format!("the tuned result is not used: {problem}"));
         signal_hook::low_level::exit(code.into())
     }
-    say!("nvtune warning : the tuned result is not used: {problem}");
-    let error = hand_over(&nvcc, &arguments);
-    say!("nvtune fatal   : cannot start '{}': {error}", nvcc.display());
+    warn(MessageCode::NvccTakesOver, format!("the tuned result is not used: {problem}"));
+    let reason = hand_over(&nvcc, &arguments);
+    fatal(MessageCode::CannotStart, format!("cannot start '{}': {reason}", nvcc.display()));
     signal_hook::low_level::exit(1)
 }

@@ -8,6 +8,7 @@
 use super::cache::Cache;
 use super::digest::digest;
 use super::fingerprint::Basis;
+use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device, deserialize_optional_name};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Dim3, Launch};
@@ -18,6 +19,7 @@ use crate::settings::Strategy;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// Version of the record's format; it rises when a reader of an older one would misread a newer one.
 pub const FORMAT: u32 = 1;
@@ -172,6 +174,17 @@ impl Decision {
         }
     }
 
+    /// Adds a note. The code becomes a part of its text, so that every build and report that prints the note has it.
+    pub fn note(&mut self, code: MessageCode, note: impl Display) {
+        self.notes.push(code.tag(note));
+    }
+
+    /// Tells whether there is a note of this code.
+    pub fn has_note(&self, code: MessageCode) -> bool {
+        let end = code.tag("");
+        self.notes.iter().any(|note| note.ends_with(&end))
+    }
+
     /// A sentence for each reason for which points may not be chosen.
     pub fn all_held(&self) -> impl Iterator<Item = String> {
         self.held.iter().map(|held| self.sentence(held))
@@ -186,7 +199,7 @@ impl Decision {
     }
 
     fn sentence(&self, Held { reason, points, .. }: &Held) -> String {
-        format!("{points} of {} points may not be chosen: {reason}", self.points)
+        MessageCode::PointsNotAllowed.tag(format!("{points} of {} points may not be chosen: {reason}", self.points))
     }
 }
 

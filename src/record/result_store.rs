@@ -5,6 +5,7 @@
 use super::cache::Cache;
 use super::lock;
 use super::lock::Lock;
+use crate::diag::MessageCode;
 use crate::diag::console::Console;
 use crate::measure::Present;
 use crate::process;
@@ -73,15 +74,21 @@ impl Results {
         let is_trusted = self.named.is_some() || lock::is_trusted(&path, source);
         let lock = match Lock::read(&path) {
             Ok(_) if !is_trusted => {
-                console.warning(&format!(
-                    "'{}' belongs to another user and is not used: set NVTUNE_LOCK to its path to use it",
-                    path.display()
-                ));
+                console.warning(
+                    MessageCode::LockForeign,
+                    format!(
+                        "'{}' belongs to another user and is not used: set NVTUNE_LOCK to its path to use it",
+                        path.display()
+                    ),
+                );
                 Lock::default()
             }
             Ok(lock) => {
                 for (key, why) in &lock.problems {
-                    console.warning(&format!("'{}': entry `{key}` is not used: {why}", path.display()));
+                    console.warning(
+                        MessageCode::LockEntry,
+                        format!("'{}': entry `{key}` is not used: {why}", path.display()),
+                    );
                 }
                 lock
             }
@@ -91,7 +98,7 @@ impl Results {
                 Lock::default()
             }
             Err(error) => {
-                console.warning(&format!("'{}' {error}; it is not used", path.display()));
+                console.warning(MessageCode::LockNotRead, format!("'{}' {error}; it is not used", path.display()));
                 Lock::default()
             }
         };
@@ -107,7 +114,7 @@ impl Results {
             // Nothing may be kept that repeats the warning.
             process::note_fault();
             if !self.unwritable.replace(true) {
-                console.warning(&problem);
+                console.warning(MessageCode::CacheNotWritten, problem);
             }
         }
     }

@@ -8,8 +8,8 @@ use super::space::Space;
 use crate::comment::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs};
 use crate::comment::{Binary, Function, Unary, Value};
 use crate::comment::{Expr, Node};
-use crate::diag::Diagnostic;
 use crate::diag::Span;
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Configuration, DIMENSIONS, Dim3};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,8 +147,8 @@ struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    fn warn(&mut self, span: Span, message: String) {
-        self.found.push(self.annotation.source.warning(span, message));
+    fn warn(&mut self, code: MessageCode, span: Span, message: String) {
+        self.found.push(self.annotation.source.warning(code, span, message));
     }
 
     /// Powers that are none.
@@ -164,7 +164,7 @@ impl Advisor<'_> {
             };
             let message =
                 format!("{base}^{exponent} is {}, for `^` is C's exclusive or and no power{remedy}", base ^ exponent);
-            self.warn(span, message);
+            self.warn(MessageCode::PowerOperator, span, message);
         }
     }
 
@@ -181,7 +181,7 @@ impl Advisor<'_> {
             };
             // One comment may have several.
             let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
-            self.warn(cut, match annotation.clauses.require.is_empty() {
+            self.warn(MessageCode::NothingToTune, cut, match annotation.clauses.require.is_empty() {
                 true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
                 false => {
                     format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
@@ -192,7 +192,7 @@ impl Advisor<'_> {
         if seen.points == 1 && self.unlaunched().is_empty() {
             let name = &annotation.name;
             let message = format!("nothing is left to tune: every axis of `{name}` has one value; add values to one");
-            self.warn(annotation.comment, message);
+            self.warn(MessageCode::NothingToTune, annotation.comment, message);
             return;
         }
         for axis in &annotation.clauses.macros {
@@ -201,13 +201,14 @@ impl Advisor<'_> {
                     "macro `{0}` has one value and is no axis: give it several, or write #define {0} {only} in the source",
                     axis.name
                 );
-                self.warn(axis.span, message);
+                self.warn(MessageCode::ValuesIgnored, axis.span, message);
             }
         }
         self.beyond_the_limits();
         for Written { what, span, values, left } in written {
             if values > 1 && left == 1 {
                 self.warn(
+                    MessageCode::ValuesIgnored,
                     span,
                     format!("{what} has {values} values, but only one of them is in a valid configuration"),
                 );
@@ -239,7 +240,7 @@ impl Advisor<'_> {
                 found.extend(beyond(("grid", dimension), list, most).map(|message| (grid.span, message)));
             }
         }
-        found.into_iter().for_each(|(span, message)| self.warn(span, message));
+        found.into_iter().for_each(|(span, message)| self.warn(MessageCode::ValuesIgnored, span, message));
     }
 
     /// The axes with several values that neither block, grid nor macros are.
@@ -292,21 +293,21 @@ impl Advisor<'_> {
         };
         for name in names(facts.unread) {
             let message = format!(
-                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: threads that differ in it alone do the same, and its results hang on the block; leave out the values of `block` there, or use both in the kernel",
+                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: leave out the values of `block` there, or use both",
                 self.annotation.kernel.name
             );
-            self.warn(self.annotation.place("block"), message);
+            self.warn(MessageCode::BlockAssumed, self.annotation.place("block"), message);
         }
         let names = names(facts.fixed);
         if let [first, ..] = names[..] {
             let list = |of: &str| names.iter().map(|name| format!("{of}.{name}")).collect::<Vec<_>>().join(" and ");
             let message = format!(
-                "`{}` reads {} but never {}, so that its results hang on the block: tie it to a macro, as in require(block.{first} == TILE), or use blockDim in the kernel",
+                "`{}` reads {} but never {}: tie the block to a macro, as in require(block.{first} == TILE)",
                 self.annotation.kernel.name,
                 list("threadIdx"),
                 list("blockDim"),
             );
-            self.warn(self.annotation.place("block"), message);
+            self.warn(MessageCode::BlockAssumed, self.annotation.place("block"), message);
         }
     }
 
@@ -314,10 +315,10 @@ impl Advisor<'_> {
     fn shared(&mut self, facts: &Facts) {
         if facts.dynamic_shared && self.annotation.clauses.shared.is_none() {
             let message = format!(
-                "`{}` has shared memory of which its launch says how much there is (extern __shared__), and the comment does not: add its bytes, as in shared(block.x * sizeof(float))",
+                "`{}` has extern __shared__ memory: add its bytes, as in shared(block.x * sizeof(float))",
                 self.annotation.kernel.name
             );
-            self.warn(self.annotation.comment, message);
+            self.warn(MessageCode::SharedMissing, self.annotation.comment, message);
         }
     }
 
@@ -336,7 +337,7 @@ impl Advisor<'_> {
             let message = format!(
                 "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
             );
-            self.warn(self.annotation.place("regs"), message);
+            self.warn(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
     }
 
@@ -346,9 +347,9 @@ impl Advisor<'_> {
             && let Some(cap) = self.cap_above(registers)
         {
             let message = format!(
-                "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` goes up to {cap}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
+                "`regs` goes up to {cap}, but __launch_bounds__({threads}, {blocks}) allows {registers}: end at {registers}, or drop the second bound"
             );
-            self.warn(self.annotation.place("regs"), message);
+            self.warn(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
     }
 
@@ -368,11 +369,10 @@ impl Advisor<'_> {
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
             let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
             let message = format!(
-                "the {} threads of the baseline store {reach} bytes at most, but the smallest output, `{name}`, has {bytes}: `{}` stores in no loop, so `{clause}` or the size of `{name}` is wrong",
+                "the {} threads of the baseline store at most {reach} of the {bytes} bytes of `{name}`: correct `{clause}` or its size",
                 launch.threads(),
-                self.annotation.kernel.name
             );
-            self.warn(self.annotation.place(clause), message);
+            self.warn(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
         }
     }
 
@@ -391,7 +391,7 @@ impl Advisor<'_> {
                 "the {} threads of the baseline reach {reach} bytes, and every buffer has more: correct `{clause}` or the size of `{name}`",
                 launch.threads(),
             );
-            self.warn(self.annotation.place(clause), message);
+            self.warn(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
         }
     }
 
@@ -422,7 +422,7 @@ impl Advisor<'_> {
                 found.push((place, format!("this division drops a rest if {b} does not divide {a}: {remedy}")));
             }
         }
-        found.into_iter().for_each(|(place, message)| self.warn(place, message));
+        found.into_iter().for_each(|(place, message)| self.warn(MessageCode::RestDropped, place, message));
     }
 
     /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
@@ -459,7 +459,7 @@ impl Advisor<'_> {
                         "this division of whole numbers is {}, as in C, though `{name}` takes fractions: write {remedy} for one",
                         first / second
                     );
-                    self.warn(*at, message);
+                    self.warn(MessageCode::IntegerDivision, *at, message);
                 } else if let Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide = operator {
                     [a, b].iter().for_each(|a| self.division(name, a));
                 }
@@ -474,13 +474,17 @@ impl Advisor<'_> {
             let name = &self.annotation.kernel.name;
             let does = if *is_read { "reads" } else { "writes" };
             let message = format!(
-                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: give it as many elements as the kernel reaches, or other arguments"
+                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: make it longer, or change the arguments"
             );
             // A buffer within a structure is called by its way there.
             let parameter = buffer.split(['.', '[']).next();
             let given =
                 self.annotation.clauses.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
-            self.warn(given.map_or_else(|| self.annotation.place("args"), |given| given.span), message);
+            self.warn(
+                MessageCode::BeyondBuffer,
+                given.map_or_else(|| self.annotation.place("args"), |given| given.span),
+                message,
+            );
         }
     }
 
@@ -504,10 +508,10 @@ impl Advisor<'_> {
         }
         let because = if zero.is_empty() { String::new() } else { format!(" ({})", zero.join(", ")) };
         let message = format!(
-            "`{}` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory{because}; give arguments that it works on",
+            "`{}` does nothing on this workload{because}: its threads access no global memory; change the arguments",
             self.annotation.kernel.name
         );
-        self.warn(self.annotation.place("args"), message);
+        self.warn(MessageCode::IdleWorkload, self.annotation.place("args"), message);
     }
 }
 

@@ -7,7 +7,7 @@ use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{Annotation, Binary, Block, Expr, Fault, Function, GivenValue, Grid, Node, Regs, Value};
 use crate::cuda::Type;
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::gpu::WARP;
 use crate::launch::Dim3;
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn error(&mut self, span: Span, message: impl Into<String>) {
-        self.problems.push(self.annotation.source.error(span, message));
+    fn error(&mut self, code: MessageCode, span: Span, message: impl Into<String>) {
+        self.problems.push(self.annotation.source.error(code, span, message));
     }
 
     fn slots(&mut self, count: usize) -> usize {
@@ -102,7 +102,11 @@ impl<'a> Builder<'a> {
                 }
                 Err(Refusal::Unbound(name, span)) => {
                     let remedy = given_by(&name);
-                    self.error(span, format!("`{name}` has no value in `require`: {remedy}"));
+                    self.error(
+                        MessageCode::NameWithoutValue,
+                        span,
+                        format!("`{name}` has no value in `require`: {remedy}"),
+                    );
                 }
                 Err(refusal) => self.refuse(refusal),
             }
@@ -182,10 +186,7 @@ impl<'a> Builder<'a> {
         let values: Vec<String> = alone.flatten().map(ToString::to_string).collect();
         match values.len() {
             2.. if values.len() == lists.len() => {
-                format!(
-                    "; these are its dimensions, and blocks to choose from are written block({{{}}})",
-                    values.join(", ")
-                )
+                format!("; blocks to choose from are written block({{{}}})", values.join(", "))
             }
             _ => String::new(),
         }
@@ -197,10 +198,7 @@ impl<'a> Builder<'a> {
         match self.annotation.clauses.block.as_ref().map(|block| &block.value) {
             Some(Block::Lists(lists)) if shape.len() > 1 && *lists == [shape.clone()] => {
                 let each: Vec<String> = shape.iter().map(ToString::to_string).collect();
-                format!(
-                    "; these are extents of x, and one block of such dimensions is written block({})",
-                    each.join(", ")
-                )
+                format!("; one block of these dimensions is written block({})", each.join(", "))
             }
             _ => String::new(),
         }
@@ -226,17 +224,22 @@ impl<'a> Builder<'a> {
             Some(default) if !limits.allows(default.value) => {
                 let [x, y, z] = default.value;
                 self.error(
+                    MessageCode::BlockTooLarge,
                     default.span,
                     format!("a block of {x} x {y} x {z} cannot be launched: {}", limits.block_rule()),
                 );
             }
             _ if shapes.is_empty() => {
                 let rule = limits.block_rule();
-                self.error(span, format!("no block of this clause can be launched: {rule}{}", self.meant_list()));
+                self.error(
+                    MessageCode::BlockTooLarge,
+                    span,
+                    format!("no block of this clause can be launched: {rule}{}", self.meant_list()),
+                );
             }
             Some(default) if !shapes.contains(&default.value) => {
                 let [x, y, z] = default.value;
-                self.error(
+                self.error(MessageCode::DefaultNotListed,
                     default.span,
                     format!(
                         "the default block {x} x {y} x {z} is not among the blocks of `block`: add it there, or choose one of them{}",
@@ -262,6 +265,7 @@ impl<'a> Builder<'a> {
                 given.into_iter().filter(|&blocks| blocks <= limits.max_grid[dimension]).map(i64::from).collect();
             if values.is_empty() {
                 self.error(
+                    MessageCode::GridTooLarge,
                     place,
                     format!(
                         "every value of `grid` is too large: it has at most {} blocks in {name}",
@@ -273,7 +277,7 @@ impl<'a> Builder<'a> {
                 && !values.contains(&i64::from(default.value[dimension]))
             {
                 let blocks = default.value[dimension];
-                self.error(
+                self.error(MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default grid has {blocks} blocks in {name}, which `grid` does not: add it there, or choose one of its values"),
                 );
@@ -303,6 +307,7 @@ impl<'a> Builder<'a> {
             match self.annotation.clauses.regs {
                 Regs::Auto => caps.push(default.value),
                 Regs::List(_) => self.error(
+                    MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default register cap {} is not among those of `regs`: add it there", default.value),
                 ),
@@ -312,6 +317,7 @@ impl<'a> Builder<'a> {
             let axis = self.annotation.clauses.macros.iter().find(|axis| axis.name == *name);
             if axis.is_some_and(|axis| !axis.values.contains(&default.value)) {
                 self.error(
+                    MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default {} of `{name}` is not among its values: add it there", default.value),
                 );
@@ -335,7 +341,7 @@ impl<'a> Builder<'a> {
             {
                 let percent = default.value.unwrap_or_default();
                 let message = format!("the default carve-out {percent} is not among those of `carveout`: add it there");
-                self.error(default.span, message);
+                self.error(MessageCode::DefaultNotListed, default.span, message);
             }
             self.table.axes.push(Axis::Carveout { percents });
         }
@@ -392,7 +398,7 @@ impl<'a> Builder<'a> {
                 name.rsplit('.').next().unwrap_or(name)
             );
             self.names.insert(name.to_string(), Meaning::Broken);
-            self.error(expression.span, message);
+            self.error(MessageCode::UnknownName, expression.span, message);
             return;
         }
         match self.compile(expression) {

@@ -4,7 +4,7 @@ use super::walk::AxisSet;
 use crate::comment::{Annotation, Expr, UNTOLD, is_defined};
 use crate::cuda::TemplateParameter;
 use crate::cuda::Type;
-use crate::diag::{Diagnostic, Span, suggestion};
+use crate::diag::{Diagnostic, MessageCode, Span, suggestion};
 use std::collections::BTreeMap;
 
 /// What a name stands for.
@@ -50,26 +50,33 @@ pub(super) fn resolve(
     name: &str,
     span: Span,
 ) -> Result<(usize, AxisSet), Refusal> {
-    let problem = |message: String| Err(Refusal::Problem(Box::new(annotation.source.error(span, message))));
+    let problem = |code, message: String| Err(Refusal::Problem(Box::new(annotation.source.error(code, span, message))));
     match names.get(name) {
         Some(Meaning::Slot { slot, axes }) => Ok((*slot, *axes)),
         Some(Meaning::Unbound) => Err(Refusal::Unbound(name.to_string(), span)),
         Some(Meaning::Broken) => Err(Refusal::Silent),
-        Some(Meaning::Buffer) => {
-            problem(format!("`{name}` is a buffer and has no value in an expression: use scalar parameters and macros"))
-        }
-        Some(Meaning::Struct) => problem(format!(
-            "`{name}` is a structure and has no value in an expression: name one of its fields, `{name}.field`"
-        )),
-        Some(Meaning::Later) if name.starts_with("grid.") => {
-            problem(format!("`{name}` cannot be used here: the grid hangs on this expression"))
-        }
-        Some(Meaning::Later) => {
-            problem(format!("`{name}` cannot be used here: it hangs on the grid, and the grid on this expression"))
-        }
-        Some(Meaning::Circular) => {
-            problem(format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"))
-        }
+        Some(Meaning::Buffer) => problem(
+            MessageCode::NameWithoutValue,
+            format!("`{name}` is a buffer and has no value in an expression: use scalar parameters and macros"),
+        ),
+        Some(Meaning::Struct) => problem(
+            MessageCode::NameWithoutValue,
+            format!(
+                "`{name}` is a structure and has no value in an expression: name one of its fields, `{name}.field`"
+            ),
+        ),
+        Some(Meaning::Later) if name.starts_with("grid.") => problem(
+            MessageCode::NameWithoutValue,
+            format!("`{name}` cannot be used here: the grid hangs on this expression"),
+        ),
+        Some(Meaning::Later) => problem(
+            MessageCode::NameWithoutValue,
+            format!("`{name}` cannot be used here: it hangs on the grid, and the grid on this expression"),
+        ),
+        Some(Meaning::Circular) => problem(
+            MessageCode::NameWithoutValue,
+            format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"),
+        ),
         // A field of a structure that is not given: which fields there are, only the compiler knows.
         None if name.split_once('.').is_some_and(|(root, _)| {
             matches!(names.get(root), Some(Meaning::Unbound))
@@ -83,13 +90,13 @@ pub(super) fn resolve(
             let known: Vec<&str> =
                 names.iter().filter(|(_, meaning)| usable(meaning)).map(|(name, _)| name.as_str()).collect();
             if let Some(message) = template_parameter(annotation, name) {
-                return problem(message);
+                return problem(MessageCode::NameWithoutValue, message);
             }
             if is_defined(&annotation.source, name) {
-                return problem(format!("unknown name `{name}`: {UNTOLD}"));
+                return problem(MessageCode::UnknownName, format!("unknown name `{name}`: {UNTOLD}"));
             }
             let near = suggestion(name, known.iter().copied());
-            problem(format!("unknown name `{name}`{near}"))
+            problem(MessageCode::UnknownName, format!("unknown name `{name}`{near}"))
         }
     }
 }
@@ -128,12 +135,16 @@ pub(super) fn compile_late(
     expression.rename(&mut |name: &String, span| resolve(annotation, names, name, span).map(|(slot, _)| slot)).map_err(
         |refusal| match refusal {
             Refusal::Problem(problem) => *problem,
-            Refusal::Unbound(name, span) => {
-                annotation.source.error(span, format!("`{name}` has no value: {}", given_by(&name)))
-            }
-            Refusal::Silent => {
-                annotation.source.error(expression.span, "this expression uses a name that has no value")
-            }
+            Refusal::Unbound(name, span) => annotation.source.error(
+                MessageCode::NameWithoutValue,
+                span,
+                format!("`{name}` has no value: {}", given_by(&name)),
+            ),
+            Refusal::Silent => annotation.source.error(
+                MessageCode::NameWithoutValue,
+                expression.span,
+                "this expression uses a name that has no value",
+            ),
         },
     )
 }

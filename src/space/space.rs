@@ -19,7 +19,7 @@ use super::names::{Meaning, compile_late, given_by};
 use super::shapes::strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
 use crate::comment::{Annotation, Clauses, Expr, Fault, Given, GivenValue, Grid, Value};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Dim3, Launch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,9 @@ impl Space {
             let value = self.evaluate(configuration, expression)?.as_f64();
             let message = || format!("a loop cannot be executed {value} times: give a number of 0 or more");
             let is_count = value.is_finite() && value >= 0.0;
-            is_count.then_some(value).ok_or_else(|| self.annotation.source.error(expression.span, message()))
+            is_count
+                .then_some(value)
+                .ok_or_else(|| self.annotation.source.error(MessageCode::TripsClause, expression.span, message()))
         };
         self.annotation.clauses.trips.iter().map(count).collect()
     }
@@ -125,12 +127,20 @@ impl Space {
                 let message = format!(
                     "this space has more than {MAX_CONFIGURATIONS} configurations: give shorter lists, or ranges with larger steps"
                 );
-                return Err(Box::new(self.annotation.source.error(self.annotation.comment, message)));
+                return Err(Box::new(self.annotation.source.error(
+                    MessageCode::SpaceTooLarge,
+                    self.annotation.comment,
+                    message,
+                )));
             }
         }
         if walk.gave_up() {
             let message = "the constraints leave too few of the combinations of these lists: give shorter lists";
-            return Err(Box::new(self.annotation.source.error(self.annotation.comment, message)));
+            return Err(Box::new(self.annotation.source.error(
+                MessageCode::SpaceTooLarge,
+                self.annotation.comment,
+                message,
+            )));
         }
         Ok(())
     }
@@ -254,13 +264,19 @@ impl Space {
         let source = &self.annotation.source;
         if let Some((name, span)) = &self.unbound {
             let (kernel, remedy) = (&self.annotation.kernel.name, given_by(name));
-            return Err(
-                source.error(*span, format!("the launch of `{kernel}` is not known: `{name}` has no value; {remedy}"))
-            );
+            return Err(source.error(
+                MessageCode::NameWithoutValue,
+                *span,
+                format!("the launch of `{kernel}` is not known: `{name}` has no value; {remedy}"),
+            ));
         }
         if !self.limits.allows(configuration.block) {
             let [x, y, z] = configuration.block;
-            return Err(source.error(self.annotation.comment, format!("a block of {x} x {y} x {z} cannot be launched")));
+            return Err(source.error(
+                MessageCode::BlockTooLarge,
+                self.annotation.comment,
+                format!("a block of {x} x {y} x {z} cannot be launched"),
+            ));
         }
         let values = self.values(configuration);
         let number = |index: usize| {
@@ -279,9 +295,11 @@ impl Space {
             }
             (None, Some(given)) => grid = given,
             (None, None) => {
-                return Err(
-                    source.error(self.annotation.comment, "this configuration has no grid, which is an axis here")
-                );
+                return Err(source.error(
+                    MessageCode::GridUnknown,
+                    self.annotation.comment,
+                    "this configuration has no grid, which is an axis here",
+                ));
             }
         }
         let shared = self.shared.map_or(Ok(0), number)?;
@@ -296,8 +314,10 @@ impl Space {
         let compiled = compile_late(&self.annotation, &self.names, expression)?;
         let values = self.values(configuration);
         values.evaluate(&compiled).map_err(|located| match values.cause(Failure::Fault(located.clone())) {
-            Failure::Fault(cause) => self.annotation.source.error(cause.span, describe_fault(&cause.fault)),
-            _ => self.annotation.source.error(located.span, describe_fault(&located.fault)),
+            Failure::Fault(cause) => {
+                self.annotation.source.error(MessageCode::NoValue, cause.span, describe_fault(&cause.fault))
+            }
+            _ => self.annotation.source.error(MessageCode::NoValue, located.span, describe_fault(&located.fault)),
         })
     }
 
@@ -459,7 +479,11 @@ impl Space {
                 let message = format!(
                     "no configuration fulfils the constraints among the first {PATIENCE} tried: give default(...) or shorter lists"
                 );
-                return Err(Box::new(self.annotation.source.error(self.annotation.comment, message)));
+                return Err(Box::new(self.annotation.source.error(
+                    MessageCode::SpaceTooLarge,
+                    self.annotation.comment,
+                    message,
+                )));
             }
             let subject = if any { "the baseline" } else { "every configuration" };
             return Err(Box::new(match &walk.cut {
@@ -470,7 +494,11 @@ impl Space {
                         None => problem,
                     }
                 }
-                None => self.annotation.source.error(self.annotation.comment, "no configuration is valid"),
+                None => self.annotation.source.error(
+                    MessageCode::SpaceEmpty,
+                    self.annotation.comment,
+                    "no configuration is valid",
+                ),
             }));
         }
         Ok(self.configuration(point.into_iter()))
@@ -480,35 +508,41 @@ impl Space {
     fn describe(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
         let source = &self.annotation.source;
         let threads = self.annotation.clauses.threads.is_some();
-        let message = match (failure, constraint.test) {
+        let (code, message) = match (failure, constraint.test) {
             (Failure::Fault(located), Test::Within { of: Quantity::Grid(_), .. })
                 if threads && located.span == constraint.span() =>
             {
-                match located.fault {
+                let message = match located.fault {
                     Fault::NotInteger("ceildiv") => {
                         "the number of threads is not an integer: write integers, as in ceildiv(n, 3)".to_string()
                     }
                     Fault::NegativeCeildiv => "the number of threads is negative: it must be 1 or more".to_string(),
                     ref fault => describe_fault(fault),
-                }
+                };
+                (MessageCode::NoValue, message)
             }
             (Failure::Fault(located), _) => {
-                return source.error(located.span, describe_fault(&located.fault));
+                return source.error(MessageCode::NoValue, located.span, describe_fault(&located.fault));
             }
-            (Failure::False, _) | (_, Test::Truth) => {
-                format!("this constraint excludes {subject}: loosen it, or add values that it allows")
-            }
+            (Failure::False, _) | (_, Test::Truth) => (
+                MessageCode::Excluded,
+                format!("this constraint excludes {subject}: loosen it, or add values that it allows"),
+            ),
             (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
                 Quantity::Grid(dimension) => {
                     let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");
-                    format!("the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}")
+                    let message =
+                        format!("the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}");
+                    (MessageCode::GridTooLarge, message)
                 }
                 Quantity::Shared => {
-                    format!("{subject} has {value} bytes of dynamic shared memory; allowed are {lo} to {hi}")
+                    let message =
+                        format!("{subject} has {value} bytes of dynamic shared memory; allowed are {lo} to {hi}");
+                    (MessageCode::SharedTooLarge, message)
                 }
             },
         };
-        let problem = source.error(constraint.span(), message);
+        let problem = source.error(code, constraint.span(), message);
         match constraint.test {
             Test::Within { of: Quantity::Grid(_), .. } => self.where_given(constraint.span(), problem),
             _ => problem,

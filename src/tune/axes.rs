@@ -7,6 +7,7 @@ use super::variants::Macros;
 use crate::comment::Annotation;
 use crate::cuda::line_markers::LineMarker;
 use crate::cuda::macros;
+use crate::diag::MessageCode;
 use crate::nvcc::Toolchain;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[Stri
             "no value of macro `{}` changes the code of `{}`, and the source does not name it: write the name that the source has",
             axis.name, annotation.kernel.name
         );
-        tuner.console.diagnostics(&[annotation.source.warning(axis.span, message)]);
+        tuner.console.diagnostics(&[annotation.source.warning(MessageCode::MacroUnused, axis.span, message)]);
     }
 }
 

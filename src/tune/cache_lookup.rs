@@ -11,6 +11,7 @@ use super::scoring_input::Laid;
 use super::search_journal;
 use super::variants::{FrontEnds, Macros};
 use crate::comment::Annotation;
+use crate::diag::MessageCode;
 use crate::diag::console::Console;
 use crate::gpu::Device;
 use crate::launch::Configuration;
@@ -93,7 +94,8 @@ impl Recall<'_> {
         };
         let mut decision = self.decision(subject, &pinned, begin);
         decision.pinned = Some(pinned);
-        decision.notes = vec!["nothing is known of it, and NVTUNE=locked asks for no more".to_owned()];
+        decision.notes = Vec::new();
+        decision.note(MessageCode::NothingKnown, "no result is known, and NVTUNE=locked looks for none");
         Tuned::unknown(self.toolchain, subject, decision)
     }
 
@@ -105,9 +107,10 @@ impl Recall<'_> {
             Some(file) => format!("{name} is not in {} for {architecture}", file.name()),
             None => format!("{name} is not locked: there is no {LOCK_FILE} above '{}'", self.toolchain.source()),
         };
-        self.console.warning(&format!(
-            "{lacking}: it is built as nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` makes its entry"
-        ));
+        self.console.warning(
+            MessageCode::NotLocked,
+            format!("{lacking}: nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` adds it"),
+        );
     }
 
     fn lock(&self) -> Option<std::rc::Rc<LockFile>> {
@@ -164,7 +167,7 @@ impl Recall<'_> {
         subject.stale = Stale::new(pinned, changes);
         if let Some(stale) = &subject.stale {
             let (name, file, reason) = (&self.annotation.name, file.name(), stale.reason());
-            self.console.warning(&format!(
+            self.console.warning(MessageCode::EntryStale, format!(
                 "{name}: its entry in {file} is stale and not used: {reason}; `nvtune lock --update` measures it again"
             ));
             return None;
@@ -202,7 +205,7 @@ impl Recall<'_> {
         let elsewhere = pinned.gpu.as_ref().filter(|gpu| !models.is_empty() && !models.contains(*gpu));
         let note = elsewhere.map(|gpu| {
             let here = models.iter().cloned().collect::<Vec<_>>().join(", ");
-            format!("locked as timed on {gpu}; this machine has {here}")
+            MessageCode::LockedElsewhere.tag(format!("locked as timed on {gpu}; this machine has {here}"))
         });
         let device =
             |name: &String| Device { name: name.clone(), driver: pinned.driver.unwrap_or(0), ..Device::default() };
@@ -248,7 +251,7 @@ impl Recall<'_> {
         let is_timed = kept.pinned.is_measured() && kept.decision.untimed.is_none();
         let said = |note: &&String| is_timed && !note.starts_with(LAUNCHES_STAY);
         for note in kept.decision.notes.iter().filter(said) {
-            self.console.warning(&format!("{}: {note}", kept.decision.name));
+            self.console.warning_as_kept(&format!("{}: {note}", kept.decision.name));
         }
         let mut tuned =
             Tuned::recalled(self.toolchain, subject, front_ends, kept.decision, kept.pinned.code.as_deref());

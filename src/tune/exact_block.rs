@@ -10,6 +10,7 @@ use super::kernel::recorded_variant;
 use super::scoring;
 use super::scoring_input::{Code, Laid};
 use super::variants::Variant;
+use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
@@ -46,7 +47,7 @@ pub fn contenders(
     let timings = match measurer.time(&baseline.candidate, &candidates, &plan) {
         Ok(timings) => timings,
         Err(error) => {
-            decision.notes.push(format!("code for exactly one block is not tried: {error}"));
+            decision.note(MessageCode::ExactBlockSkipped, format!("code for exactly one block is not tried: {error}"));
             return Vec::new();
         }
     };
@@ -137,7 +138,7 @@ pub fn score(laid: &Laid, winner: &Contender) -> Option<Score> {
     scoring::score(alone).ok()?.scores.swap_remove(0)
 }
 
-/// Drops what is not surely faster than the same configuration without `.reqntid`.
+/// Drops what is not faster with 99% confidence than the same configuration without `.reqntid`.
 pub fn keep_faster(met: &mut Vec<(Contender, Vec<f64>)>) {
     let inexact: Vec<(usize, Vec<f64>)> =
         met.iter().map(|(contender, samples)| (contender.row, samples.clone())).collect();

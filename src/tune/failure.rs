@@ -3,8 +3,8 @@
 use super::scoring::NoBaseline;
 use super::variants::{Macros, options};
 use crate::comment::Annotation;
-use crate::diag::Diagnostic;
 use crate::diag::console::Console;
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::Configuration;
 use crate::nvcc::ToolError;
 use crate::ptx;
@@ -24,7 +24,7 @@ pub enum Problem {
     Source(Arc<ToolError>),
     /// It takes the source without them.
     #[error(
-        "with {} the source does not compile, and without it does: where the name is also that of something else in the source or in a header, as of a template's parameter, give the macro a longer one; {}",
+        "with {} the source does not compile: if the source has that name for something else, rename the macro; {}",
         options(macros),
         first(error)
     )]
@@ -35,16 +35,12 @@ pub enum Problem {
     #[error("the compilation has no such kernel")]
     Absent,
     /// Then its values are not what the code is made of.
-    #[error(
-        "macro axis `{name}` is defined in {place} whatever nvtune sets: define it there only where it is not (#ifndef), or not at all"
-    )]
+    #[error("macro axis `{name}` is defined in {place}, too: put #ifndef around that definition, or remove it")]
     Defined { name: String, place: String },
     /// A `template` clause may name what is specialized elsewhere.
     #[error("the comment above the kernel at line {line} tunes this instance already: remove one of the two")]
     Twice { line: u32 },
-    #[error(
-        "its baseline ({configuration}) is not what the source is without nvtune: let `default` give the macros the values that the source gives them"
-    )]
+    #[error("its baseline ({configuration}) differs from the source: give `default` the values that the source has")]
     Default { configuration: Configuration },
     #[error("{0} is not an architecture that this version of nvtune knows")]
     Architecture(String),
@@ -89,15 +85,33 @@ impl Problem {
         !matches!(self, Self::Tool(_) | Self::Source(_))
     }
 
+    /// Returns the code of the warning. Diagnostics of a comment have their own.
+    fn code(&self) -> MessageCode {
+        match self {
+            Self::Comment(_) | Self::Absent => MessageCode::KernelNotCompiled,
+            Self::Tool(_) => MessageCode::ToolFailed,
+            Self::Source(_) => MessageCode::SourceRefused,
+            Self::Macros { .. } => MessageCode::MacrosBreakSource,
+            Self::Ptx(_) => MessageCode::PtxNotRead,
+            Self::Defined { .. } => MessageCode::MacroDefined,
+            Self::Twice { .. } => MessageCode::InstanceTwice,
+            Self::Default { .. } => MessageCode::WrongDefault,
+            Self::Architecture(_) => MessageCode::UnknownArchitecture,
+            Self::Baseline { .. } => MessageCode::BaselineUnusable,
+        }
+    }
+
     /// Says that the kernel stays as nvcc builds it, and why.
     pub fn print(&self, console: &Console, annotation: &Annotation) {
-        let message = format!("{}: not tuned: {self}", annotation.name);
+        let (code, message) = (self.code(), format!("{}: not tuned: {self}", annotation.name));
         match self {
             Self::Comment(diagnostics) => console.diagnostics(diagnostics),
             Self::Absent => {}
             // What nvcc refuses as well is nvcc's to say.
-            Self::Source(_) | Self::Macros { .. } | Self::Baseline { .. } => console.warn_if_the_build_passes(message),
-            _ => console.warning(&message),
+            Self::Source(_) | Self::Macros { .. } | Self::Baseline { .. } => {
+                console.warn_if_the_build_passes(code, message)
+            }
+            _ => console.warning(code, message),
         }
     }
 }

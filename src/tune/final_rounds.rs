@@ -7,6 +7,7 @@ use super::exact_block;
 use super::kernel_info::Subject;
 use super::scoring_input::Laid;
 use super::timing::{ROUNDS, candidate, finalists, median, settled};
+use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure;
 use crate::measure::verdict;
@@ -101,7 +102,10 @@ impl Finals<'_> {
                 decision.speedup = ratio;
                 break;
             };
-            decision.notes.push(format!("the fastest is refused{by}: {}: {reason}", winner.configuration));
+            decision.note(
+                MessageCode::WinnerRefused,
+                format!("the fastest is refused{by}: {}: {reason}", winner.configuration),
+            );
             decision.configurations[winner.row].refused = Some(reason);
         }
         Ok(())
@@ -131,10 +135,13 @@ impl Finals<'_> {
         }
         match holds(baseline, winner, measurer)? {
             Held::Well => {}
-            Held::Unknown(reason) => decision.notes.push(format!(
-                "{}: its results could not be compared for other contents of the buffers: {reason}",
-                winner.configuration
-            )),
+            Held::Unknown(reason) => decision.note(
+                MessageCode::ContentsNotCompared,
+                format!(
+                    "{}: its results could not be compared for other contents of the buffers: {reason}",
+                    winner.configuration
+                ),
+            ),
             Held::Not(reason) => {
                 return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
             }
@@ -150,7 +157,7 @@ impl Finals<'_> {
             Err(error) => {
                 // Behind a runner it never will be.
                 decision.provisional = !matches!(error, Unsanitized::Runner);
-                decision.notes.push(format!("its winner is not sanitized: {error}"));
+                decision.note(MessageCode::NotSanitized, format!("its winner is not sanitized: {error}"));
                 Ok(None)
             }
         }

@@ -17,6 +17,7 @@ use super::validity::Stores;
 use super::variants::{Assembly, Failure, FrontEnds, Macros, Variant, Variants, options};
 use super::{Tuner, axes, timing};
 use crate::comment::Annotation;
+use crate::diag::MessageCode;
 use crate::gpu::{Architecture, Machine};
 use crate::launch::Configuration;
 use crate::measure;
@@ -288,7 +289,7 @@ pub fn conclude(
     let Prepared { subject, scored, .. } = prepared;
     let by_model = choose(tuner, prepared, timed, &mut decision);
     if by_model && let Some(note) = idle_macros_note(prepared) {
-        tuner.console.warning(&format!("{}: {note}", decision.name));
+        tuner.console.warning_as_kept(&format!("{}: {note}", decision.name));
     }
     decision.unused = unused_macros(prepared);
     axes::warn_of_unused(tuner, prepared.subject.annotation, &decision.unused);
@@ -321,7 +322,7 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
             None => "the comment has no `args` clause",
             Some(_) => "`args` does not give all parameters",
         };
-        decision.notes.push(format!("not timed: {reason}"));
+        decision.note(MessageCode::NoWorkload, format!("not timed: {reason}"));
         decision.lacks = Some(reason.to_owned());
         return false;
     }
@@ -330,7 +331,7 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
         Loaded::Cubin => None,
         Loaded::Ptx => {
             let note = "timed as the driver compiles its PTX: this call makes no machine code that the";
-            decision.notes.push(format!("{note} {gpu} runs"));
+            decision.note(MessageCode::DriverCompiled, format!("{note} {gpu} runs"));
             None
         }
         Loaded::Nothing => Some(not_timed::without_code(&gpu)),
@@ -352,7 +353,7 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
         match result {
             Ok(()) => {
                 for note in &decision.notes {
-                    tuner.console.warning(&format!("{}: {note}", decision.name));
+                    tuner.console.warning_as_kept(&format!("{}: {note}", decision.name));
                 }
                 return false;
             }
@@ -363,8 +364,9 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
                     return false;
                 }
                 None => {
-                    tuner.console.warning(&format!("{}: not timed, the model chooses: {error}", decision.name));
-                    decision.notes.push(error.to_string());
+                    let message = format!("{}: not timed, the model chooses: {error}", decision.name);
+                    tuner.console.warning(error.code(), message);
+                    decision.note(error.code(), &error);
                     decision.provisional = true;
                 }
             },
@@ -436,7 +438,7 @@ pub fn strategy(annotation: &Annotation, default: Strategy) -> Strategy {
 fn screening_note((compiled, sets): (usize, usize)) -> Vec<String> {
     let note =
         format!("{compiled} of {sets} sets of macros were compiled: strategy es compiles all, and so does a GPU");
-    if compiled < sets { vec![note] } else { Vec::new() }
+    if compiled < sets { vec![MessageCode::MacrosScreened.tag(note)] } else { Vec::new() }
 }
 
 /// What the record says where the budget did not suffice to compile all.
@@ -445,7 +447,9 @@ fn cut_note(Prepared { variants, scored, .. }: &Prepared<'_>, budget_s: f64) -> 
     let cut = of.iter().filter(|found| variants.failure(found) == Some(&Failure::OutOfTime)).count();
     let remedy = "a larger budget (NVTUNE_BUDGET, budget(...)) compiles more";
     (cut > 0).then(|| {
-        format!("{cut} of {} points were not compiled in half of the budget of {budget_s} s: {remedy}", of.len())
+        let all = of.len();
+        let note = format!("{cut} of {all} points were not compiled in half of the budget of {budget_s} s: {remedy}");
+        MessageCode::BudgetCut.tag(note)
     })
 }
 
@@ -463,7 +467,8 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
             Failure::Source { said, .. } => said.clone(),
             Failure::OutOfTime | Failure::Code(_) => reason.to_string(),
         };
-        format!("its macros are varied in vain: no value but the baseline's gives code, with {values} because {reason}")
+        let note = "its macros are varied in vain: no value but the baseline's gives code";
+        MessageCode::MacrosInVain.tag(format!("{note}, with {values} because {reason}"))
     })
 }
 

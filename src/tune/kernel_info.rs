@@ -9,7 +9,7 @@ use crate::analysis::{grid_sync, ptx_facts};
 use crate::comment;
 use crate::comment::{Annotation, NamedConstant};
 use crate::cuda::Spelled;
-use crate::diag::{Diagnostic, Source};
+use crate::diag::{Diagnostic, MessageCode, Source};
 use crate::gpu::{Architecture, Machine, architecture_number};
 use crate::launch::{Configuration, Launch};
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
@@ -49,7 +49,7 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// The configuration that stays where nothing is surely faster.
+    /// The configuration that is kept if no other is faster.
     pub fn baseline(&self) -> Configuration {
         self.space.baseline().clone()
     }
@@ -223,7 +223,7 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), 
             "`{name}` is another number in this build than {value}, which the source defines it as: write the number; `{}` is not tuned",
             annotation.kernel.name
         );
-        annotation.source.warning(*span, message)
+        annotation.source.warning(MessageCode::ConstantDiffers, *span, message)
     };
     let differing = comment::differing(&preprocessed, &annotation.constants);
     let differing: Vec<Diagnostic> = differing.into_iter().map(warning).collect();
@@ -283,9 +283,9 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
                         "the type of this structure has no name that could be asked for (a lambda's has none: pass a structure with an operator() of \
                          its own in its place); `{kernel}` is not tuned"
                     );
-                    annotation.source.warning(place, message).into()
+                    annotation.source.warning(MessageCode::UnknownType, place, message).into()
                 }
-                false => annotation.source.error(place, said.to_owned()).into(),
+                false => annotation.source.error(MessageCode::WrongFields, place, said.to_owned()).into(),
             })
         }
         Err(error) => Err(Problem::Tool(Arc::new(error))),

@@ -33,7 +33,7 @@ const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or in
 const NO_STUB_GUARANTEES: &str = "launches reach it without a stub that guarantees its block (reqntid)";
 
 /// Why the model alone does not choose a block that leaves a part of the last one without work; with the remedy.
-pub const MUST_DIVIDE: &str = "where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU";
+pub const MUST_DIVIDE: &str = "block and macros must divide the problem unless a GPU times them";
 
 /// How a note begins that says why the kernel has no winner entries.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
@@ -294,9 +294,7 @@ impl LaunchPath {
             && (is_axis || configuration.macros != baseline.macros || threads(launch) == threads(&before));
         (!is_proved).then(|| {
             let moved = if configuration.block == before.block { "grid" } else { "block" };
-            format!(
-                "where nothing is timed, the {moved} changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it"
-            )
+            format!("an untimed {moved} needs launch(remap), or launches by the header")
         })
     }
 

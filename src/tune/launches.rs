@@ -6,7 +6,7 @@ use super::surroundings::Surroundings;
 use super::{Tuner, header_functions};
 use crate::comment::{Annotation, Spanned};
 use crate::cuda::HostCode;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Dim3, shape};
 use std::collections::BTreeSet;
 
@@ -28,12 +28,12 @@ pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Opti
         (false, _) => format!("write default(block = {}), and add that block to `block`", written(block)),
     };
     let message = format!(
-        "this launch of `{}` has blocks of {}, and the baseline, which stands for what the program launches, has {}: {remedy}",
+        "this launch of `{}` has blocks of {}, but the baseline has {}: {remedy}",
         annotation.name,
         shape(block),
         shape(baseline.block)
     );
-    let warning = first.source.warning(first.span, message);
+    let warning = first.source.warning(MessageCode::OtherBlockLaunched, first.span, message);
     Some(match &annotation.clauses.default.block {
         Some(given) => warning.with(annotation.source.note(given.span, "the baseline is given here")),
         None => warning,
@@ -68,7 +68,8 @@ pub fn by_address(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagno
     let (source, span) = around.host.by_address(&subject.annotation.kernel.name)?;
     matches!(subject.launch_path.way, Way::Entries { .. }).then(|| {
         let name = &subject.annotation.name;
-        source.note(
+        source.remark(
+            MessageCode::LaunchByAddress,
             span,
             format!(
                 "this launch of `{name}` runs nvcc's own code: it reaches no launch stub, which selects the winner"
@@ -84,7 +85,11 @@ pub fn pinned_notes(tuner: &Tuner<'_>, subject: &Subject<'_>) -> Vec<String> {
     let note = format!("{LAUNCHES_STAY}{reason}");
     if annotation.clauses.launch.is_some() && !tuner.is_beside {
         let message = format!("`{}`: {note}", annotation.name);
-        tuner.console.diagnostics(&[annotation.source.warning(annotation.place("launch"), message)]);
+        tuner.console.diagnostics(&[annotation.source.warning(
+            MessageCode::LaunchesKept,
+            annotation.place("launch"),
+            message,
+        )]);
     }
-    vec![note]
+    vec![MessageCode::LaunchesKept.tag(note)]
 }

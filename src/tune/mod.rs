@@ -152,7 +152,7 @@ impl<'a> Tuner<'a> {
                 }
                 Err(error) => {
                     self.lacks_some = true;
-                    console.warning(&format!("nothing is timed, the model chooses: {error}"));
+                    console.warning(error.code(), format!("nothing is timed, the model chooses: {error}"));
                     None
                 }
             },

@@ -1,6 +1,7 @@
 //! Why a kernel is not timed on the GPU at hand: as it is found out, and as it is said, also by builds that find it in the cache.
 
 use crate::comment::Annotation;
+use crate::diag::MessageCode;
 use crate::diag::console::Console;
 use crate::gpu::Device;
 use crate::measure::Error;
@@ -50,20 +51,29 @@ impl Found {
         let Self { untimed, is_lasting } = self;
         say(&untimed, console, annotation);
         let (Untimed::Baseline(note) | Untimed::Code(note) | Untimed::Memory(note)) = &untimed;
-        decision.notes.push(note.clone());
+        decision.note(code(&untimed), note);
         decision.provisional |= !is_lasting;
         decision.untimed = is_lasting.then_some(untimed);
     }
 }
 
+/// Returns the code of the message that says so.
+fn code(untimed: &Untimed) -> MessageCode {
+    match untimed {
+        Untimed::Baseline(_) => MessageCode::BaselineFails,
+        Untimed::Code(_) => MessageCode::GpuRunsNoCode,
+        Untimed::Memory(_) => MessageCode::BuffersTooLarge,
+    }
+}
+
 /// Says to the user why a kernel is not timed.
 pub fn say(untimed: &Untimed, console: &Console, annotation: &Annotation) {
-    let name = &annotation.name;
+    let (name, code) = (&annotation.name, code(untimed));
     match untimed {
-        Untimed::Baseline(message) => console.warning(&format!("{name}: not timed: {message}")),
-        Untimed::Code(message) => console.warning(&format!("{name}: not timed, the model chooses: {message}")),
+        Untimed::Baseline(message) => console.warning(code, format!("{name}: not timed: {message}")),
+        Untimed::Code(message) => console.warning(code, format!("{name}: not timed, the model chooses: {message}")),
         Untimed::Memory(message) => {
-            console.diagnostics(&[annotation.source.warning(annotation.place("args"), message.clone())]);
+            console.diagnostics(&[annotation.source.warning(code, annotation.place("args"), message.clone())]);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::kernel_info::Subject;
 use super::launch_path::Way;
 use super::scoring::Scored;
 use super::variants::{FrontEnds, Macros};
+use crate::diag::MessageCode;
 use crate::emit::cxx_expression::Types;
 use crate::emit::{Dispatch, HeaderKernel, StubText, TicketKernel, Winner};
 use crate::gpu::architecture_number;
@@ -194,11 +195,11 @@ impl Tuned {
     }
 
     /// Takes the winner back, for it could not be built or told of.
-    pub fn fall_back(&mut self, problem: &str) {
+    pub fn fall_back(&mut self, code: MessageCode, problem: &str) {
         self.decision.provenance = Provenance::Baseline;
         self.decision.winner = self.decision.baseline;
         self.decision.speedup = 1.0;
-        self.decision.notes.push(format!("the tuned result is not used: {problem}"));
+        self.decision.note(code, format!("the tuned result is not used: {problem}"));
         self.header = self.baseline_header.clone();
         self.ticket = None;
         self.stub = None;
@@ -255,14 +256,37 @@ impl Tuned {
         if several { format!(" on {}", self.decision.architecture) } else { String::new() }
     }
 
+    /// Why a baseline is kept.
+    fn why_kept(&self) -> (MessageCode, &'static str) {
+        let decision = &self.decision;
+        if decision.has_note(MessageCode::NotTransplanted) {
+            (MessageCode::NotTransplanted, "the fastest configuration does not fit into this object")
+        } else if decision.points == 0 {
+            (MessageCode::NothingKnown, "no result is known")
+        } else if decision.held_back().next().is_some() {
+            (MessageCode::KeptAmongAllowed, "no configuration that may be chosen is faster")
+        } else if decision.device.is_none() {
+            (MessageCode::KeptByModel, "no configuration is predicted to be faster")
+        } else if decision.timed == 0 {
+            (MessageCode::BaselineFails, "it cannot be timed")
+        } else {
+            (MessageCode::Kept, "no configuration is faster at 99% confidence")
+        }
+    }
+
+    /// Returns the line of a kernel; one that keeps the baseline ends in the code of its reason.
     fn summary(&self, several: bool) -> String {
+        let line = self.decision_line(several);
+        match self.decision.provenance {
+            Provenance::Baseline => self.why_kept().0.tag(line),
+            Provenance::Predicted | Provenance::Measured | Provenance::Locked => line,
+        }
+    }
+
+    fn decision_line(&self, several: bool) -> String {
         let decision = &self.decision;
         let gain = match decision.provenance {
-            Provenance::Baseline if decision.points == 0 => "kept: nothing is known of it as it is".to_owned(),
-            Provenance::Baseline if decision.held_back().next().is_some() => {
-                "kept: no point that may be chosen is surely faster".to_owned()
-            }
-            Provenance::Baseline => "kept: nothing is surely faster".to_owned(),
+            Provenance::Baseline => format!("kept: {}", self.why_kept().1),
             Provenance::Predicted | Provenance::Measured | Provenance::Locked => {
                 let applies = self.applies.as_ref().map(|applies| format!(", for {applies}")).unwrap_or_default();
                 format!("{:.2}x over the baseline, {}{applies}", decision.speedup, decision.provenance)
@@ -322,7 +346,7 @@ fn ticket(
             digest,
         }),
         Err(error) => {
-            decision.notes.push(format!("the tuned result is not used: {error}"));
+            decision.note(MessageCode::NotTransplanted, format!("the tuned result is not used: {error}"));
             decision.winner = decision.baseline;
             decision.provenance = Provenance::Baseline;
             decision.speedup = 1.0;

@@ -6,6 +6,7 @@ use super::overlap::{Early, Found as FoundEarly};
 use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
+use crate::diag::MessageCode;
 use crate::gpu::Conditions;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
@@ -54,7 +55,7 @@ pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
     ranked.into_iter().take(FINALISTS).map(|(index, _)| index).collect()
 }
 
-/// The finalist that is surely faster than the baseline, and among several the fastest, with its gain; from samples of paired
+/// The finalist that is faster than the baseline with 99% confidence, and among several the fastest, with its gain; from samples of paired
 /// rounds. `None`: the baseline stays.
 pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64, f64)> = None;
@@ -81,7 +82,7 @@ pub struct Effort<'a> {
 }
 
 /// What may keep launches of more blocks than the baseline's from ending.
-const MAY_WAIT: &str = "a launch of more blocks did not end: where blocks wait for each other, as in a barrier of the kernel's own, write launch(cooperative)";
+const MAY_WAIT: &str = "a launch of more blocks did not end: if blocks wait for each other, write launch(cooperative)";
 
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
@@ -102,7 +103,8 @@ pub fn decide(
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
         let (doubtful, rounds) = (conditions.doubtful, conditions.rounds);
         let reasons = conditions.throttled.join(", ");
-        decision.notes.push(format!("the GPU was throttled in {doubtful} of {rounds} rounds ({reasons})"));
+        let note = format!("the GPU was throttled in {doubtful} of {rounds} rounds ({reasons})");
+        decision.note(MessageCode::Throttled, note);
     }
     // The claimed GPU may be another one of the same model.
     decision.device = Some(measurer.device().clone());
@@ -213,10 +215,10 @@ impl Tally {
                 1 => String::new(),
                 all => format!(" (and {} more, see the record)", all - 1),
             };
-            decision.notes.push(format!("candidate refused: {first}{rest}"));
+            decision.note(MessageCode::CandidateRefused, format!("candidate refused: {first}{rest}"));
         }
         if self.may_wait {
-            decision.notes.push(MAY_WAIT.to_owned());
+            decision.note(MessageCode::BlocksMayWait, MAY_WAIT);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::cuda::declarations::{array, handle, is_bool, refusal, told_type};
 use crate::cuda::takes_no_value;
 use crate::cuda::template_instance;
 use crate::cuda::{Element, Scalar};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::Configuration;
 use crate::space::Space;
 use std::sync::Arc;
@@ -49,19 +49,20 @@ pub fn bind(
     let source = &annotation.source;
     let Some(args) = &annotation.clauses.args else {
         let message = format!("`{}` cannot be measured: it has no args(...)", kernel.name);
-        return Err(vec![source.error(annotation.comment, message)]);
+        return Err(vec![source.error(MessageCode::ParameterMissing, annotation.comment, message)]);
     };
     let mut problems = Vec::new();
     let mut workload = Workload::default();
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
-            problems.push(source.error(kernel.span, message));
+            problems.push(source.error(MessageCode::ParameterMissing, kernel.span, message));
             continue;
         };
         if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| handle(declaration)) {
             let message = format!("`{}` is a {handle}, which a comment cannot describe", given.name);
-            problems.push(source.error(given.span, message).with(left_out(annotation, given)));
+            problems
+                .push(source.error(MessageCode::UnknownType, given.span, message).with(left_out(annotation, given)));
             continue;
         }
         let layout = entry.layouts.get(&index);
@@ -69,7 +70,7 @@ pub fn bind(
         let told = match told_type(name, text, given.element.as_deref()) {
             Ok(told) => told,
             Err(message) => {
-                problems.push(source.error(given.span, message));
+                problems.push(source.error(MessageCode::UnknownType, given.span, message));
                 continue;
             }
         };
@@ -96,7 +97,7 @@ pub fn bind(
             kernel.name,
             workload.bytes()
         );
-        problems.push(source.error(annotation.comment, message));
+        problems.push(source.error(MessageCode::BufferSize, annotation.comment, message));
     }
     if problems.is_empty() {
         workload.checks = checks(annotation, &workload.buffers, &mut problems);
@@ -133,10 +134,13 @@ fn symbol(
             let kernel = &annotation.kernel.name;
             let problem = match instances.as_slice() {
                 // It may be compiled out, as a kernel may.
-                [] => {
-                    source.warning(*span, format!("the compilation has no variable `{name}`; `{kernel}` is not tuned"))
-                }
+                [] => source.warning(
+                    MessageCode::SymbolUnknown,
+                    *span,
+                    format!("the compilation has no variable `{name}`; `{kernel}` is not tuned"),
+                ),
                 made if name.contains('<') => source.warning(
+                    MessageCode::SymbolUnknown,
                     *span,
                     format!(
                         "the compilation has no variable `{name}`, only {}; `{kernel}` is not tuned",
@@ -144,6 +148,7 @@ fn symbol(
                     ),
                 ),
                 made => source.error(
+                    MessageCode::SymbolUnknown,
                     *span,
                     format!(
                         "`{name}` is a template: say which instance is given, of those that this file makes: {}",
@@ -155,20 +160,20 @@ fn symbol(
         }
         (Some(_), Some(_)) => {
             let message = format!("several variables are called `{name}`: put the namespace before it");
-            return Err(Box::new(source.error(*span, message)));
+            return Err(Box::new(source.error(MessageCode::SymbolUnknown, *span, message)));
         }
     };
     let Some(text) = &given.element else {
         let message = format!(
             "the type of `{name}` is not declared in this file, nor in what the source includes with quotes: symbol(float {name} = ...) gives it"
         );
-        return Err(Box::new(source.error(*span, message)));
+        return Err(Box::new(source.error(MessageCode::SymbolClause, *span, message)));
     };
     let Some(element) = Type::element(text) else {
         let message = format!(
             "`{name}` has elements of type `{text}`: say what numbers it is made of, as in symbol(float {name} = random[4])"
         );
-        return Err(Box::new(source.error(*span, message)));
+        return Err(Box::new(source.error(MessageCode::SymbolClause, *span, message)));
     };
     let binding = Binding { annotation, space, configuration, name, span: *span, text, layout: None };
     let contents = match &given.value {
@@ -177,11 +182,11 @@ fn symbol(
         GivenValue::Table(table) => binding.table(element, table)?,
         GivenValue::Null(span) => {
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a null pointer");
-            return Err(Box::new(source.error(*span, message)));
+            return Err(Box::new(source.error(MessageCode::WrongType, *span, message)));
         }
         GivenValue::Struct { span, .. } => {
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a structure");
-            return Err(Box::new(source.error(*span, message)));
+            return Err(Box::new(source.error(MessageCode::WrongType, *span, message)));
         }
         GivenValue::Scalar(expression) => {
             let fill = Fill::Constant(binding.number(element, expression)?);
@@ -190,7 +195,7 @@ fn symbol(
     };
     if contents.bytes() > variable.bytes {
         let message = format!("variable `{name}` has {} bytes, and is given {}", variable.bytes, contents.bytes());
-        return Err(Box::new(source.error(*span, message)));
+        return Err(Box::new(source.error(MessageCode::BufferSize, *span, message)));
     }
     Ok(Symbol { symbol: variable.symbol.clone(), contents })
 }
@@ -209,8 +214,8 @@ struct Binding<'a> {
 }
 
 impl Binding<'_> {
-    fn error(&self, span: Span, message: String) -> Box<Diagnostic> {
-        Box::new(self.annotation.source.error(span, message))
+    fn error(&self, code: MessageCode, span: Span, message: String) -> Box<Diagnostic> {
+        Box::new(self.annotation.source.error(code, span, message))
     }
 
     fn argument(&self, value: &GivenValue, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
@@ -222,11 +227,13 @@ impl Binding<'_> {
             }
             (Type::Other(_), _) => match array(text) {
                 Some((element, count)) if self.layout.is_none() => self.array(element, count, value),
-                _ => Err(self.error(self.span, refusal(name, text))),
+                _ => Err(self.error(MessageCode::WrongType, self.span, refusal(name, text))),
             },
-            (_, GivenValue::Struct { span, .. }) => {
-                Err(self.error(*span, format!("`{name}` is of type `{text}`, which has no fields")))
-            }
+            (_, GivenValue::Struct { span, .. }) => Err(self.error(
+                MessageCode::WrongFields,
+                *span,
+                format!("`{name}` is of type `{text}`, which has no fields"),
+            )),
             (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
                 let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
                 self.scalar(scalar, value, expression.span).map(Argument::Scalar)
@@ -234,13 +241,21 @@ impl Binding<'_> {
             (
                 Type::Scalar(_),
                 GivenValue::Buffer { fill_span: span, .. } | GivenValue::File(GivenFile { span, .. }),
-            ) => Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a buffer"))),
-            (Type::Scalar(_), GivenValue::Table(table)) => {
-                Err(self.error(table.span, format!("`{name}` is of type `{text}` and {ONE_VALUE}")))
-            }
-            (Type::Scalar(_), GivenValue::Null(span)) => {
-                Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a null pointer")))
-            }
+            ) => Err(self.error(
+                MessageCode::WrongType,
+                *span,
+                format!("`{name}` is of type `{text}` and takes a value, not a buffer"),
+            )),
+            (Type::Scalar(_), GivenValue::Table(table)) => Err(self.error(
+                MessageCode::WrongType,
+                table.span,
+                format!("`{name}` is of type `{text}` and {ONE_VALUE}"),
+            )),
+            (Type::Scalar(_), GivenValue::Null(span)) => Err(self.error(
+                MessageCode::WrongType,
+                *span,
+                format!("`{name}` is of type `{text}` and takes a value, not a null pointer"),
+            )),
             (Type::Pointer { .. }, GivenValue::Null(_)) => Ok(Argument::Scalar(vec![0; 8])),
             (Type::Pointer { .. }, GivenValue::Scalar(_)) if self.is_null(value) => Ok(Argument::Scalar(vec![0; 8])),
             (Type::Pointer { element, .. }, GivenValue::Buffer { fill, fill_span, count }) => {
@@ -259,7 +274,7 @@ impl Binding<'_> {
                 self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
                 let message =
                     format!("`{name}` is of type `{text}` and takes a buffer, such as random[n], zeros[n] or out[n]");
-                Err(self.error(expression.span, message))
+                Err(self.error(MessageCode::WrongType, expression.span, message))
             }
         }
     }
@@ -283,7 +298,11 @@ impl Binding<'_> {
         buffers: &mut Vec<Buffer>,
     ) -> Result<Argument, Box<Diagnostic>> {
         let Some(layout) = self.layout else {
-            return Err(self.error(span, format!("`{}` is of type `{}`, which has no fields", self.name, self.text)));
+            return Err(self.error(
+                MessageCode::WrongFields,
+                span,
+                format!("`{}` is of type `{}`, which has no fields", self.name, self.text),
+            ));
         };
         let mut structure = (vec![0; usize::try_from(layout.bytes).unwrap_or(0)], Vec::new());
         self.fields(layout, "", fields, &mut structure, buffers)?;
@@ -306,11 +325,15 @@ impl Binding<'_> {
                 continue;
             }
             let Some(field) = layout.fields.get(&path) else {
-                return Err(self.error(given.span, format!("the compiler says nothing of a field `{path}`")));
+                return Err(self.error(
+                    MessageCode::WrongFields,
+                    given.span,
+                    format!("the compiler says nothing of a field `{path}`"),
+                ));
             };
             let name = format!("{}.{path}", self.name);
             let told = told_type(&name, &field.kind, given.element.as_deref());
-            let told = told.map_err(|message| self.error(given.span, message))?;
+            let told = told.map_err(|message| self.error(MessageCode::UnknownType, given.span, message))?;
             let text = told.as_deref().unwrap_or(&field.kind);
             let binding = Binding { name: &name, span: given.span, text, layout: None, ..*self };
             let at = usize::try_from(field.offset).unwrap_or(usize::MAX);
@@ -342,7 +365,7 @@ impl Binding<'_> {
                 let given = |name: &Expr| self.space.evaluate(self.configuration, name);
                 let faulty = |index, located: Located| {
                     let message = format!("element {index} of buffer `{}` has no value: {}", self.name, located.fault);
-                    *self.error(located.span, message)
+                    *self.error(MessageCode::NoValue, located.span, message)
                 };
                 Fill::Each(Formula::new(&expression, scalars, given, faulty)?)
             }
@@ -351,7 +374,7 @@ impl Binding<'_> {
                 let (lo, hi) = (self.number(element, &lo)?, self.number(element, &hi)?);
                 if lo > hi {
                     let message = format!("this range is empty: {lo} is above {hi}; write random({hi}, {lo})");
-                    return Err(self.error(fill_span, message));
+                    return Err(self.error(MessageCode::ListForm, fill_span, message));
                 }
                 Fill::Random { lo, hi }
             }
@@ -375,7 +398,7 @@ impl Binding<'_> {
                 self.name,
                 count * lanes
             );
-            return Err(self.error(table.span, message));
+            return Err(self.error(MessageCode::BufferSize, table.span, message));
         }
         let text = if is_bool(self.text) { "bool" } else { element.scalar.name() };
         let bits = |(index, value): (usize, &Expr)| {
@@ -396,12 +419,12 @@ impl Binding<'_> {
             GivenValue::Buffer { fill, fill_span, count } if *fill != GivenFill::Out => {
                 (self.buffer(element, fill.clone(), *fill_span, count)?, *fill_span)
             }
-            _ => return Err(self.error(self.span, refusal(self.name, self.text))),
+            _ => return Err(self.error(MessageCode::WrongType, self.span, refusal(self.name, self.text))),
         };
         if contents.count > count {
             let message =
                 format!("`{}` is of type `{}`, and is given {} elements", self.name, self.text, contents.count);
-            return Err(self.error(span, message));
+            return Err(self.error(MessageCode::BufferSize, span, message));
         }
         let mut bytes = vec![0; usize::try_from(contents.bytes()).unwrap_or(0)];
         fill_bytes(&contents, 0..contents.count, &mut bytes);
@@ -418,7 +441,7 @@ impl Binding<'_> {
                     self.name,
                     element.size()
                 );
-                Err(self.error(span, message))
+                Err(self.error(MessageCode::BufferSize, span, message))
             }
         }
     }
@@ -428,7 +451,7 @@ impl Binding<'_> {
         let unusable = |reason: String| {
             let kernel = &self.annotation.kernel.name;
             let message = format!("'{}' {reason}; `{kernel}` is not tuned", file.path);
-            Box::new(self.annotation.source.warning(file.span, message))
+            Box::new(self.annotation.source.warning(MessageCode::FileUnusable, file.span, message))
         };
         let bytes = match &file.bytes {
             Some(Ok(bytes)) => bytes,
@@ -469,14 +492,18 @@ impl Binding<'_> {
         let bits = match self.bounds(scalar) {
             Some((least, most)) => {
                 let Some(integer) = value.as_integer() else {
-                    return Err(self.error(span, format!("`{name}` is of type `{}` and cannot be {value}", self.text)));
+                    return Err(self.error(
+                        MessageCode::WrongType,
+                        span,
+                        format!("`{name}` is of type `{}` and cannot be {value}", self.text),
+                    ));
                 };
                 if !(least..=most).contains(&i128::from(integer)) {
                     let message = format!(
                         "`{name}` is of type `{}` and cannot be {value}: it holds {least} to {most}",
                         self.text
                     );
-                    return Err(self.error(span, message));
+                    return Err(self.error(MessageCode::WrongType, span, message));
                 }
                 integer as u64
             }
@@ -494,8 +521,11 @@ impl Binding<'_> {
     fn float(&self, scalar: Scalar, value: f64, span: Span) -> Result<u64, Box<Diagnostic>> {
         let bits = encode(scalar, value);
         if value.is_finite() && !super::contents::decode(scalar, bits).is_finite() {
-            return Err(self
-                .error(span, format!("{value:?} is too large for `{}`, which is of type `{}`", self.name, self.text)));
+            return Err(self.error(
+                MessageCode::WrongType,
+                span,
+                format!("{value:?} is too large for `{}`, which is of type `{}`", self.name, self.text),
+            ));
         }
         Ok(bits)
     }
@@ -506,7 +536,7 @@ impl Binding<'_> {
             Some(count) if count > 0 => Ok(count),
             _ => {
                 let message = format!("buffer `{}` needs 1 element or more, not {value}", self.name);
-                Err(self.error(expression.span, message))
+                Err(self.error(MessageCode::BufferSize, expression.span, message))
             }
         }
     }
@@ -531,7 +561,7 @@ impl Binding<'_> {
                         "buffer `{}` is of type `{}`, which does not hold {said}{remedy}",
                         self.name, self.text
                     );
-                    return Err(self.error(expression.span, message));
+                    return Err(self.error(MessageCode::WrongType, expression.span, message));
                 }
             }
             None => {
@@ -559,13 +589,13 @@ fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagno
     for named in &clause.buffers {
         let Some(index) = buffers.iter().position(|buffer| buffer.name == named.value) else {
             let message = format!("`{}` is no buffer and cannot be checked", named.value);
-            problems.push(annotation.source.error(named.span, message));
+            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
             continue;
         };
         let scalar = buffers[index].element.scalar;
         if given && clause.buffers.len() == 1 && !scalar.is_float() {
             let message = format!("`{}` has integers, which are compared exactly: remove rtol and atol", named.value);
-            problems.push(annotation.source.error(named.span, message));
+            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
             continue;
         }
         let (relative, absolute) = match scalar.is_float() {

@@ -17,7 +17,7 @@ use crate::cuda::brackets::{parenthesized, split};
 use crate::cuda::line_markers::LineMarker;
 use crate::cuda::template_instance;
 use crate::cuda::tokens::is_word;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, MessageCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -124,7 +124,8 @@ pub fn find<'a>(
     spelled: &Spelled,
 ) -> Result<&'a Entry, Box<Diagnostic>> {
     let kernel = &annotation.kernel;
-    let warning = |message: String| Box::new(annotation.source.warning(kernel.span, message));
+    let warning =
+        |message: String| Box::new(annotation.source.warning(MessageCode::KernelNotCompiled, kernel.span, message));
     let mut named: Vec<&Entry> = entries.iter().filter(|entry| entry.name() == kernel.name).collect();
     if let Some(instance) = &annotation.instance {
         named = instances(&named, annotation, instance, macros, spelled)?;
@@ -174,7 +175,7 @@ pub fn find<'a>(
                         "these arguments fit several instances that this file makes, {fitting}: write all arguments of the one to tune; it is not tuned"
                     );
                     let span = annotation.instance.as_ref().map_or(annotation.comment, |instance| instance.span);
-                    Err(Box::new(annotation.source.warning(span, message)))
+                    Err(Box::new(annotation.source.warning(MessageCode::KernelNotCompiled, span, message)))
                 }
                 _ => Err(warning(format!(
                     "several kernels are called `{}` and none can be told to be this one: they take {}; give the one to tune a name of its own; it is \
@@ -242,7 +243,7 @@ fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnost
                 template_instance::as_written(compiled),
                 annotation.kernel.name
             );
-            Some(Box::new(annotation.source.warning(instance.span, message)))
+            Some(Box::new(annotation.source.warning(MessageCode::ConstantDiffers, instance.span, message)))
         }
         _ => None,
     })
@@ -268,9 +269,15 @@ fn instances<'a>(
                         let value = macros.get(name).copied().map(Value::Int);
                         value.ok_or_else(|| Fault::NoValue(name.clone()))
                     })
-                    .map_err(|located| Box::new(source.error(located.span, located.fault.to_string())))?;
+                    .map_err(|located| {
+                        Box::new(source.error(MessageCode::NoValue, located.span, located.fault.to_string()))
+                    })?;
                 let integer = value.as_integer().ok_or_else(|| {
-                    Box::new(source.error(expression.span, "a template argument is a type or an integer"))
+                    Box::new(source.error(
+                        MessageCode::TemplateClause,
+                        expression.span,
+                        "a template argument is a type or an integer",
+                    ))
                 })?;
                 integer.to_string()
             }
@@ -325,7 +332,7 @@ fn instances<'a>(
         false => "",
     };
     let message = format!("`{}` has no instance <{wanted}>: {made}{lambda}; it is not tuned", annotation.kernel.name);
-    Err(Box::new(source.warning(instance.span, message)))
+    Err(Box::new(source.warning(MessageCode::KernelNotCompiled, instance.span, message)))
 }
 
 /// Mangled names by what their stubs launch.

@@ -61,9 +61,8 @@ impl Session {
             // Settings of the test, which a user does not have.
             .filter(|line| !line.starts_with("NVTUNE_") && !line.starts_with("NVTUNE="))
             .map(|line| {
-                let line = line
-                    .trim_end_matches(": as recorded")
-                    .replace(&real.display().to_string(), "/usr/local/cuda/bin/nvcc");
+                let line =
+                    line.replace(": as recorded", "").replace(&real.display().to_string(), "/usr/local/cuda/bin/nvcc");
                 line.replace(&project.display().to_string(), "/home/you/nbody") + "\n"
             })
             .collect()

@@ -140,7 +140,7 @@ fn nvcc_that_looks_for_the_next_nvcc_is_called_once() {
     expect_test::expect![[r#"
         ["own", "looks", "real"]: Some(0) "real --version\nlooks\n"
         ["looks", "own", "real"]: Some(0) "real --version\nlooks\nlooks\n"
-        ["own", "looks", "none"]: Some(1) "looks\nnvtune fatal   : nvtune and 'FOLDER/looks/nvcc' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc\n"
-        ["looks", "own", "none"]: Some(1) "looks\nlooks\nnvtune fatal   : nvtune and 'FOLDER/looks/nvcc' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc\n"
+        ["own", "looks", "none"]: Some(1) "looks\nnvtune fatal   : nvtune and 'FOLDER/looks/nvcc' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc [N0001]\n"
+        ["looks", "own", "none"]: Some(1) "looks\nlooks\nnvtune fatal   : nvtune and 'FOLDER/looks/nvcc' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc [N0001]\n"
     "#]].assert_eq(&all);
 }

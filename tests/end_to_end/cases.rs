@@ -258,12 +258,22 @@ fn missing_facts(project: &Project, name: &str, build: &Build<'_>) -> String {
 
 /// Returns whether a line matches a pattern, of which each `*` stands for any text.
 fn matches(pattern: &str, line: &str) -> bool {
+    matches_text(pattern, without_choice(line))
+}
+
+/// Returns the line of a kernel without the code of a kept baseline: what the model chose is not compared.
+fn without_choice(line: &str) -> &str {
+    let code = line.strip_prefix("nvtune: ").filter(|result| result.contains(" (kept: "));
+    code.and_then(|_| line.rsplit_once(" [N")).map_or(line, |(result, _)| result)
+}
+
+fn matches_text(pattern: &str, line: &str) -> bool {
     let (first, rest) = match pattern.split_once('*') {
         None => return pattern == line,
         Some(parts) => parts,
     };
     let Some(line) = line.strip_prefix(first) else { return false };
-    (0..=line.len()).any(|at| line.is_char_boundary(at) && matches(rest, &line[at..]))
+    (0..=line.len()).any(|at| line.is_char_boundary(at) && matches_text(rest, &line[at..]))
 }
 
 /// The text of a build's directives with what the build gave.
@@ -285,7 +295,7 @@ fn expected(build: &Build<'_>, ran: &Ran) -> String {
 
 /// A line without the time that tuning took and without what the model chose.
 fn shortened(line: &str) -> String {
-    let Some(result) = line.strip_prefix("nvtune: ") else { return line.to_owned() };
+    let Some(result) = without_choice(line).strip_prefix("nvtune: ") else { return line.to_owned() };
     let Some((name, choice)) = result.split_once(": block=") else { return line.to_owned() };
     match choice.split_once(" over the baseline, measured") {
         Some((choice, _)) => format!("nvtune: {name}: block={choice} over the baseline, measured*"),

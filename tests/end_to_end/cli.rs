@@ -222,7 +222,7 @@ fn arguments_of_nvcc_alone_are_a_call_of_nvcc() {
         assert_eq!(ran.code, Some(1));
         assert_eq!(
             ran.stderr,
-            "nvtune fatal   : these are arguments of nvcc, but no nvcc is found: call `nvtune nvcc` with nvcc on PATH, or set NVTUNE_NVCC\n"
+            "nvtune fatal   : these are arguments of nvcc, but no nvcc is found: put nvcc on PATH, or set NVTUNE_NVCC [N0001]\n"
         );
     }
     // nvtune's own commands and options stay its own.
@@ -260,7 +260,10 @@ fn man_page_refers_to_pages_that_exist_alone() {
     let pages: Vec<&str> = words.filter(named).map(|word| word.trim_end_matches([';', '.'])).collect();
     assert!(pages.contains(&"nvtune-comments(7)") && pages.contains(&"nvtune-results(7)"), "{pages:?}");
     for page in pages {
-        assert!(["nvtune(1)", "nvtune-comments(7)", "nvtune-results(7)"].contains(&page), "{page}");
+        assert!(
+            ["nvtune(1)", "nvtune-comments(7)", "nvtune-recipes(7)", "nvtune-results(7)"].contains(&page),
+            "{page}"
+        );
     }
     for command in ["nvtune report", "nvtune cache trim", "--compile-commands"] {
         assert!(text.contains(command), "{command}: {text}");
@@ -297,7 +300,7 @@ fn report_finds_the_records_of_folders_sources_and_objects() {
         ("none.cu", "'none.cu' is not there; a build writes a record, STEM.tune.json, next to its object"),
     ] {
         let ran = report(place);
-        assert_eq!((ran.code, ran.stderr), (Some(1), format!("nvtune fatal   : {said}\n")), "{place}");
+        assert_eq!((ran.code, ran.stderr), (Some(1), format!("nvtune fatal   : {said} [N0219]\n")), "{place}");
     }
     // The lock takes the same places.
     let lock = |place: &str| run(nvtune().args(["lock", place]).current_dir(project.path("")));

@@ -159,7 +159,7 @@ fn resumed_search_keeps_earlier_times_and_finds_the_same_winner() {
         if signal != libc::SIGKILL {
             let kept = said.strip_prefix("nvtune: mix: interrupted; what is known of ");
             let kept = kept.unwrap_or_else(|| panic!("{said}"));
-            assert!(kept.ends_with(" points is kept, the next compile goes on from there\n"), "{said}");
+            assert!(kept.ends_with(" points is kept, the next compile goes on from there [N0008]\n"), "{said}");
         }
         let stats = succeed(&mut nvtune(&project, &["cache", "stats"])).stdout;
         assert!(stats.contains("searches   1 interrupted\n"), "{stats}");
@@ -273,7 +273,8 @@ fn interrupted_tune_of_a_project_is_resumed() {
         };
         let (code, said) = ended(&project, tune(), signal, is_for_all);
         assert_eq!(code, 128 + signal, "{said}");
-        let words = "nvtune: interrupted; what was decided and timed is kept, the same command goes on from there\n";
+        let words =
+            "nvtune: interrupted; what was decided and timed is kept, the same command goes on from there [N0008]\n";
         assert!(said.ends_with(words), "{said}");
         let left = std::fs::read_dir(project.path("tmp")).expect("it is there").count();
         assert_eq!(left, 0, "temporary folders stay");
@@ -319,7 +320,7 @@ fn tool_that_ctrl_c_ended_first_is_an_interruption_and_no_failure() {
         "directory": project.path(""), "file": "mix.cu", "arguments": ["nvcc", "-arch=sm_90", "-c", "mix.cu", "-o", "mix.o"],
     }]);
     project.write("compile_commands.json", &database.to_string());
-    let kept = "nvtune: interrupted; what was decided and timed is kept, the same command goes on from there\n";
+    let kept = "nvtune: interrupted; what was decided and timed is kept, the same command goes on from there [N0008]\n";
     for is_project in [false, true] {
         let tune = || nvtune(&project, &["tune", "--compile-commands", "compile_commands.json"]);
         let (mut command, words) = if is_project { (tune(), kept) } else { (build(&project), "") };

@@ -38,7 +38,7 @@ fn baseline_that_the_source_does_not_launch_is_a_warning() {
         said(&project, &text, r#"{"time_us": 10.0, "spread": 0.01}"#)
     };
     expect![[r#"
-        launches.cu(4): warning: this launch of `k` has blocks of 256, and the baseline, which stands for what the program launches, has 512: write default(block = 256)
+        launches.cu(4): warning: this launch of `k` has blocks of 256, but the baseline has 512: write default(block = 256) [N0181]
           void run(int n, float *x) { k<<<(n + 255) / 256, 256>>>(n, x); }
                                       ^
         launches.cu(1): note: the baseline is given here
@@ -48,7 +48,7 @@ fn baseline_that_the_source_does_not_launch_is_a_warning() {
     "#]]
     .assert_eq(&of("default(block = 512)", "void run(int n, float *x) { k<<<(n + 255) / 256, 256>>>(n, x); }"));
     let wide = of("", "void run(int n, float *x) { k<<<n / 100, dim3(10, 10)>>>(n, x); }");
-    let remedy = "has blocks of 10x10, and the baseline, which stands for what the program launches, has 256: write default(block = {10, 10}), and add that block to `block`";
+    let remedy = "has blocks of 10x10, but the baseline has 256: write default(block = {10, 10}), and add that block to `block` [N0181]";
     assert!(wide.contains(remedy), "{wide}");
     for host in [
         "void run(int n, float *x) { k<<<n / 512, 512>>>(n, x); k<<<n / 256, 256>>>(n, x); }",
@@ -83,9 +83,9 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
          void go(int n, float *x) { meet<<<n, 256>>>(n, x); }\n",
     );
     expect![[r#"
-        nvtune: meet: block=256 (kept: no point that may be chosen is surely faster)
-        nvtune: meet: note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
-          note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
+        nvtune: meet: block=256 (kept: no configuration that may be chosen is faster)
+        nvtune: meet: note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
+          note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
     "#]]
     .assert_eq(&block);
     let uneven = results(
@@ -96,9 +96,9 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
          const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
     );
     expect![[r#"
-        nvtune: twice: block=256 (kept: no point that may be chosen is surely faster)
-        nvtune: twice: note: 4 of 5 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
-          note: 4 of 5 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
+        nvtune: twice: block=256 (kept: no configuration that may be chosen is faster)
+        nvtune: twice: note: 4 of 5 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+          note: 4 of 5 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
     "#]].assert_eq(&uneven);
     let grid = results(
         &project,
@@ -111,8 +111,7 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
          __syncthreads(); x[row * 256 + threadIdx.x] += first; __syncthreads(); } }\n\
          void go(int n, float *x) { walk<<<128, 256>>>(n, x); }\n",
     );
-    let said =
-        "nvtune: walk: note: 2 of 3 points may not be chosen: where nothing is timed, the grid changes only where";
+    let said = "nvtune: walk: note: 2 of 3 points may not be chosen: an untimed grid needs launch(remap)";
     assert!(grid.contains(said), "{grid}");
     let launch = "void go(int n, float *x) { tied<<<n / TILE, TILE + 0>>>(n, x); }";
     let tied = |launch: &str| {
@@ -125,7 +124,7 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
         results(&project, &text)
     };
     expect![[r#"
-        nvtune: tied: block=64 TILE=64 (kept: nothing is surely faster)
+        nvtune: tied: block=64 TILE=64 (kept: no configuration is predicted to be faster)
     "#]]
     .assert_eq(&tied(launch));
     let free = tied(&launch.replace("TILE", "64"));
@@ -345,7 +344,7 @@ fn macro_that_changes_no_kernel_is_a_warning() {
          __global__ void k(int n, const float *x, float *y) {\n\
          const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = UNROLL * x[i]; }\n";
     expect![[r#"
-        predicted.cu(4): warning: no value of macro `UNROL` changes the code of `k`, and the source does not name it: write the name that the source has
+        predicted.cu(4): warning: no value of macro `UNROL` changes the code of `k`, and the source does not name it: write the name that the source has [N0183]
           //@tune threads(n) block({128, 256}) regs({0}) define(UNROL = {1, 2, 4}) default(block = 256)
                                                                 ^~~~~
 
@@ -431,9 +430,9 @@ fn fewer_threads_do_not_win_if_the_work_of_a_thread_is_unknown() {
     );
     let blocks = "grid(4096) block({32, 64, 128, 256}) default(block = 256)";
     expect![[r#"
-        nvtune: sums: block=256 (kept: no point that may be chosen is surely faster)
-        nvtune: sums: note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
-          note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
+        nvtune: sums: block=256 (kept: no configuration that may be chosen is faster)
+        nvtune: sums: note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n [N0035]
+          note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n [N0035]
     "#]]
     .assert_eq(&results(&project, &kernel(blocks, row)));
     let grids = "grid({132, 264, 528}) block({128, 256}) default(block = 256, grid = 528)";
@@ -591,7 +590,7 @@ fn hanging_larger_grid_is_explained_by_waiting_blocks() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stderr.contains("did not end within 10 s"), "{}", ran.stderr);
         ran.stderr.contains(
-            "where blocks wait for each other, as in a barrier of the kernel's own, write launch(cooperative)",
+            "a launch of more blocks did not end: if blocks wait for each other, write launch(cooperative) [N0041]",
         )
     };
     assert!(found([264, 1, 1]));
@@ -673,15 +672,15 @@ fn kernel_that_synchronizes_its_grid_is_launched_cooperatively() {
         }
     }
     expect![[r#"
-         grid.sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
-        launch(remap) cg::this_grid().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
+         grid.sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says [N0048]"]
+        launch(remap) cg::this_grid().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says [N0048]"]
         launch(header) cg::sync(grid): 64 "in place" true null
-        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
+        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says [N0048]"]
         launch(cooperative, header) cg::this_thread_block().sync(): 64 "in place" true null
-        #include "root.tune.h" grid.sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
+        #include "root.tune.h" grid.sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says [N0048]"]
         #include "root.tune.h" cg::this_thread_block().sync(): 64 "entries, header" false null
         #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "entries, header" false null
-        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
+        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says [N0048]"]
     "#]].assert_eq(&found);
 }
 

@@ -99,7 +99,7 @@ fn candidate_that_is_slower_with_warm_caches_does_not_win() {
         let record = project.record("saxpy.tune.json");
         let kernel = &record["kernels"][0];
         let notes = kernel["notes"].as_array().expect("a list");
-        let note = format!("the fastest is refused: block=512: {reason}");
+        let note = format!("the fastest is refused: block=512: {reason} [N0037]");
         assert!(notes.iter().any(|known| *known == note), "{notes:?}");
         let winner = kernel["winner"].as_u64().expect("an index") as usize;
         let warm = kernel["configurations"][winner]["timing"]["warm_us"].as_f64();

@@ -38,7 +38,7 @@ fn summary_without_a_gpu_says_that_there_is_none() {
     let cold = build();
     assert!(cold.contains("); no GPU was found, 0 of 192 points timed, "), "{cold}");
     let warm = build();
-    assert!(warm.ends_with("); from the cache, no GPU was found\n"), "{warm}");
+    assert!(warm.ends_with("); from the cache, no GPU was found [N0032]\n"), "{warm}");
     // A build that asks for no GPU does not mention one.
     let asked_for_none = succeed(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_CACHE_SIZE", "0")).stderr;
     assert!(!asked_for_none.contains("GPU"), "{asked_for_none}");
@@ -152,9 +152,9 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
 fn header_stays_that_of_the_first_object_of_a_folder() {
     // With what is said, and the value of TILE that its own header gives to what it makes: none where that has no machine code.
     for (words, said, tile) in [
-        (&["-c", "kernel.cu", "-o", "o/double.o"][..], "of 'o/float.o', and 'o/double.o' is compiled", Some(4)),
-        (&["-lib", "kernel.cu", "-o", "o/double.a"], "of 'o/float.o', and 'o/double.a' is compiled", Some(4)),
-        (&["-c", "sub/kernel.cu", "-o", "o/other.o"], "of 'o/float.o', and 'o/other.o' is compiled", Some(4)),
+        (&["-c", "kernel.cu", "-o", "o/double.o"][..], "belongs to 'o/float.o', not to 'o/double.o'", Some(4)),
+        (&["-lib", "kernel.cu", "-o", "o/double.a"], "belongs to 'o/float.o', not to 'o/double.a'", Some(4)),
+        (&["-c", "sub/kernel.cu", "-o", "o/other.o"], "belongs to 'o/float.o', not to 'o/other.o'", Some(4)),
         (&["-ptx", "kernel.cu", "-o", "o/kernel.ptx"], "-ptx makes no machine code", None),
     ] {
         let shared = Shared::new();

@@ -243,7 +243,7 @@ fn budget_bounds_compiling_and_timing_together() {
     assert_eq!(all, 40 * 32);
     assert!(cut > 0 && cut < all, "{cut}");
     let note = format!(
-        "nvtune warning : part: {cut} of {all} points were not compiled in half of the budget of 2 s: a larger budget (NVTUNE_BUDGET, budget(...)) compiles more\n"
+        "nvtune warning : part: {cut} of {all} points were not compiled in half of the budget of 2 s: a larger budget (NVTUNE_BUDGET, budget(...)) compiles more [N0044]\n"
     );
     assert!(ran.stderr.contains(&note), "{}", ran.stderr);
     // Of what was compiled a part was timed: a round of all would take longer than there was time.

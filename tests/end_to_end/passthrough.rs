@@ -28,7 +28,7 @@ fn misspelled_tuning_comment_is_a_warning() {
     std::fs::remove_file(project.path("same.o")).expect("removed");
     let mut nvtune = project.nvtune(&reproducible("plain.cu", "same.o"));
     let ran = succeed(nvtune.env("NVTUNE_STRICT", "1"));
-    let warning = "near.cuh(2): warning: this comment does nothing: a tuning comment begins with //@tune\n  //@Tune block(auto)\n    ^~~~~\n\n";
+    let warning = "near.cuh(2): warning: this comment does nothing: a tuning comment begins with //@tune [N0108]\n  //@Tune block(auto)\n    ^~~~~\n\n";
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", warning));
     assert!(project.bytes("same.o") == expected, "the object differs from plain nvcc's");
     assert!(!project.files().iter().any(|name| name.contains(".tune.")));
@@ -197,7 +197,7 @@ fn missing_nvcc_is_an_error() {
     let project = Project::new(&["plain.cu"]);
     let missing = run(project.nvtune(&compile("plain.cu", "a.o")).env("NVTUNE_NVCC", "/nowhere/nvcc"));
     assert_eq!(missing.code, Some(1));
-    assert_eq!(missing.stderr, "nvtune fatal   : NVTUNE_NVCC names '/nowhere/nvcc', which does not exist\n");
+    assert_eq!(missing.stderr, "nvtune fatal   : NVTUNE_NVCC names '/nowhere/nvcc', which does not exist [N0001]\n");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn missing_output_folder_is_an_error() {
     let project = Project::new(&["saxpy.cu"]);
     let folder = run(&mut project.nvtune(&compile("saxpy.cu", "nowhere/a.o")));
     assert_eq!(folder.code, Some(1));
-    assert_eq!(folder.stderr, "nvtune fatal   : output folder 'nowhere' does not exist; make it first\n");
+    assert_eq!(folder.stderr, "nvtune fatal   : output folder 'nowhere' does not exist; make it first [N0200]\n");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn unknown_strategy_is_a_warning() {
     assert_eq!(
         first,
         Some(
-            "nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected one of refit, es, ros, pos, posf, ryoo"
+            "nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected one of refit, es, ros, pos, posf, ryoo [N0003]"
         )
     );
 }

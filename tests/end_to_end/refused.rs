@@ -128,7 +128,7 @@ fn lasting_refusals_come_from_the_cache_in_the_same_words() {
             "-arch=sm_90",
             &[
                 "`instance` has no instance <",
-                "other: not tuned: its baseline (block=128 W2=1) is not what the source is without nvtune",
+                "other: not tuned: its baseline (block=128 W2=1) differs from the source",
                 "elsewhere: not tuned: its baseline (block=128 W3=1) cannot be built or launched: it needs `far` of another file",
                 "crowded: not tuned: its baseline (block=1024 W4=1) cannot be built or launched: no block of it fits on a multiprocessor: the compiler gives each of its 1024 threads",
                 "capped: not tuned: its baseline (block=1024 regs=80 W5=1) cannot be built or launched: no block of it fits on a multiprocessor: under the cap of 80 that `default` gives, each of its 1024 threads has 80 registers",

@@ -287,13 +287,13 @@ fn outputs_without_launch_stubs_keep_block_and_shared_memory() {
         found += &format!("{case}: {block} x {shared} {way} {notes}\n{warned}");
     }
     expect![[r#"
-        -cubin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
-        -fatbin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
-        -cubin -c -rdc=true : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
-        -cubin launch(remap): 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
-          stage.cu(2): warning: `stage`: its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+        -cubin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
+        -fatbin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
+        -cubin -c -rdc=true : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
+        -cubin launch(remap): 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
+          stage.cu(2): warning: `stage`: its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]
         -cubin launch(header): 64 x 2048 "in place" null
-        -fatbin #include "stage.tune.h": 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
+        -fatbin #include "stage.tune.h": 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
         -c : 64 x 2048 "entries" null
         -dc : 64 x 2048 "entries" null
         -lib : 64 x 2048 "entries" null

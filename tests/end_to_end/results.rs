@@ -40,7 +40,7 @@ type Lines<'a> = Vec<(&'a str, &'a str)>;
 fn told<'a>(ran: &'a Ran) -> (Vec<&'a str>, Vec<&'a str>) {
     let lines = ran.stderr.lines().filter_map(|line| line.strip_prefix("nvtune: ")?.split_once(": "));
     let lines = lines.filter(|(_, rest)| !rest.starts_with("note: "));
-    let (kept, tuned): (Lines<'a>, Lines<'a>) = lines.partition(|(_, rest)| rest.ends_with("; from the cache"));
+    let (kept, tuned): (Lines<'a>, Lines<'a>) = lines.partition(|(_, rest)| rest.contains("; from the cache"));
     let names = |lines: &[(&'a str, &'a str)]| lines.iter().map(|(name, _)| *name).collect();
     (names(&tuned), names(&kept))
 }
@@ -239,7 +239,7 @@ fn kernel_whose_code_differs_from_the_lock_gets_its_baseline_alone() {
     project.write("nvtune.lock", &format!("{}0000{}", &lock[..at], &lock[at + 4..]));
     let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
     let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"));
-    let said = "nvtune warning : bounded: the tuned result is not used: its machine code in the object is not that of the variant that was chosen\n";
+    let said = "nvtune warning : bounded: the tuned result is not used: its machine code in the object is not that of the variant that was chosen [N0050]\n";
     assert_eq!(ran.stderr.matches("warning").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
     let header = project.read("two.tune.h");
@@ -338,7 +338,7 @@ fn locked_build_without_a_gpu_gives_the_same_bytes() {
     let mut build = farm.nvtune(&reproducible("two.cu", "two.o"));
     let ran = succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
     assert!(
-        ran.stderr.contains(", locked; locked as timed on NVIDIA H200; this machine has NVIDIA A100)"),
+        ran.stderr.contains(", locked; locked as timed on NVIDIA H200; this machine has NVIDIA A100 [N0045])"),
         "{}",
         ran.stderr
     );
@@ -402,7 +402,9 @@ fn stale_lock_entry_is_not_used_and_names_what_changed() {
     let said = build(&[]).stderr;
     assert!(said.contains("nvtune: bounded: ") && !said.contains("first"), "{said}");
     let checked = run(&mut nvtune(&project, &["lock", "--check"]));
-    for line in ["premier (two.cu) is not locked\n", "two.cu: first, sm_90 is of a kernel that is gone\n"] {
+    for line in
+        ["premier (two.cu) is not locked [N0214]\n", "two.cu: first, sm_90 is of a kernel that is gone [N0215]\n"]
+    {
         assert!(checked.stdout.contains(line), "{line}: {}", checked.stdout);
     }
     project.write("nvtune.lock", "{\n<<<<<<< one\n");

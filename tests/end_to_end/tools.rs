@@ -85,8 +85,9 @@ fn hanging_tool_stops_the_tuning_and_not_the_build() {
         let ran = run(build.env("NVTUNE_NVCC", nvcc).env("NVTUNE_PATIENCE", "3").env("NVTUNE_CACHE_SIZE", "0"));
         assert!(begin.elapsed() < Duration::from_secs(300), "{tool}: {:?}", begin.elapsed());
         assert_eq!(ran.code, Some(0), "{tool}: {}", ran.stderr);
-        let said =
-            format!("nvtune warning : k: not tuned: {tool} did not end within 3 s (NVTUNE_PATIENCE) and was stopped\n");
+        let said = format!(
+            "nvtune warning : k: not tuned: {tool} did not end within 3 s (NVTUNE_PATIENCE) and was stopped [N0060]\n"
+        );
         assert_eq!(ran.stderr, said, "{tool}");
         assert!(project.path("hidden.o").exists(), "{tool}");
         assert!(!project.path("hidden.tune.json").exists(), "{tool}: no record of what was not decided");

@@ -138,7 +138,7 @@ fn built_within(project: &Project, wait: &str) -> Ran {
 fn build_on_a_busy_gpu_gives_up_after_the_wait_that_is_set() {
     let (project, _lock) = on_a_busy_gpu();
     let ran = built_within(&project, "1");
-    let waits = "nvtune: waiting for the NVIDIA H200, which another nvtune measures on, at most 1 s\n";
+    let waits = "nvtune: waiting for the NVIDIA H200, which another nvtune measures on, at most 1 s [N0086]\n";
     assert!(ran.stderr.contains(waits), "{}", ran.stderr);
     let warning = "saxpy: not timed, the model chooses: others have measured on the NVIDIA H200 for 1 s";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);

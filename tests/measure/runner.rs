@@ -81,7 +81,7 @@ fn failed_start_is_told_with_its_cause() {
     assert_eq!(
         run("{", |_| {}),
         format!(
-            "the measuring process {command} died (exit status: 2: nvtune measure: DIR/recording.json: EOF while parsing an object at line 1 column 1)"
+            "the measuring process {command} died (exit status: 2: nvtune measure: DIR/recording.json: EOF while parsing an object at line 1 column 1 [N0093])"
         )
     );
     assert_eq!(

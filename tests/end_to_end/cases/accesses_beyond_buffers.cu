@@ -20,39 +20,39 @@ __global__ void large(int n, const int *at, const float *x, float *y) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: give it as many elements as the kernel reaches, or other arguments
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: make it longer, or change the arguments [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                             ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: give it as many elements as the kernel reaches, or other arguments
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: make it longer, or change the arguments [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                      ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: give it as many elements as the kernel reaches, or other arguments
+//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: make it longer, or change the arguments [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                                         ^
 //#|
 //#| nvtune: small: block=*
 //#| nvtune: large: block=*
-//#| nvtune: large: note: 1 of 2 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
+//#| nvtune: large: note: 1 of 2 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
 
 //# build strict
 //# args -O3 -arch=sm_90 -c -DA=1
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: give it as many elements as the kernel reaches, or other arguments
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: make it longer, or change the arguments [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                             ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: give it as many elements as the kernel reaches, or other arguments
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: make it longer, or change the arguments [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                      ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: give it as many elements as the kernel reaches, or other arguments
+//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: make it longer, or change the arguments [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                                         ^
 //#|
 //#| nvtune: small: block=*; from the cache
 //#| nvtune: large: block=*; from the cache
-//#| nvtune: large: note: 1 of 2 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
-//#| nvtune error   : NVTUNE_STRICT turns 3 warnings into errors: correct what caused them, or unset NVTUNE_STRICT
+//#| nvtune: large: note: 1 of 2 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 3 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]

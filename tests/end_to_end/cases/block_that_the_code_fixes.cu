@@ -8,21 +8,21 @@ __global__ void fixed(int n, const float *x, float *y) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1
-//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x but never blockDim.x, so that its results hang on the block: tie it to a macro, as in require(block.x == TILE), or use blockDim in the kernel
+//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x but never blockDim.x: tie the block to a macro, as in require(block.x == TILE) [N0173]
 //#|   //@tune grid(n / 128) block({64, 128, 256}) default(block = 128) regs({0})
 //#|                         ^~~~~
 //#|
 //#| nvtune: fixed: block=*
-//#| nvtune: fixed: note: 2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x
+//#| nvtune: fixed: note: 2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x [N0035]
 
 //# build strict
 //# args -O3 -arch=sm_90 -c -DA=1
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x but never blockDim.x, so that its results hang on the block: tie it to a macro, as in require(block.x == TILE), or use blockDim in the kernel
+//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x but never blockDim.x: tie the block to a macro, as in require(block.x == TILE) [N0173]
 //#|   //@tune grid(n / 128) block({64, 128, 256}) default(block = 128) regs({0})
 //#|                         ^~~~~
 //#|
 //#| nvtune: fixed: block=*; from the cache
-//#| nvtune: fixed: note: 2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune: fixed: note: 2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]

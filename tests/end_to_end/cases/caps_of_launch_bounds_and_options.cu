@@ -14,11 +14,11 @@ __global__ void free(int n, const float *x, float *y) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1 -maxrregcount=32
-//#| caps_of_launch_bounds_and_options.cu(1): warning: __launch_bounds__(256, 8) leaves 32 registers a thread, but `regs` goes up to 64, which gives up its 8 blocks: keep to 32, or drop the second bound
+//#| caps_of_launch_bounds_and_options.cu(1): warning: `regs` goes up to 64, but __launch_bounds__(256, 8) allows 32: end at 32, or drop the second bound [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
-//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two
+//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
@@ -29,14 +29,14 @@ __global__ void free(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -c -DA=1 -maxrregcount=32
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| caps_of_launch_bounds_and_options.cu(1): warning: __launch_bounds__(256, 8) leaves 32 registers a thread, but `regs` goes up to 64, which gives up its 8 blocks: keep to 32, or drop the second bound
+//#| caps_of_launch_bounds_and_options.cu(1): warning: `regs` goes up to 64, but __launch_bounds__(256, 8) allows 32: end at 32, or drop the second bound [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
-//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two
+//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
 //#| nvtune: bounded: block=*; from the cache
 //#| nvtune: free: block=*; from the cache
-//#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT
+//#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]

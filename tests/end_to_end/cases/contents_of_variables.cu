@@ -25,7 +25,7 @@ __global__ void lookup(int n, float *y) {
 //# build too_many
 //# replace table = random[64] => table = random[65]
 //# exit 2
-//#| contents_of_variables.cu(10): error: variable `table` has 1024 bytes, and is given 1040
+//#| contents_of_variables.cu(10): error: variable `table` has 1024 bytes, and is given 1040 [N0163]
 //#|   //@tune symbol(table = random[65], config::steps = 24, scale = fill(0.5)[2])
 //#|                  ^~~~~
 //#|
@@ -33,7 +33,7 @@ __global__ void lookup(int n, float *y) {
 
 //# build unknown
 //# replace table = random[64] => tables = random[64]
-//#| contents_of_variables.cu(10): warning: the compilation has no variable `tables`; `lookup` is not tuned
+//#| contents_of_variables.cu(10): warning: the compilation has no variable `tables`; `lookup` is not tuned [N0165]
 //#|   //@tune symbol(tables = random[64], config::steps = 24, scale = fill(0.5)[2])
 //#|                  ^~~~~~
 //#|
@@ -41,7 +41,7 @@ __global__ void lookup(int n, float *y) {
 //# build type_not_declared
 //# replace static __device__ double scale => static __device__ decltype(0.0) scale
 //# exit 2
-//#| contents_of_variables.cu(10): error: the type of `scale` is not declared in this file, nor in what the source includes with quotes: symbol(float scale = ...) gives it
+//#| contents_of_variables.cu(10): error: the type of `scale` is not declared in this file, nor in what the source includes with quotes: symbol(float scale = ...) gives it [N0139]
 //#|   //@tune symbol(table = random[64], config::steps = 24, scale = fill(0.5)[2])
 //#|                                                          ^~~~~
 //#|

@@ -43,7 +43,7 @@ void launch(float *y) { apply<<<1, 256>>>(Plan{}, View<real>{y, 1}, float2{1, 2}
 //# build unknown_field
 //# replace skip = 3 => skipped = 3
 //# exit 2
-//#| fields_of_structures.cu(24): error: class "<unnamed>::Plan::<unnamed>" has no member "skipped"
+//#| fields_of_structures.cu(24): error: class "<unnamed>::Plan::<unnamed>" has no member "skipped" [N0162]
 //#|   //@tune args(plan = {n = 1 << 12, x = random[plan.n], inner = {skipped = 3, factor = 0.5}},
 //#|                                                                  ^~~~~~~
 //#|
@@ -52,7 +52,7 @@ void launch(float *y) { apply<<<1, 256>>>(Plan{}, View<real>{y, 1}, float2{1, 2}
 //# build field_out_of_range
 //# replace skip = 3 => skip = 1 << 15
 //# exit 2
-//#| fields_of_structures.cu(24): error: `plan.inner.skip` is of type `short` and cannot be 32768: it holds -32768 to 32767
+//#| fields_of_structures.cu(24): error: `plan.inner.skip` is of type `short` and cannot be 32768: it holds -32768 to 32767 [N0160]
 //#|   //@tune args(plan = {n = 1 << 12, x = random[plan.n], inner = {skip = 1 << 15, factor = 0.5}},
 //#|                                                                         ^~~~~~~
 //#|
@@ -61,7 +61,7 @@ void launch(float *y) { apply<<<1, 256>>>(Plan{}, View<real>{y, 1}, float2{1, 2}
 //# build number_for_vector
 //# replace a = {x = 1.5f, y = 2} => a = 4
 //# exit 2
-//#| fields_of_structures.cu(25): error: `a` is of type `float2`: give its fields, as in a = {x = 1, y = 1}
+//#| fields_of_structures.cu(25): error: `a` is of type `float2`: give its fields, as in a = {x = 1, y = 1} [N0160]
 //#|   //@tune      y = {data = out[plan.n], size = plan.n}, a = 4) check(y.data)
 //#|                                                         ^
 //#|

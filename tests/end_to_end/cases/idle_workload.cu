@@ -12,29 +12,29 @@ __global__ void nothing(int n, int limit, Work p) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1
-//#| idle_workload.cu(5): warning: 2^16 is 18, for `^` is C's exclusive or and no power: write 1 << 16
+//#| idle_workload.cu(5): warning: 2^16 is 18, for `^` is C's exclusive or and no power: write 1 << 16 [N0170]
 //#|   //@tune threads(2^16) block({128, 256}) regs({0})
 //#|                   ^~~~
 //#|
-//#| idle_workload.cu(6): warning: `nothing` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (`limit` is 0, fields of `p` that are not given are 0); give arguments that it works on
+//#| idle_workload.cu(6): warning: `nothing` does nothing on this workload (`limit` is 0, fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(n = 1 << 16, limit = 0, p = {data = random[n]})
 //#|           ^~~~
 //#|
 //#| nvtune: nothing: block=*
-//#| nvtune: nothing: note: 1 of 2 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
+//#| nvtune: nothing: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
 
 //# build strict
 //# args -O3 -arch=sm_90 -c -DA=1
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| idle_workload.cu(5): warning: 2^16 is 18, for `^` is C's exclusive or and no power: write 1 << 16
+//#| idle_workload.cu(5): warning: 2^16 is 18, for `^` is C's exclusive or and no power: write 1 << 16 [N0170]
 //#|   //@tune threads(2^16) block({128, 256}) regs({0})
 //#|                   ^~~~
 //#|
-//#| idle_workload.cu(6): warning: `nothing` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (`limit` is 0, fields of `p` that are not given are 0); give arguments that it works on
+//#| idle_workload.cu(6): warning: `nothing` does nothing on this workload (`limit` is 0, fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(n = 1 << 16, limit = 0, p = {data = random[n]})
 //#|           ^~~~
 //#|
 //#| nvtune: nothing: block=*; from the cache
-//#| nvtune: nothing: note: 1 of 2 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
-//#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT
+//#| nvtune: nothing: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]

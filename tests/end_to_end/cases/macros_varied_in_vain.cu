@@ -16,12 +16,12 @@ void go(int n, float *x) { k<<<(n + 127) / 128, 128>>>(n, x); }
 //# replace __global__ => template <int N> __global__
 //# replace [] { static_assert(WORK < 3, "too much"); return WORK; }() => N
 //# replace k<<< => k<1><<<
-//#| nvtune warning : k_WORK: its macros are varied in vain: no value but the baseline's gives code, with -DWORK=4 because `k` has no instance <4>: this file makes <1>
+//#| nvtune warning : k_WORK: its macros are varied in vain: no value but the baseline's gives code, with -DWORK=4 because `k` has no instance <4>: this file makes <1> [N0042]
 //#| nvtune: k_WORK: block=*
 
 //# build failed_assertion
 //# args -O3 -arch=sm_90 -c
-//#| nvtune warning : k: its macros are varied in vain: no value but the baseline's gives code, with -DWORK=4 because cicc failed: macros_varied_in_vain.cu(9): error: static assertion failed with "too much"
+//#| nvtune warning : k: its macros are varied in vain: no value but the baseline's gives code, with -DWORK=4 because cicc failed: macros_varied_in_vain.cu(9): error: static assertion failed with "too much" [N0042]
 //#| nvtune: k: block=*
 
 //# build some_values_only

@@ -38,11 +38,11 @@ void launch(int n, const float *x, float *y, const double *v, double *w) {
 //# build half_among_types
 //# replace template(double) => template(half)
 //# header struct scale_float {
-//#| missing_template_instance.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; it is not tuned
+//#| missing_template_instance.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; it is not tuned [N0167]
 //#|   //@tune template(float) template(half) threads(n) block({64, 256}) default(block = 256) regs({0})
 //#|                           ^~~~~~~~
 //#|
 //#| nvtune: scale_float: block=*
-//#| nvtune: scale_float: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune: scale_float: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
 //#| nvtune: apply_Twice_float_WORK_2: block=*
-//#| nvtune: apply_Twice_float_WORK_2: note: 5 of 6 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune: apply_Twice_float_WORK_2: note: 5 of 6 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]

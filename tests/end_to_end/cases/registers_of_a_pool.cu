@@ -22,4 +22,4 @@ __global__ void __launch_bounds__(384, 1) roles(int n, const float4 *x, float *y
 //# args -O3 -gencode=arch=compute_90a,code=sm_90a -c
 //# times {"label": "block=384 regs=168", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}
 //#| nvtune: roles: block=384 (kept: *
-//#| nvtune: roles: note: 2 of 3 points may not be chosen: its warps exchange registers (setmaxnreg), whose number its block and launch bounds fix
+//#| nvtune: roles: note: 2 of 3 points may not be chosen: its warps exchange registers (setmaxnreg), whose number its block and launch bounds fix [N0035]

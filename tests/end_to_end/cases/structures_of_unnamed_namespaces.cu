@@ -28,12 +28,12 @@ void go(int n, Tuple<float, 4> *x, Tuple<float, 4> *y) { k<float, 4, Tuple<float
 //# env NVTUNE_STRICT=1
 //# headers cuda
 //#| nvtune: k_float_4_Tuple_float_4: block=*
-//#| nvtune: k_float_4_Tuple_float_4: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune: k_float_4_Tuple_float_4: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
 
 //# build constant_without_element_type
 //# replace float scale = => scale =
 //# exit 2
-//#| structures_of_unnamed_namespaces.cu(16): error: `scale` has elements of type `Scale`: say what numbers it is made of, as in symbol(float scale = random[4])
+//#| structures_of_unnamed_namespaces.cu(16): error: `scale` has elements of type `Scale`: say what numbers it is made of, as in symbol(float scale = random[4]) [N0139]
 //#|   //@tune symbol(scale = {2, 1})
 //#|                  ^~~~~
 //#|

@@ -35,40 +35,40 @@ void go(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //#| nvtune: k_4_float_twice_int_char: block=*
-//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
 
 //# build other_double
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace sum = 1.5, => sum = 1,
 //# exit 2
-//#| types_that_depend_on_template_arguments.cu(22): warning: `k` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (fields of `p` that are not given are 0); give arguments that it works on
+//#| types_that_depend_on_template_arguments.cu(22): warning: `k` does nothing on this workload (fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(n = 1 << 18, p = {v = {1, 2, 3, 4}}, mode = 2, sum = 1, x = random[n], y = out[n])
 //#|           ^~~~
 //#|
 //#| nvtune: k_4_float_twice_int_char: block=*
-//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build other_enumerator
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace mode = 2 => mode = 1
 //# exit 2
-//#| types_that_depend_on_template_arguments.cu(22): warning: `k` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (fields of `p` that are not given are 0); give arguments that it works on
+//#| types_that_depend_on_template_arguments.cu(22): warning: `k` does nothing on this workload (fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(n = 1 << 18, p = {v = {1, 2, 3, 4}}, mode = 1, sum = 1.5, x = random[n], y = out[n])
 //#|           ^~~~
 //#|
 //#| nvtune: k_4_float_twice_int_char: block=*
-//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build negative_unsigned
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace n = 1 << 18 => n = -1
 //# exit 2
-//#| types_that_depend_on_template_arguments.cu(21): error: the number of threads is negative: it must be 1 or more
+//#| types_that_depend_on_template_arguments.cu(21): error: the number of threads is negative: it must be 1 or more [N0156]
 //#|   //@tune template(4, float, twice, int, char) threads(n) block({64, 256}) default(block = 256) regs({0})
 //#|                                                        ^
 //#| types_that_depend_on_template_arguments.cu(22): note: `n` is given here
@@ -82,7 +82,7 @@ void go(int n, const float *x, float *y) {
 //# env NVTUNE_STRICT=1
 //# replace {v = {1 => {w = {1
 //# exit 2
-//#| types_that_depend_on_template_arguments.cu(22): error: class "<unnamed>::Tuple<4, float>" has no member "w"
+//#| types_that_depend_on_template_arguments.cu(22): error: class "<unnamed>::Tuple<4, float>" has no member "w" [N0162]
 //#|   //@tune args(n = 1 << 18, p = {w = {1, 2, 3, 4}}, mode = 2, sum = 1.5, x = random[n], y = out[n])
 //#|                                  ^
 //#|
@@ -93,7 +93,7 @@ void go(int n, const float *x, float *y) {
 //# env NVTUNE_STRICT=1
 //# replace x = random[n] => x = 1
 //# exit 2
-//#| types_that_depend_on_template_arguments.cu(22): error: `x` is of type `const float *` and takes a buffer, such as random[n], zeros[n] or out[n]
+//#| types_that_depend_on_template_arguments.cu(22): error: `x` is of type `const float *` and takes a buffer, such as random[n], zeros[n] or out[n] [N0160]
 //#|   //@tune args(n = 1 << 18, p = {v = {1, 2, 3, 4}}, mode = 2, sum = 1.5, x = 1, y = out[n])
 //#|                                                                              ^
 //#|

@@ -26,53 +26,53 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
 
 //# build enumerator_parameter
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = 0)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (fields of `p` that are not given are 0, fields of `tag` that are not given are 0, `m` is 0); give arguments that it works on
+//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0, `m` is 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = 0)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build enumerator_field
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace mode = -1 => mode = 0
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (fields of `p` that are not given are 0, fields of `tag` that are not given are 0); give arguments that it works on
+//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = 0, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build array_field
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace sizes = {1 << 20, 2} => sizes = {0, 1 << 20}
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (fields of `p` that are not given are 0, fields of `tag` that are not given are 0); give arguments that it works on
+//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {0, 1 << 20}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build enumerator_out_of_range
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = 1 << 15)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `m` is of type `short` and cannot be 32768: it holds -32768 to 32767
+//#| values_of_types_of_the_source.cu(17): error: `m` is of type `short` and cannot be 32768: it holds -32768 to 32767 [N0160]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = 1 << 15)
 //#|                                                                                                                                ^~~~~~~
 //#|
@@ -83,7 +83,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = {1, 2})
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `m` is of type `short` and takes one value, not a list: what varies is a macro, the block, the grid or the register cap
+//#| values_of_types_of_the_source.cu(17): error: `m` is of type `short` and takes one value, not a list: what varies is a macro, the block, the grid or the register cap [N0160]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = {1, 2})
 //#|                                                                                                                                ^~~~~~
 //#|
@@ -94,7 +94,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = C)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: unknown name `C`: where it is an enumerator or a constant of the source, give its value, as in m = 0
+//#| values_of_types_of_the_source.cu(17): error: unknown name `C`: where it is an enumerator or a constant of the source, give its value, as in m = 0 [N0112]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = C)
 //#|                                                                                                                                ^
 //#|
@@ -105,7 +105,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = Mode::C)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `Mode::` names something of the source, which a comment does not know: give its value
+//#| values_of_types_of_the_source.cu(17): error: `Mode::` names something of the source, which a comment does not know: give its value [N0112]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = Mode::C)
 //#|                                                                                                                                ^~~~
 //#|
@@ -116,20 +116,20 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = Mode::B)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (fields of `p` that are not given are 0, fields of `tag` that are not given are 0, `m` is 0); give arguments that it works on
+//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0, `m` is 0): its threads access no global memory; change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = Mode::B)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build fields_for_buffer
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace {34, 5, 4}[9] => {}
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `table` is of type `const unsigned char *`, which has no fields
+//#| values_of_types_of_the_source.cu(17): error: `table` is of type `const unsigned char *`, which has no fields [N0162]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {}, tag = {}, m = -1)
 //#|                                                                                                   ^~
 //#|
@@ -140,7 +140,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace {34, 5, 4} => {34, 500, 4}
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `table[1]` is of type `unsigned char` and cannot be 500: it holds 0 to 255
+//#| values_of_types_of_the_source.cu(17): error: `table[1]` is of type `unsigned char` and cannot be 500: it holds 0 to 255 [N0160]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 500, 4}[9], tag = {}, m = -1)
 //#|                                                                                                        ^~~
 //#|
@@ -151,7 +151,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace 4}[9] => 4}[2]
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: 3 values are listed for `table`, which has 2 of them: take some out, or make it longer
+//#| values_of_types_of_the_source.cu(17): error: 3 values are listed for `table`, which has 2 of them: take some out, or make it longer [N0163]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[2], tag = {}, m = -1)
 //#|                                                                                                   ^~~~~~~~~~~~~
 //#|
@@ -162,7 +162,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace {1 << 20, 2} => {1, 2, 3, 4, 5}
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `p.sizes` is of type `int[2][2]`, and is given 5 elements
+//#| values_of_types_of_the_source.cu(17): error: `p.sizes` is of type `int[2][2]`, and is given 5 elements [N0163]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1, 2, 3, 4, 5}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //#|                                                  ^~~~~~~~~~~~~~~
 //#|
@@ -173,7 +173,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace {1 << 20, 2} => 4
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `p.sizes` is of type `int[2][2]`: an array in a structure takes a list, as in {1, 2, 3}
+//#| values_of_types_of_the_source.cu(17): error: `p.sizes` is of type `int[2][2]`: an array in a structure takes a list, as in {1, 2, 3} [N0160]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = 4, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //#|                                          ^~~~~
 //#|
@@ -184,7 +184,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace 0xff} => 3, 4, 5, 6, 7, 8, 9}
 //# exit 2
-//#| values_of_types_of_the_source.cu(18): error: variable `ns::key` has 8 bytes, and is given 9
+//#| values_of_types_of_the_source.cu(18): error: variable `ns::key` has 8 bytes, and is given 9 [N0163]
 //#|   //@tune symbol(lut<int, 4> = {1, 2}, ns::key = {1, 2, 3, 4, 5, 6, 7, 8, 9})
 //#|                                        ^~~~~~~
 //#|
@@ -195,7 +195,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace symbol(lut<int, 4> => symbol(int lut
 //# exit 2
-//#| values_of_types_of_the_source.cu(18): error: `lut` is a template: say which instance is given, of those that this file makes: `lut<int, 4>`, `lut<short, 2>`
+//#| values_of_types_of_the_source.cu(18): error: `lut` is a template: say which instance is given, of those that this file makes: `lut<int, 4>`, `lut<short, 2>` [N0165]
 //#|   //@tune symbol(int lut = {1, 2}, ns::key = {1, 2, 0xff})
 //#|                      ^~~
 //#|
@@ -206,8 +206,8 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace symbol(lut<int, 4> => symbol(lut<int, 5>
 //# exit 2
-//#| values_of_types_of_the_source.cu(18): warning: the compilation has no variable `lut<int, 5>`, only `lut<int, 4>`, `lut<short, 2>`; `k` is not tuned
+//#| values_of_types_of_the_source.cu(18): warning: the compilation has no variable `lut<int, 5>`, only `lut<int, 4>`, `lut<short, 2>`; `k` is not tuned [N0165]
 //#|   //@tune symbol(lut<int, 5> = {1, 2}, ns::key = {1, 2, 0xff})
 //#|                  ^~~~~~~~~~~
 //#|
-//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]

@@ -12,7 +12,7 @@ __global__ void add(int n, const unsigned *x) {
 //# args -O3 -arch=sm_90 -c
 //# times {"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}
 //#| nvtune: add: block=256 (kept: *
-//#| nvtune: add: note: 1 of 2 points may not be chosen: `total` is written and not compared, so that nothing proves other shapes: launch(remap) allows them unproved
+//#| nvtune: add: note: 1 of 2 points may not be chosen: `total` is written and not compared, so that nothing proves other shapes: launch(remap) allows them unproved [N0035]
 
 //# build promised
 //# args -O3 -arch=sm_90 -c

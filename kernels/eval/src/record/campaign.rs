@@ -4,6 +4,7 @@ use super::recorded::{Facts, Taken, Times, recorded};
 use super::{facts, timed};
 use nvtune::comment::{Annotation, has_alternatives};
 use nvtune::diag::FATAL;
+use nvtune::diag::MessageCode;
 use nvtune::diag::console::Console;
 use nvtune::driver::marked_source::MarkedSource;
 use nvtune::gpu::Device;
@@ -47,18 +48,18 @@ pub fn run(campaign: &Campaign) -> u8 {
     let (settings, problems) = Settings::new(|name| std::env::var_os(name));
     let settings = Settings { mode: Mode::Measure, ..settings };
     let console = Console::new(settings.strict);
-    problems.iter().for_each(|problem| console.warning(problem));
+    problems.iter().for_each(|problem| console.warning(MessageCode::InvalidSetting, problem));
     let nvcc = match RealNvcc::find(None, |name| std::env::var_os(name)) {
         Ok(nvcc) => nvcc,
         Err(error) => {
-            console.fatal(&error.to_string());
+            console.fatal(MessageCode::NvccNotFound, error);
             return FATAL;
         }
     };
     let mut tuner = Tuner::new(&settings, &console);
     tuner.start();
     let Some(device) = tuner.device().cloned() else {
-        console.fatal("no GPU to time on");
+        console.fatal(MessageCode::NoGpu, "no GPU to time on");
         return FATAL;
     };
     let mut options = campaign.options.clone();
@@ -77,7 +78,7 @@ pub fn run(campaign: &Campaign) -> u8 {
         begin: Instant::now(),
     };
     if let Err(error) = std::fs::create_dir_all(&run.folder) {
-        console.fatal(&format!("cannot make '{}': {error}", run.folder.display()));
+        console.fatal(MessageCode::CommandFailed, format!("cannot make '{}': {error}", run.folder.display()));
         return FATAL;
     }
     let mut missing = 0;
@@ -86,7 +87,8 @@ pub fn run(campaign: &Campaign) -> u8 {
         match run.source(&mut tuner, &place, source) {
             Ok(incomplete) => missing += incomplete,
             Err(problem) => {
-                console.warning(&format!("{place} {}: not recorded: {problem}", source.display()));
+                console
+                    .warning(MessageCode::JobFailed, format!("{place} {}: not recorded: {problem}", source.display()));
                 missing += 1;
             }
         }
@@ -161,7 +163,10 @@ impl Run<'_> {
                     Ok(true) => missing -= 1,
                     Ok(false) => {}
                     Err(problem) => {
-                        self.console.warning(&format!("{place} {}: not recorded: {problem}", annotation.name));
+                        self.console.warning(
+                            MessageCode::JobFailed,
+                            format!("{place} {}: not recorded: {problem}", annotation.name),
+                        );
                     }
                 }
             }
@@ -216,13 +221,13 @@ impl Run<'_> {
                 .and_then(|options| timed::again(scored, &mut times.taken, self.campaign.repeat, (&plan, options)));
             match again {
                 Ok(repeatability) => times.repeatability = repeatability,
-                Err(error) => self.console.warning(&format!("{name}: not timed again: {error}")),
+                Err(error) => self.console.warning(error.code(), format!("{name}: not timed again: {error}")),
             }
         }
         if complete {
             let plan = timed::plan(self.campaign.budget_s / 2.0);
             if let Err(error) = timed::scattering(scored, measurer, &mut times.taken, &plan) {
-                self.console.warning(&format!("{name}: what scatters is not timed more often: {error}"));
+                self.console.warning(error.code(), format!("{name}: what scatters is not timed more often: {error}"));
             }
         }
         times.seconds = clock.elapsed().as_secs_f64() + earlier.map_or(0.0, |space| space.seconds.measure);
@@ -245,7 +250,8 @@ impl Run<'_> {
         let space = match RecordedSpace::read(&path) {
             Ok(space) => space,
             Err(error) => {
-                self.console.warning(&format!("'{}' {error}; it is recorded anew", path.display()));
+                self.console
+                    .warning(MessageCode::RecordNotRead, format!("'{}' {error}; it is recorded anew", path.display()));
                 return None;
             }
         };
