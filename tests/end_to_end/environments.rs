@@ -130,3 +130,37 @@ fn pipe_in_place_of_a_header_or_record_is_left() {
         assert!(ran.stderr.contains(&format!("'{name}' is not of nvtune's making")), "{name}: {}", ran.stderr);
     }
 }
+
+/// `ulimit -u` counts the threads of a user, and root is not bound by it: the builds run as a user who has no other process.
+#[test]
+fn build_passes_with_as_few_processes_as_nvcc_needs() {
+    const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let project = project();
+    std::fs::set_permissions(project.path(""), std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    let as_nobody = |limit: u32, build: &Command| {
+        let mut command = Command::new("setpriv");
+        command.args(NOBODY).args(["sh", "-c", "ulimit -u $1 && shift && exec \"$@\"", "sh", &limit.to_string()]);
+        command.arg(build.get_program()).args(build.get_args()).current_dir(project.path(""));
+        for (name, value) in build.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        run(command.env("NVTUNE_CACHE_SIZE", "0").env("TMPDIR", project.path("")))
+    };
+    let mut plain = project.nvtune(&["-arch=sm_90", "-c", "kernel.cu", "-o", "plain.o"]);
+    plain.env("NVTUNE", "off");
+    let mut tuned = project.nvtune(&["-arch=sm_90", "-c", "kernel.cu", "-o", "tuned.o"]);
+    tuned.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+    // Only root may become another user, who may not reach a folder of root's.
+    if as_nobody(200, &plain).code != Some(0) {
+        return;
+    }
+    for limit in 3..10 {
+        if as_nobody(limit, &plain).code == Some(0) {
+            let ran = as_nobody(limit, &tuned);
+            assert_eq!(ran.code, Some(0), "{limit} processes: {}", ran.stderr);
+        }
+    }
+}
