@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 use nvtune::comment::annotations;
 use nvtune::diag::{Source, render};
-use nvtune::space::{Bounds, Facts, advice};
+use nvtune::space::{Bounds, Facts, give_advice};
 use nvtune::space::{Limits, Space};
 
 /// The warnings for `/*@tune CLAUSES */` above a kernel.
@@ -12,7 +12,7 @@ fn warnings(clauses: &str, declaration: &str, facts: &Facts) -> String {
     let found = annotations(&Source::new("k.cu", text.as_bytes())).unwrap_or_else(|p| panic!("{}", render(&p)));
     let space = Space::new(&found[0], &Limits::default()).unwrap_or_else(|p| panic!("{}", render(&p)));
     space.check_size().expect("small enough to walk");
-    render(&advice(&found[0], &space, facts))
+    render(&give_advice(&found[0], &space, facts))
 }
 
 const KERNEL: &str = "void k(int n, const float *x, float *y)";

@@ -8,7 +8,7 @@ use expect_test::expect;
 use nvtune::model::Analysis;
 use nvtune::sass::Class;
 use nvtune::sass::control_flow::Flow;
-use nvtune::sass::instruction::{Instruction, decode};
+use nvtune::sass::instruction::{Instruction, decode_section};
 use nvtune::sass::{Cubin, Error, Kernel, Resources};
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -140,12 +140,12 @@ fn kernel_without_bounds_has_no_cap() {
 
 /// Returns one line for each instruction: block, offset, PTX line, guard, mnemonic, stall, yield, scoreboards and waits.
 fn listing(kernel: &Kernel) -> String {
-    let instructions = decode(kernel.code, kernel.architecture);
+    let instructions = decode_section(kernel.code, kernel.architecture);
     let flow = Flow::new(kernel, &instructions);
     let mut text = String::new();
     for (index, block) in flow.blocks.iter().enumerate() {
         let callee = block.callee.map_or(String::new(), |callee| format!(" calls {callee}"));
-        writeln!(text, "block {index} depth {} -> {:?}{callee}", flow.depth(index), block.successors).unwrap();
+        writeln!(text, "block {index} depth {} -> {:?}{callee}", flow.loop_depth(index), block.successors).unwrap();
         for instruction in &instructions[block.instructions.clone()] {
             let control = &instruction.control;
             let board = |board: Option<u8>| board.map_or("-".to_owned(), |board| board.to_string());
@@ -153,7 +153,7 @@ fn listing(kernel: &Kernel) -> String {
                 text,
                 "  {:04x} line {} {} stall {}{} w{} r{} wait {:06b}",
                 instruction.offset,
-                kernel.lines.get(instruction.offset).map_or("-".to_owned(), |line| line.to_string()),
+                kernel.lines.line_at(instruction.offset).map_or("-".to_owned(), |line| line.to_string()),
                 instruction.opcode.mnemonic,
                 control.stall,
                 if control.yields { "y" } else { "" },
@@ -313,7 +313,7 @@ fn for_each_flow(check: impl Fn(&Kernel, &Flow, &[Instruction], &str)) {
     for cubin in fixtures::decoded() {
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
         for kernel in parsed.kernels() {
-            let instructions = decode(kernel.code, kernel.architecture);
+            let instructions = decode_section(kernel.code, kernel.architecture);
             let flow = Flow::new(kernel, &instructions);
             check(kernel, &flow, &instructions, &format!("{} for sm_{}", kernel.name, cubin.architecture));
         }
@@ -323,7 +323,7 @@ fn for_each_flow(check: impl Fn(&Kernel, &Flow, &[Instruction], &str)) {
 #[test]
 fn loops_are_nested_as_in_source() {
     for_each_flow(|kernel, flow, _, place| {
-        let deepest = (0..flow.blocks.len()).map(|block| flow.depth(block)).max().unwrap_or(0);
+        let deepest = (0..flow.blocks.len()).map(|block| flow.loop_depth(block)).max().unwrap_or(0);
         match kernel.name {
             "saxpy" | "halves" | "parameters" | "barriers" => assert_eq!(deepest, 0, "{place}"),
             "calls" | "collatz" | "gemm" | "reduce" | "pressure" => assert!(deepest >= 1, "{place}"),

@@ -10,7 +10,7 @@ const UNKNOWN_TRIPS: f64 = 32.0;
 
 /// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also gives what flows into each, which is
 /// more than its executions where parts of a warp meet that went different ways.
-pub(crate) fn conserve(
+pub(crate) fn conserve_flow(
     flow: &Flow,
     dominators: &[Option<usize>],
     observed: &[Option<f64>],
@@ -25,7 +25,7 @@ pub(crate) fn conserve(
     let exits: Vec<f64> = flow.loops.iter().map(|l| exit_edges(flow, &l.blocks)).collect();
     let constant = in_every_iteration(flow);
     let order = flow.reverse_post_order();
-    let most = bounds(flow, observed, &order);
+    let most = flow_bounds(flow, observed, &order);
     for index in order {
         let own = flow.loops.iter().position(|l| l.header == index);
         if let Some(own) = own {
@@ -48,7 +48,7 @@ pub(crate) fn conserve(
                 before.map_or(inflow[index], |before| inflow[index].min(counts[before]))
             }
         };
-        for (to, share) in outflow(flow, index, counts[index], (observed, &most), &entered, &exits) {
+        for (to, share) in outflow_of(flow, index, counts[index], (observed, &most), &entered, &exits) {
             inflow[to] += share;
         }
     }
@@ -56,7 +56,7 @@ pub(crate) fn conserve(
 }
 
 /// The most that can flow into each block: what was observed of it, else what can flow into those after it.
-fn bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
+fn flow_bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
     let mut most = vec![f64::INFINITY; flow.blocks.len()];
     for &index in order.iter().rev() {
         let block = &flow.blocks[index];
@@ -114,7 +114,7 @@ fn exit_edges(flow: &Flow, blocks: &[usize]) -> f64 {
 }
 
 /// How a block's executions go on to its successors and to its callee.
-fn outflow(
+fn outflow_of(
     flow: &Flow,
     from: usize,
     count: f64,
@@ -155,7 +155,7 @@ fn outflow(
         !is_owned(to) && !leaves
     };
     let likely: Vec<usize> = inside.iter().copied().filter(|&to| is_likely(to)).collect();
-    let others = evenly(left, &likely.iter().map(|&to| most[to]).collect::<Vec<_>>());
+    let others = share_evenly(left, &likely.iter().map(|&to| most[to]).collect::<Vec<_>>());
     for &to in &inside {
         let share = match observed[to] {
             Some(own) if is_owned(to) => own.min(count),
@@ -167,7 +167,7 @@ fn outflow(
 }
 
 /// Shares an amount among takers evenly, but to each no more than its bound, unless all have theirs.
-fn evenly(amount: f64, bounds: &[f64]) -> Vec<f64> {
+fn share_evenly(amount: f64, bounds: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..bounds.len()).collect();
     order.sort_by(|&a, &b| bounds[a].total_cmp(&bounds[b]));
     let mut shares = vec![0.0; bounds.len()];

@@ -16,7 +16,7 @@ const WATCHED: u64 = 20_000;
 
 /// That threads fail, as where an assertion asks for another block, or reach beyond their shared memory, as where the extents of arrays do
 /// not follow the block, which a GPU may let pass.
-pub fn refusal(
+pub fn explain_refusal(
     symbol: &str,
     launch: &Launch,
     (module, workload): (&Module, &Workload),
@@ -48,8 +48,8 @@ fn stray_of_block(
     }
     // One with work before and behind it.
     let block = launch.grid.map(|extent| extent / 2);
-    let places: Vec<_> = corners(launch.block).into_iter().map(|thread| (block, thread)).collect();
-    let strays = sim::strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
+    let places: Vec<_> = corner_threads(launch.block).into_iter().map(|thread| (block, thread)).collect();
+    let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
     strays.into_iter().find(|stray| match stray {
         Stray::Failure => true,
         Stray::Shared { .. } => tells_shared,
@@ -72,22 +72,28 @@ fn may_fail(module: &Module) -> bool {
 pub fn beyond_buffers(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload)) -> Vec<Overrun> {
     let mut blocks = vec![[0; 3], launch.grid.map(|extent| extent / 2), last_block(launch)];
     blocks.dedup();
-    overruns(module, symbol, (launch, workload), &blocks)
+    find_overruns(module, symbol, (launch, workload), &blocks)
 }
 
 /// The same as far as the last block tells, which reaches beyond first where a launch has more threads than its buffers have room for.
 pub fn last_beyond_buffers(module: &Module, symbol: &str, run: (&Launch, &Workload)) -> Vec<Overrun> {
-    overruns(module, symbol, run, &[last_block(run.0)])
+    find_overruns(module, symbol, run, &[last_block(run.0)])
 }
 
 fn last_block(launch: &Launch) -> Dim3 {
     launch.grid.map(|extent| extent.saturating_sub(1))
 }
 
-fn overruns(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload), blocks: &[Dim3]) -> Vec<Overrun> {
-    let places = blocks.iter().flat_map(|&block| corners(launch.block).into_iter().map(move |thread| (block, thread)));
+fn find_overruns(
+    module: &Module,
+    symbol: &str,
+    (launch, workload): (&Launch, &Workload),
+    blocks: &[Dim3],
+) -> Vec<Overrun> {
+    let places =
+        blocks.iter().flat_map(|&block| corner_threads(launch.block).into_iter().map(move |thread| (block, thread)));
     let places: Vec<_> = places.collect();
-    let strays = sim::strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
+    let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
     let mut found: Vec<Overrun> = Vec::new();
     for stray in strays {
         if let Stray::Buffer { index, byte, kind } = stray
@@ -102,7 +108,7 @@ fn overruns(module: &Module, symbol: &str, (launch, workload): (&Launch, &Worklo
 }
 
 /// The first and last threads of a block in each dimension.
-fn corners(block: Dim3) -> BTreeSet<Dim3> {
+fn corner_threads(block: Dim3) -> BTreeSet<Dim3> {
     let end = |corner: usize, at: usize| if corner >> at & 1 == 0 { 0 } else { block[at].saturating_sub(1) };
     (0..8).map(|corner| [0, 1, 2].map(|at| end(corner, at))).collect()
 }

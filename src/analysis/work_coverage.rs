@@ -3,7 +3,7 @@
 //! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is timed. What always holds: what is not certain
 //! is not told.
 
-use super::ptx_facts::reads;
+use super::ptx_facts::reads_register;
 use crate::launch::{Configuration, DIMENSIONS, Launch};
 use crate::ptx::opcode::Class;
 use crate::ptx::{Body, Module};
@@ -15,13 +15,13 @@ pub struct Shares([bool; 3]);
 
 impl Shares {
     /// None where the kernel may hand out its work by atomics, or in functions that it calls.
-    pub fn of(module: &Module, symbol: &str) -> Self {
+    pub fn of_kernel(module: &Module, symbol: &str) -> Self {
         let body = module.entry(symbol).and_then(|entry| entry.body.as_ref());
         let is_certain =
             |body: &&Body| !body.instructions().any(|found| found.is_call() || found.opcode.class() == Class::Atomic);
         let Some(body) = body.filter(is_certain) else { return Self::default() };
         Self([".x", ".y", ".z"].map(|dimension| {
-            let reads = |register: &str| reads(body, register, dimension);
+            let reads = |register: &str| reads_register(body, register, dimension);
             reads("%tid") && reads("%ctaid") && !reads("%nctaid")
         }))
     }
@@ -38,7 +38,7 @@ impl Shares {
             return None;
         }
         let like_baseline = Configuration { macros: configuration.macros.clone(), ..space.baseline().clone() };
-        let (before, after) = (threads(&made(&like_baseline)?), threads(launch));
+        let (before, after) = (threads_by_dimension(&made(&like_baseline)?), threads_by_dimension(launch));
         let at = (0..3).find(|&at| self.0[at] && after[at] < before[at])?;
         // A grid that the block counts, itself or as a macro that is tied to it, covers what there is to do, whatever is left over.
         let tied = space.tied_macros();
@@ -57,7 +57,7 @@ impl Shares {
 }
 
 /// The threads of a launch in x, y and z.
-pub fn threads(launch: &Launch) -> [u64; 3] {
+pub fn threads_by_dimension(launch: &Launch) -> [u64; 3] {
     std::array::from_fn(|at| u64::from(launch.grid[at]) * u64::from(launch.block[at]))
 }
 
@@ -74,7 +74,7 @@ mod tests {
                  .reg .b32 %r<9>; .reg .b64 %rd<9>;\nld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n\
                  {handed_out}\nst.global.u32 [%rd1], %r1;\nret;\n}}\n"
             );
-            Shares::of(&Module::parse(&text).expect("PTX"), "k").0
+            Shares::of_kernel(&Module::parse(&text).expect("PTX"), "k").0
         };
         assert_eq!(shares("add.u32 %r3, %r1, %r2;"), [true, false, false]);
         assert_eq!(shares("atom.global.add.u32 %r3, [%rd1], 1;"), [false; 3]);

@@ -1,6 +1,6 @@
 //! Tokens with `#if` among them -> what its branches make of them.
 
-use super::tokens::{CxxToken, directive};
+use super::tokens::{CxxToken, split_directive};
 use crate::diag::{Source, Span};
 
 /// More lists than these are not made: branches of further groups are taken for the first.
@@ -18,11 +18,11 @@ type Place = Vec<(usize, usize)>;
 
 /// What the tokens between the first and the last can be: one list, or where `#if` stands among them, one for each choice of branches,
 /// first branches first. A group without `#else` may leave all of its branches out.
-pub(crate) fn lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> {
+pub(crate) fn token_lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> {
     let (mut groups, mut here, mut places): (Vec<Group>, Place, Vec<Place>) = (Vec::new(), Vec::new(), Vec::new());
     for pair in tokens.windows(2) {
         let between = source.slice(Span { start: pair[0].span.end, end: pair[1].span.start });
-        between.lines().for_each(|line| follow(line, &mut groups, &mut here));
+        between.lines().for_each(|line| follow_line(line, &mut groups, &mut here));
         places.push(here.clone());
     }
     // The last token ends the list.
@@ -50,14 +50,14 @@ pub(crate) fn is_among(source: &Source, tokens: &[CxxToken]) -> bool {
     let (mut groups, mut here) = (Vec::new(), Vec::new());
     for pair in tokens.windows(2) {
         let between = source.slice(Span { start: pair[0].span.end, end: pair[1].span.start });
-        between.lines().for_each(|line| follow(line, &mut groups, &mut here));
+        between.lines().for_each(|line| follow_line(line, &mut groups, &mut here));
     }
     !groups.is_empty()
 }
 
 /// Goes on to the next line.
-fn follow(line: &str, groups: &mut Vec<Group>, here: &mut Place) {
-    match directive(line).map(|(word, _)| word) {
+fn follow_line(line: &str, groups: &mut Vec<Group>, here: &mut Place) {
+    match split_directive(line).map(|(word, _)| word) {
         Some("if" | "ifdef" | "ifndef") => {
             here.push((groups.len(), 0));
             groups.push(Group { branches: 1, has_else: false });

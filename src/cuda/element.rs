@@ -40,7 +40,7 @@ impl Scalar {
     }
 
     /// The smallest and largest value of an integer type; `None` for floating types.
-    pub fn bounds(self) -> Option<(i128, i128)> {
+    pub fn integer_bounds(self) -> Option<(i128, i128)> {
         match self {
             Scalar::I8 => Some((i8::MIN.into(), i8::MAX.into())),
             Scalar::U8 => Some((0, u8::MAX.into())),

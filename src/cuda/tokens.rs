@@ -78,7 +78,7 @@ pub(crate) fn is_word(c: char) -> bool {
 }
 
 /// Splits a line that is a preprocessor directive into its word and what follows. The word of a line marker is empty.
-pub(crate) fn directive(line: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_directive(line: &str) -> Option<(&str, &str)> {
     let text = line.trim_start().strip_prefix('#')?.trim_start();
     Some(text.split_at(text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len())))
 }

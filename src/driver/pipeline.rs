@@ -56,12 +56,12 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
             return hand_over(&nvcc, arguments, &console);
         }
     };
-    let started = process::began();
+    let started = process::process_start();
     let (settings, problems) = Settings::new(environment);
     let console = Console::new(settings.strict);
     process::ignore_broken_pipes();
     process::prepare_jobs();
-    process::watch();
+    process::watch_signals();
     for problem in problems.into_iter().chain(unknown_variables(std::env::vars_os())) {
         console.warning(&problem);
     }
@@ -107,7 +107,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
     let console = Console::new(settings.strict);
     process::ignore_broken_pipes();
     process::prepare_jobs();
-    process::watch();
+    process::watch_signals();
     problems.iter().for_each(|problem| console.warning(problem));
     let results = Results::new(&settings);
     let decided = || -> Result<Vec<Record>, String> {
@@ -119,7 +119,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             settings: &settings,
             nvcc: &nvcc,
             invocation: &invocation,
-            started: process::began(),
+            started: process::process_start(),
             results: &results,
             written: Written::default(),
         };

@@ -1,7 +1,7 @@
 //! Rewrites the stub file that cicc makes: registers the winners' entries and puts each dispatch before its launch.
 
 use super::dispatch::{Dispatch, RUNTIME, key};
-use crate::cuda::brackets::{inside, parenthesized, split};
+use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
 use crate::cuda::tokens::is_word;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -106,7 +106,7 @@ fn bodies<'t>(file: &'t str, name: &'t str) -> impl Iterator<Item = Range<usize>
         let rest = file[range.end..].trim_start();
         let start = file.len() - rest.len() + 1;
         // A definition, not a declaration or a call.
-        let body = inside(rest, "{", "}")?;
+        let body = text_inside(rest, "{", "}")?;
         Some(start..start + body.len())
     })
 }
@@ -123,9 +123,9 @@ fn registrations<'t>(file: &'t str, symbol: &'t str) -> impl Iterator<Item = (us
 fn calls<'t>(text: &'t str, name: &str) -> Vec<(Range<usize>, Vec<&'t str>)> {
     let opened = format!("{name}(");
     let call = |(start, _): (usize, &str)| {
-        let arguments = parenthesized(&text[start + name.len()..])?;
+        let arguments = text_in_parentheses(&text[start + name.len()..])?;
         let whole = !text[..start].ends_with(is_word);
-        whole.then(|| (start..start + opened.len() + arguments.len() + 1, split(arguments)))
+        whole.then(|| (start..start + opened.len() + arguments.len() + 1, split_at_commas(arguments)))
     };
     text.match_indices(&opened).filter_map(call).collect()
 }

@@ -189,7 +189,7 @@ const NOMINAL: &[(u32, &str, u32, f64, f64, u64)] = &[
 impl Machine {
     /// A GPU as its driver describes it; what the driver would not tell is the flagship's.
     pub fn of_device(architecture: Architecture, device: &Device) -> Self {
-        let nominal = Self::nominal(architecture);
+        let nominal = Self::with_nominal_clocks(architecture);
         let told = |value: f64, otherwise: f64| if value > 0.0 { value } else { otherwise };
         Self {
             architecture,
@@ -201,7 +201,7 @@ impl Machine {
     }
 
     /// The vendor's flagship of an architecture, for predictions without a GPU.
-    pub fn nominal(architecture: Architecture) -> Self {
+    pub fn with_nominal_clocks(architecture: Architecture) -> Self {
         let row = NOMINAL.iter().rev().find(|row| row.0 <= architecture.capability).unwrap_or(&NOMINAL[0]);
         let &(_, _, sms, clock_ghz, bandwidth, l2) = row;
         Self { architecture, sms, clock_ghz, bandwidth_gbs: bandwidth * REACHED, l2_bytes: l2 << 20 }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn machine_takes_what_the_driver_tells_and_else_the_flagship() {
         let architecture = Architecture::nearest(90);
-        let nominal = Machine::nominal(architecture);
+        let nominal = Machine::with_nominal_clocks(architecture);
         let told = Device { sms: 7, l2_bytes: 12345, ..Device::default() };
         let machine = Machine::of_device(architecture, &told);
         assert_eq!((machine.sms, machine.l2_bytes, machine.clock_ghz), (7, 12345, nominal.clock_ghz));

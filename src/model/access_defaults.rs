@@ -13,7 +13,7 @@ pub(super) struct Alike(Vec<(Access, f64)>);
 
 impl Alike {
     /// Those of global and shared memory: spilled values are like no array's.
-    pub fn of(profile: &Profile) -> Self {
+    pub fn from_profile(profile: &Profile) -> Self {
         let mut alike = Self::default();
         for (line, access) in &profile.accesses {
             let count = profile.mean.get(line).copied().unwrap_or(0.0);
@@ -22,7 +22,7 @@ impl Alike {
             }
             match alike.0.iter_mut().find(|(of, _)| is_like(of, access.space, access.kind, access.width)) {
                 Some((of, counts)) => {
-                    of.mix(access, count / (*counts + count));
+                    of.mix_in(access, count / (*counts + count));
                     *counts += count;
                 }
                 None => alike.0.push((*access, count)),
@@ -31,7 +31,7 @@ impl Alike {
         alike
     }
 
-    pub fn find(&self, space: MemorySpace, kind: AccessKind, width: u32) -> Option<Access> {
+    pub fn find_access(&self, space: MemorySpace, kind: AccessKind, width: u32) -> Option<Access> {
         self.0.iter().find(|(of, _)| is_like(of, space, kind, width)).map(|(of, _)| *of)
     }
 }

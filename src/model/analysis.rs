@@ -141,17 +141,17 @@ struct Decoded {
 impl Analysis {
     /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for each variant.
     pub fn new(kernel: &Kernel<'_>, profile: Option<&Profile>) -> Self {
-        Self::assuming(kernel, profile, &[])
+        Self::with_trips(kernel, profile, &[])
     }
 
     /// The same, with iterations of the loops that the profile does not know, from the outermost depth inwards.
-    pub fn assuming(kernel: &Kernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
-        let instructions = instruction::decode(kernel.code, kernel.architecture);
+    pub fn with_trips(kernel: &Kernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
+        let instructions = instruction::decode_section(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
-        let lines = instructions.iter().map(|instruction| kernel.lines.get(instruction.offset)).collect();
+        let lines = instructions.iter().map(|instruction| kernel.lines.line_at(instruction.offset)).collect();
         let functions = kernel.functions.iter().map(|f| (f.name.to_owned(), f.offset, f.size)).collect();
         let decoded = Decoded { architecture: kernel.architecture, instructions, lines, flow, functions };
-        Self::of(Arc::new(decoded), kernel.resources.clone(), profile, trips)
+        Self::from_decoded(Arc::new(decoded), kernel.resources.clone(), profile, trips)
     }
 
     /// The decoded instructions.
@@ -169,7 +169,7 @@ impl Analysis {
         &self.mean
     }
 
-    fn of(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
+    fn from_decoded(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
         let profile = profile.filter(|_| decoded.lines.iter().any(Option::is_some));
         let functions: Vec<_> = decoded
             .functions
@@ -179,11 +179,11 @@ impl Analysis {
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
         let BlockCounts { busiest: counts, mean, again } = block_frequency::block_counts(&code, profile, trips);
-        let alike = profile.map(Alike::of).unwrap_or_default();
+        let alike = profile.map(Alike::from_profile).unwrap_or_default();
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
-            .map(|(instruction, line)| access(instruction, *line, profile, &alike))
+            .map(|(instruction, line)| access_of_instruction(instruction, *line, profile, &alike))
             .collect();
         let executed = || executed_by(flow, &counts);
         let is_long = |class: Class| {
@@ -194,12 +194,12 @@ impl Analysis {
                     | Class::AsyncCopy
             )
         };
-        let latencies = Latencies::of(decoded.architecture);
+        let latencies = Latencies::for_capability(decoded.architecture);
         let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
         let replay = |again: f64, held: f64| {
             let served = Served { again, held };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
-            Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.run()
+            Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.block_costs()
         };
         let total = |costs: &[Cost], part: fn(&Cost) -> f64| {
             costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>()
@@ -218,12 +218,12 @@ impl Analysis {
                 _ => {}
             }
         }
-        let throughput = Throughput::of(decoded.architecture);
+        let throughput = Throughput::for_capability(decoded.architecture);
         let issued = issued_by(flow, &counts);
         let of_mean = issued_by(flow, &mean);
         let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
         let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
-        let constants = profile.map_or_else(Constants::default, Constants::of);
+        let constants = profile.map_or_else(Constants::default, Constants::from_profile);
         let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
@@ -236,11 +236,11 @@ impl Analysis {
             .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == MemorySpace::Global)?;
-                Some(Touch { block, count: mean[block] * conditional.share(&code, at), access })
+                Some(Touch { block, count: mean[block] * conditional.executed_share(&code, at), access })
             })
             .collect();
         for (at, count) in executed_by(flow, &mean) {
-            let count = count * conditional.share(&code, at);
+            let count = count * conditional.executed_share(&code, at);
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
@@ -251,14 +251,14 @@ impl Analysis {
                     });
                     traffic.len() - 1
                 });
-                traffic[place].add(access, count);
+                traffic[place].add_access(access, count);
             }
-            work.add(&instructions[at], accesses[at].as_ref(), count, &throughput);
+            work.add_instruction(&instructions[at], accesses[at].as_ref(), count, &throughput);
         }
         let exact = profile.is_some_and(|profile| profile.exact);
         let profiled = profile.map_or(0.0, |profile| profile.counts.values().sum::<f64>());
         let scale = if profiled > 0.0 { issued / profiled } else { 1.0 };
-        let reuses = reuse::reuses(flow, &mean, &touches, scale);
+        let reuses = reuse::find_reuses(flow, &mean, &touches, scale);
         Self {
             resources,
             spills,
@@ -304,7 +304,7 @@ impl Conditional {
     }
 
     /// The part of the warps that come to an instruction for which it does anything.
-    fn share(&self, code: &Code<'_>, at: usize) -> f64 {
+    fn executed_share(&self, code: &Code<'_>, at: usize) -> f64 {
         if code.instructions[at].guard.is_always() {
             return 1.0;
         }
@@ -327,13 +327,18 @@ fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (u
 }
 
 /// What the profile says of an instruction's access; without one, what it says of those like it, or threads side by side.
-fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile>, alike: &Alike) -> Option<Access> {
+fn access_of_instruction(
+    instruction: &Instruction,
+    line: Option<u32>,
+    profile: Option<&Profile>,
+    alike: &Alike,
+) -> Option<Access> {
     let memory = instruction.memory?;
     let seen = line.zip(profile).and_then(|(line, profile)| profile.accesses.get(&line));
     // A line's access is this instruction's only where the space agrees: the line of a store to a parameter is not that of a spill.
     let seen = seen.filter(|access| access.space == memory.space).copied();
     let (space, kind, width) = (memory.space, memory.kind, memory.width);
-    Some(seen.or_else(|| alike.find(space, kind, width)).unwrap_or(Access {
+    Some(seen.or_else(|| alike.find_access(space, kind, width)).unwrap_or(Access {
         space,
         kind,
         width,
@@ -352,7 +357,7 @@ fn is_cached(space: MemorySpace) -> bool {
 }
 
 impl Traffic {
-    fn add(&mut self, access: &Access, count: f64) {
+    fn add_access(&mut self, access: &Access, count: f64) {
         let new = match access.kind {
             AccessKind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
             AccessKind::Store if access.sectors > 0.0 => (access.leaving / access.sectors).min(1.0),
@@ -364,7 +369,7 @@ impl Traffic {
         self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {
             AccessKind::Load => {
-                let fresh = count * access.fresh();
+                let fresh = count * access.fresh_sectors();
                 self.fresh += fresh;
                 self.near += fresh * access.near.clamp(0.0, 1.0);
             }
@@ -383,9 +388,15 @@ impl Traffic {
 }
 
 impl Work {
-    fn add(&mut self, instruction: &Instruction, access: Option<&Access>, count: f64, throughput: &Throughput) {
+    fn add_instruction(
+        &mut self,
+        instruction: &Instruction,
+        access: Option<&Access>,
+        count: f64,
+        throughput: &Throughput,
+    ) {
         let pipe = instruction.opcode.pipe;
-        let mut cycles = throughput.interval(pipe);
+        let mut cycles = throughput.pipe_interval(pipe);
         match instruction.opcode.class {
             Class::AsyncTensor => cycles *= ASYNC_TENSOR_STEPS,
             Class::Match => cycles = latency::MATCH,
@@ -425,7 +436,7 @@ impl Work {
             self.exchange_cycles += count * cycles;
         }
         if pipe == Pipe::IntegerMultiply {
-            self.pipes[Pipe::Fma as usize] += count * throughput.interval(Pipe::Fma);
+            self.pipes[Pipe::Fma as usize] += count * throughput.pipe_interval(Pipe::Fma);
         }
         self.pipes[pipe as usize] += count * cycles;
         if instruction.opcode.class == Class::Barrier {

@@ -5,7 +5,7 @@
 //! the weighted median wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the most
 //! unrolled one first, as ptxas's code does it. Blocks without votes get what flow conservation leaves (see `conservation.rs`).
 
-use crate::analysis::flow_conservation::conserve;
+use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
 use crate::sass::Class;
 use crate::sass::Function;
@@ -67,15 +67,15 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
     let conserved = |observed: Vec<Option<f64>>| {
         let observed: Vec<_> =
             observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
-        conserve(code.flow, &dominators, &observed, trips)
+        conserve_flow(code.flow, &dominators, &observed, trips)
     };
-    let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::counts);
+    let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::vote_counts);
     let (busiest, _) = conserved(observed);
     let Some(votes) = votes else {
         return BlockCounts { mean: busiest.clone(), busiest, again: 0.0 };
     };
     // Copies share a line's executions in the same way, however many warps come there.
-    let parts = busiest.iter().zip(votes.parts()).map(|(&count, part)| match part {
+    let parts = busiest.iter().zip(votes.lane_parts()).map(|(&count, part)| match part {
         Some(part) => Some(part * count),
         None => (count == 0.0).then_some(0.0),
     });
@@ -157,7 +157,7 @@ struct Line {
 }
 
 impl Line {
-    fn copies(&self, region: Region) -> Option<&Copies> {
+    fn copies_in(&self, region: Region) -> Option<&Copies> {
         self.copies.iter().find(|copies| copies.region == region)
     }
 
@@ -182,7 +182,7 @@ struct Votes<'a> {
 
 impl<'a> Votes<'a> {
     fn new(code: &'a Code<'a>, profile: &Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
-        let (line_of, mut lines) = numbered(code.lines, profile);
+        let (line_of, mut lines) = number_lines(code.lines, profile);
         let mut alike: Vec<Vec<Alike>> = lines.iter().map(|_| Vec::new()).collect();
         for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
             let region = block.innermost;
@@ -193,7 +193,7 @@ impl<'a> Votes<'a> {
                 let known = alike[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
                 match known {
                     Some(known) => known.count += 1.0,
-                    None => alike[line].push(Alike { region, mnemonic, count: 1.0, weight: weight(instruction) }),
+                    None => alike[line].push(Alike { region, mnemonic, count: 1.0, weight: vote_weight(instruction) }),
                 }
             }
         }
@@ -218,7 +218,7 @@ impl<'a> Votes<'a> {
             line_of[block.instructions.clone()].iter().copied().flatten().filter(is_new).collect()
         };
         let of_block = code.flow.blocks.iter().enumerate().map(each_once).collect();
-        let equivalents = code.flow.equivalents(dominators);
+        let equivalents = code.flow.equivalent_blocks(dominators);
         let mut together: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
         for (index, &first) in equivalents.iter().enumerate().filter(|(index, _)| !left_out[*index]) {
             together[first].push(index);
@@ -227,14 +227,14 @@ impl<'a> Votes<'a> {
         Self { code, is_entered, lines, line_of, of_block, equivalents, together }
     }
 
-    fn counts(&self) -> Vec<Option<f64>> {
+    fn vote_counts(&self) -> Vec<Option<f64>> {
         let flow = self.code.flow;
-        let entered = self.entered();
+        let entered = self.loop_entries();
         let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
         let mut counts: Vec<Option<f64>> =
-            flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
-        for group in self.unrolled() {
-            self.share(&group, &mut counts);
+            flow.blocks.iter().enumerate().map(|(at, block)| self.vote_of_block(at, once(block))).collect();
+        for group in self.unrolled_groups() {
+            self.share_iterations(&group, &mut counts);
         }
         // Whoever enters a kernel executes its first block, however ptxas filled it.
         if let Some(&entry) = flow.entries.first()
@@ -247,13 +247,13 @@ impl<'a> Votes<'a> {
     }
 
     /// How often each loop is entered: as often as the header of the loop around it is executed.
-    fn entered(&self) -> Vec<f64> {
+    fn loop_entries(&self) -> Vec<f64> {
         let flow = self.code.flow;
         let mut entered: Vec<f64> = Vec::with_capacity(flow.loops.len());
         // Outer loops come first.
         for inner in &flow.loops {
             let around = inner.parent.map(|outer| {
-                let vote = self.vote(flow.loops[outer].header, entered[outer]);
+                let vote = self.vote_of_block(flow.loops[outer].header, entered[outer]);
                 vote.unwrap_or(entered[outer]).max(entered[outer])
             });
             entered.push(around.unwrap_or(1.0));
@@ -265,12 +265,12 @@ impl<'a> Votes<'a> {
     ///
     /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
     /// registers: lines that are executed no more often than that say nothing where others say more.
-    fn vote(&self, block: usize, entered: f64) -> Option<f64> {
+    fn vote_of_block(&self, block: usize, entered: f64) -> Option<f64> {
         let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
         let mut moved: Vec<(f64, f64)> = Vec::new();
         for line in self.of_block[block].iter().map(|&line| &self.lines[line]).filter(|line| line.is_home(region)) {
-            if let Some(copies) = line.copies(region) {
+            if let Some(copies) = line.copies_in(region) {
                 let into = if line.count > entered { &mut votes } else { &mut moved };
                 into.push((line.count / copies.count, copies.weight));
             }
@@ -279,11 +279,11 @@ impl<'a> Votes<'a> {
         if weight(&votes) < OWN_SHARE * weight(&moved) {
             votes.append(&mut moved);
         }
-        median(if votes.is_empty() { moved } else { votes })
+        weighted_median(if votes.is_empty() { moved } else { votes })
     }
 
     /// Executions of each block by the average warp over those by the busiest: the weighted median of what its lines say.
-    fn parts(&self) -> Vec<Option<f64>> {
+    fn lane_parts(&self) -> Vec<Option<f64>> {
         let mut seen = vec![usize::MAX; self.lines.len()];
         let mut parts: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
         for (block, own) in self.code.flow.blocks.iter().enumerate() {
@@ -303,20 +303,20 @@ impl<'a> Votes<'a> {
             for &line in blocks.iter().flat_map(|&block| &self.of_block[block]) {
                 let of = &self.lines[line];
                 if std::mem::replace(&mut seen[line], block) != block && of.count > 0.0 {
-                    let weight = of.copies(region).map_or(0.0, |copies| copies.weight);
+                    let weight = of.copies_in(region).map_or(0.0, |copies| copies.weight);
                     let into = if of.is_home(region) { &mut votes } else { &mut elsewhere };
                     into.push((of.mean / of.count, weight));
                 }
             }
             // A block may hold nothing but a loop's last iterations.
-            parts.push(median(if votes.is_empty() { elsewhere } else { votes }));
+            parts.push(weighted_median(if votes.is_empty() { elsewhere } else { votes }));
         }
         parts
     }
 
     /// Loops beside each other that share their lines: copies of one PTX loop. Different loops share a few lines, too, of what ptxas
     /// recomputes in each rather than keep it in a register.
-    fn unrolled(&self) -> Vec<Vec<usize>> {
+    fn unrolled_groups(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut own = vec![0_usize; loops.len()];
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -330,35 +330,35 @@ impl<'a> Votes<'a> {
         let mut leader: Vec<usize> = (0..loops.len()).collect();
         for ((one, other), count) in shared {
             if count as f64 >= COPY_SHARE * own[one].min(own[other]) as f64 {
-                let (a, b) = (find(&leader, one), find(&leader, other));
+                let (a, b) = (find_leader(&leader, one), find_leader(&leader, other));
                 leader[a.max(b)] = a.min(b);
             }
         }
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for index in 0..loops.len() {
-            groups.entry(find(&leader, index)).or_default().push(index);
+            groups.entry(find_leader(&leader, index)).or_default().push(index);
         }
         groups.into_values().collect()
     }
 
     /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then what ptxas left of them as
     /// straight code for the last few iterations.
-    fn share(&self, group: &[usize], counts: &mut [Option<f64>]) {
+    fn share_iterations(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
         let in_all = |line: &&Line| group.iter().all(|&index| line.is_home(Some(index)));
         let shared: Vec<&Line> = self.lines.iter().filter(in_all).collect();
-        let Some(total) = median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
+        let Some(total) = weighted_median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
             return;
         };
         let parent = flow.loops[group[0]].parent;
         let entered = parent.and_then(|parent| counts[flow.loops[parent].header]).unwrap_or(1.0);
         let factor = |index: usize| {
-            let copies = shared.iter().filter_map(|line| line.copies(Some(index)));
-            median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
+            let copies = shared.iter().filter_map(|line| line.copies_in(Some(index)));
+            weighted_median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
         };
         let mut members: Vec<Copy> =
             group.iter().map(|&index| Copy { factor: factor(index), part: Part::Loop(index) }).collect();
-        let essential = self.essential(group);
+        let essential = self.essential_lines(group);
         members.extend(self.straight_copies(parent, &essential));
         if entered <= 0.0 || total <= 0.0 {
             for Copy { part, .. } in members {
@@ -396,11 +396,11 @@ impl<'a> Votes<'a> {
     }
 
     /// Lines of a group of loops, in all of them, that stay what they are when they are copied: memory and floating point.
-    fn essential(&self, group: &[usize]) -> Vec<usize> {
+    fn essential_lines(&self, group: &[usize]) -> Vec<usize> {
         let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
         let mut lines: Vec<usize> = blocks
             .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
-            .filter(|&at| weight(&self.code.instructions[at]) == FAITHFUL)
+            .filter(|&at| vote_weight(&self.code.instructions[at]) == FAITHFUL)
             .filter_map(|at| self.line_of[at])
             .collect();
         lines.sort_unstable();
@@ -422,7 +422,7 @@ impl<'a> Votes<'a> {
                 }
             }
             let found: Vec<(f64, f64)> = copies.into_iter().filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
-            if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { median(found) } else { None }
+            if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { weighted_median(found) } else { None }
         };
         let blocks = self.code.flow.blocks.iter().enumerate().filter(|(_, block)| block.innermost == region);
         blocks.filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: Part::Straight(index) })).collect()
@@ -430,7 +430,7 @@ impl<'a> Votes<'a> {
 }
 
 /// Each instruction's line as an index, and the lines.
-fn numbered(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<Line>) {
+fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<Line>) {
     let mut distinct: Vec<u32> = of.iter().copied().flatten().collect();
     distinct.sort_unstable();
     distinct.dedup();
@@ -461,7 +461,7 @@ enum Part {
     Straight(usize),
 }
 
-fn find(leader: &[usize], mut index: usize) -> usize {
+fn find_leader(leader: &[usize], mut index: usize) -> usize {
     while leader[index] != index {
         index = leader[index];
     }
@@ -469,7 +469,7 @@ fn find(leader: &[usize], mut index: usize) -> usize {
 }
 
 /// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched around the line, which so says too little.
-fn weight(instruction: &Instruction) -> f64 {
+fn vote_weight(instruction: &Instruction) -> f64 {
     let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
     part * match instruction.opcode.class {
         // Spilled values are stored and loaded near lines that have nothing to do with them; constants are loaded again at will.
@@ -489,7 +489,7 @@ fn weight(instruction: &Instruction) -> f64 {
 }
 
 /// The weighted (lower) median of pairs of value and weight.
-fn median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
+fn weighted_median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
     votes.sort_by(|a, b| a.0.total_cmp(&b.0));
     let half = votes.iter().map(|vote| vote.1).sum::<f64>() / 2.0;
     let mut sum = 0.0;

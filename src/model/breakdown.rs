@@ -33,14 +33,14 @@ pub struct Terms {
 
 impl Terms {
     /// The predicted time in microseconds.
-    pub fn us(&self) -> f64 {
+    pub fn time_us(&self) -> f64 {
         LAUNCH_US + self.beyond_launch()
     }
 
     /// The same, did its parts meet in corners that are power means with another `exponent` than [`CORNER`]: the greater, the less do two parts that
     /// are near each other add to the time.
     pub fn us_with(&self, exponent: f64) -> f64 {
-        LAUNCH_US + self.cornered(|a, b| mean(a, b, exponent))
+        LAUNCH_US + self.with_corner(|a, b| power_mean(a, b, exponent))
     }
 
     /// What the launch's instructions take to be issued and executed where nothing ever waits: a bound of its time that hangs on counts
@@ -51,13 +51,13 @@ impl Terms {
 
     /// That beyond what any launch takes.
     pub(super) fn beyond_launch(&self) -> f64 {
-        self.cornered(corner)
+        self.with_corner(smooth_max)
     }
 
     /// An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
     /// both with device memory. No warp waits for a store, so that the share that stores have of what moves to the level-2 cache bounds
     /// a launch but lengthens no wait. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
-    fn cornered(&self, corner: impl Fn(f64, f64) -> f64) -> f64 {
+    fn with_corner(&self, corner: impl Fn(f64, f64) -> f64) -> f64 {
         let read = self.cache * (1.0 - self.stored);
         let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
         let memory = self.memory_pipe.max(self.cache).max(self.device);
@@ -72,12 +72,12 @@ impl Terms {
 pub const CORNER: f64 = 2.0;
 
 /// A smooth maximum: the power mean with [`CORNER`], which has a quicker form.
-fn corner(a: f64, b: f64) -> f64 {
+fn smooth_max(a: f64, b: f64) -> f64 {
     a.hypot(b)
 }
 
 /// The power mean of two numbers that are not negative, but for its factor: their sum with an exponent of 1, the greater with an infinite one.
-fn mean(a: f64, b: f64, exponent: f64) -> f64 {
+fn power_mean(a: f64, b: f64, exponent: f64) -> f64 {
     let greater = a.max(b);
     // Nothing or infinity: nothing adds to it.
     if !(greater > 0.0 && greater.is_finite()) {
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn with_the_models_exponent_another_mean_is_the_corner_and_a_greater_one_is_less() {
         let terms = Terms { latency: 30.0, issue: 40.0, device: 120.0, ..Terms::default() };
-        assert!((terms.us_with(CORNER) - terms.us()).abs() < 1e-9 && (terms.us() - 132.0).abs() < 1e-9);
+        assert!((terms.us_with(CORNER) - terms.time_us()).abs() < 1e-9 && (terms.time_us() - 132.0).abs() < 1e-9);
         assert!((terms.us_with(1.0) - 192.0).abs() < 1e-9);
-        assert!(terms.us_with(4.0) < terms.us() && terms.us_with(4.0) > 122.0);
+        assert!(terms.us_with(4.0) < terms.time_us() && terms.us_with(4.0) > 122.0);
         for (latency, us) in [(0.0, LAUNCH_US), (f64::INFINITY, f64::INFINITY)] {
             assert_eq!(Terms { latency, ..Terms::default() }.us_with(3.0), us);
         }

@@ -31,7 +31,7 @@ struct Loop {
 
 impl Constants {
     /// Many loads of constants are operands of other instructions, so the PTX is asked.
-    pub(super) fn of(profile: &Profile) -> Self {
+    pub(super) fn from_profile(profile: &Profile) -> Self {
         let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
         let mut loops: Vec<Loop> = Vec::new();
         for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
@@ -84,7 +84,7 @@ mod tests {
             for (line, &(count, lines)) in (2..).zip(&loads) {
                 add(line, MemorySpace::Constant, count, lines);
             }
-            let found = Constants::of(&profile);
+            let found = Constants::from_profile(&profile);
             let off = (found.missed - missed).abs() + (found.alone - alone).abs();
             assert!(off < 1e-9, "{what}: {found:?}");
         }

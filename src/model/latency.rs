@@ -76,13 +76,13 @@ impl Latencies {
     }
 
     /// Cycles until so many lines' sectors are there from the level-2 cache, and what twice as many take longer.
-    pub fn level2(&self, lines: f64) -> (f64, f64) {
+    pub fn level2_cycles(&self, lines: f64) -> (f64, f64) {
         let doubling = self.l2 * L2_DOUBLING;
         (self.l2 + doubling * lines.log2(), doubling)
     }
 
     /// Those of an architecture; an unknown one has those of the nearest below.
-    pub fn of(capability: u32) -> Self {
+    pub fn for_capability(capability: u32) -> Self {
         let row = LATENCIES.iter().rev().find(|row| row.0 <= capability).unwrap_or(&LATENCIES[0]);
         let [
             special,
@@ -156,14 +156,14 @@ const THROUGHPUT: &[(u32, [f64; Pipe::COUNT])] = &[
 
 impl Throughput {
     /// That of an architecture; an unknown one has that of the nearest below.
-    pub fn of(capability: u32) -> Self {
+    pub fn for_capability(capability: u32) -> Self {
         let row = THROUGHPUT.iter().rev().find(|row| row.0 <= capability).unwrap_or(&THROUGHPUT[0]);
         Self { by_pipe: row.1 }
     }
 
     /// Cycles that a warp's instruction keeps its pipe busy, on average over an SM's four sub-cores. An instruction of the tensor pipe is
     /// taken for a 16 x 8 x 16 multiply.
-    pub fn interval(&self, pipe: Pipe) -> f64 {
+    pub fn pipe_interval(&self, pipe: Pipe) -> f64 {
         let of_warp = if pipe == Pipe::Tensor { TENSOR_STEP } else { 32.0 };
         of_warp / self.by_pipe[pipe as usize]
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn waits_for_several_lines_are_as_long_as_on_an_h200() {
-        let known = Latencies::of(90);
+        let known = Latencies::for_capability(90);
         // Lines that a warp waits for at once, from device memory, and cycles (`latency.txt`, one warp of each SM).
         for (lines, cycles) in [(1.0, 765.5), (4.0, 986.1), (8.0, 1136.6), (16.0, 1346.2)] {
             let (wait, _) = known.device_memory(lines * LINE_SECTORS);
@@ -183,7 +183,7 @@ mod tests {
         }
         // Lone lanes, from either; some 40 cycles of a step are none of the load's.
         for (lanes, near, far) in [(1.0, 320.3, 531.1), (4.0, 341.9, 618.7), (32.0, 406.2, 1207.6)] {
-            let ((l2, _), (dram, _)) = (known.level2(lanes), known.device_memory(lanes));
+            let ((l2, _), (dram, _)) = (known.level2_cycles(lanes), known.device_memory(lanes));
             assert!((l2 / (near - 40.0) - 1.0).abs() < 0.1, "{lanes}: {l2:.0} for {near}");
             assert!((dram / (far - 40.0) - 1.0).abs() < 0.3, "{lanes}: {dram:.0} for {far}");
         }

@@ -24,5 +24,5 @@ pub use bottleneck::Bottleneck;
 pub use breakdown::{CORNER, Terms};
 pub use occupancy::Limiter;
 pub use reuse::Reuse;
-pub use score::{Inputs, Score, score};
+pub use score::{Inputs, Score, score_configuration};
 pub use time::Prediction;

@@ -49,7 +49,7 @@ pub enum Limiter {
 }
 
 /// The occupancy of an SM under blocks of one kind.
-pub fn occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
+pub fn compute_occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
     let warps = demand.threads.div_ceil(WARP);
     let limits = [
         (Limiter::Warps, by_warps(architecture, demand.threads, warps)),

@@ -3,7 +3,7 @@
 use super::analysis::Analysis;
 use super::bottleneck::Bottleneck;
 use super::breakdown::Terms;
-use super::occupancy::{Demand, Limiter, Occupancy, occupancy};
+use super::occupancy::{Demand, Limiter, Occupancy, compute_occupancy};
 use super::time;
 use super::{liang, ryoo};
 use crate::gpu::{Machine, WARP};
@@ -59,7 +59,7 @@ pub struct Score {
 }
 
 /// Scores one configuration.
-pub fn score(inputs: &Inputs<'_>) -> Score {
+pub fn score_configuration(inputs: &Inputs<'_>) -> Score {
     let Inputs { machine, kernel, launch, buffers } = *inputs;
     let threads = block_threads(launch);
     let resources = &kernel.resources;
@@ -71,9 +71,9 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         virtual_resources: resources.virtual_resources,
         carveout: launch.carveout,
     };
-    let occupancy = occupancy(&machine.architecture, &demand);
+    let occupancy = compute_occupancy(&machine.architecture, &demand);
     let feasible = occupancy.blocks > 0 && may_launch(kernel, launch);
-    let ryoo = ryoo::metrics(&ryoo::Counts {
+    let ryoo = ryoo::compute_metrics(&ryoo::Counts {
         instructions: kernel.instructions,
         regions: kernel.regions,
         threads: launch.grid.iter().map(|&n| f64::from(n)).product::<f64>() * f64::from(threads),
@@ -81,17 +81,17 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         blocks: occupancy.blocks,
     });
     let prediction = if feasible {
-        time::predict(machine, kernel, launch, &occupancy, buffers)
+        time::predict_time(machine, kernel, launch, &occupancy, buffers)
     } else {
-        time::Prediction::none(kernel)
+        time::Prediction::impossible(kernel)
     };
-    let po = liang::po(&machine.architecture, occupancy.fraction, prediction.cycles);
+    let po = liang::parallelism_pair(&machine.architecture, occupancy.fraction, prediction.cycles);
     Score {
         occupancy: occupancy.fraction,
         blocks_per_sm: occupancy.blocks,
         limiter: occupancy.limiter,
         registers: resources.registers,
-        ro: liang::ro(occupancy.fraction, resources.registers),
+        ro: liang::register_occupancy(occupancy.fraction, resources.registers),
         t: po.t,
         c: po.c,
         efficiency: ryoo.efficiency,

@@ -30,7 +30,7 @@ pub struct Prediction {
 
 impl Prediction {
     /// That of a launch that is not possible.
-    pub(super) fn none(analysis: &Analysis) -> Self {
+    pub(super) fn impossible(analysis: &Analysis) -> Self {
         let (us, cycles) = (f64::INFINITY, analysis.cycles);
         Self { us, bottleneck: Bottleneck::Launch, cycles, terms: Terms::default() }
     }
@@ -92,7 +92,7 @@ struct Wave {
 
 /// Predicts the time of one launch. `buffers` are the sizes of the workload's buffers in bytes, where they are known: what is read of
 /// one oftener comes from the level-2 cache, as far as that holds it.
-pub fn predict(
+pub fn predict_time(
     machine: &Machine,
     analysis: &Analysis,
     launch: &Launch,
@@ -100,7 +100,7 @@ pub fn predict(
     buffers: Option<&[u64]>,
 ) -> Prediction {
     if occupancy.blocks == 0 || launch.threads() == 0 {
-        return Prediction::none(analysis);
+        return Prediction::impossible(analysis);
     }
     let sms = f64::from(machine.sms.max(1));
     let all = launch.blocks() as f64;
@@ -120,43 +120,43 @@ pub fn predict(
         block_warps,
         local_missed,
         cycles,
-        moved: caches.moved(),
+        moved: caches.moved_sectors(),
         caches,
         exchange,
         working: all / blocks,
     };
-    let device = model.caches.device();
-    model.cycles = model.latency(blocks.min(sms * at_once) / sms * block_warps, device.held);
+    let device = model.caches.device_traffic();
+    model.cycles = model.latency_cycles(blocks.min(sms * at_once) / sms * block_warps, device.held);
 
     // Whole waves, then what is left, spread over the SMs first.
     let waves = (blocks / (sms * at_once)).floor();
     let left = blocks - waves * sms * at_once;
-    let whole = model.wave(at_once);
+    let whole = model.wave_of(at_once);
     // Where the last blocks of what fits at once are idle, they take their places all the same.
-    let tail = model.wave(fullest(left / sms, at_once, waves < 1.0 && blocks < all));
+    let tail = model.wave_of(fullest_blocks(left / sms, at_once, waves < 1.0 && blocks < all));
     let has_tail = left > 0.0;
     let per_us = machine.clock_ghz * 1e3;
     let part =
         |of: fn(&Terms) -> f64| (waves * of(&whole.cycles) + if has_tail { of(&tail.cycles) } else { 0.0 }) / per_us;
     let terms = Terms {
         // No kernel ends before its longest warp does.
-        latency: part(|of| of.latency).max(model.alone() / per_us),
+        latency: part(|of| of.latency).max(model.alone_cycles() / per_us),
         issue: part(|of| of.issue),
         pipe: part(|of| of.pipe),
         memory_pipe: part(|of| of.memory_pipe),
         cache: part(|of| of.cache),
         stored: if waves >= 1.0 { whole.cycles.stored } else { tail.cycles.stored },
         device: device.bytes / (machine.bandwidth_gbs * 1e3),
-        atomics: model.atomics(),
+        atomics: model.atomic_us(),
         constant: part(|of| of.constant),
         launch: part(|of| of.launch),
-        queue: queue(analysis, at_once.min((blocks / sms).max(1.0))),
+        queue: queue_share(analysis, at_once.min((blocks / sms).max(1.0))),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     // Near a corner of two bounds the greater is named.
     let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
     // What is fetched to make sectors whole comes from device memory.
-    let fetched = model.fetched() * model.caches.warps / sms / per_us;
+    let fetched = model.fetch_cycles() * model.caches.warps / sms / per_us;
     let on_chip = [latency, issue, pipe, memory_pipe, cache - fetched, constant];
     let greatest_on_chip = on_chip.into_iter().fold(0.0, f64::max);
     let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.beyond_launch();
@@ -174,7 +174,7 @@ pub fn predict(
         Limiter::SharedMemory if waits => Bottleneck::SharedCapacity,
         _ => bottleneck,
     };
-    Prediction { us: terms.us(), bottleneck, cycles: model.cycles + model.extra(), terms }
+    Prediction { us: terms.time_us(), bottleneck, cycles: model.cycles + model.extra_cycles(), terms }
 }
 
 /// Part of what a block asks for at once that its warps wait for: the first is served at once and the last after all others. Half of it
@@ -189,7 +189,7 @@ const QUEUED: f64 = 0.75;
 /// So a block lasts longer than a warp alone by its warps' wait for each other, and the more so the fewer share an SM. That holds once for
 /// each stretch between two barriers, after which all start together again; in a stretch with several waits warps come apart
 /// after the first.
-fn queue(analysis: &Analysis, blocks: f64) -> f64 {
+fn queue_share(analysis: &Analysis, blocks: f64) -> f64 {
     let stretches = analysis.work.barriers + 1.0;
     let waits = (analysis.regions / stretches).max(1.0);
     QUEUED / (waits * blocks)
@@ -200,7 +200,7 @@ fn queue(analysis: &Analysis, blocks: f64) -> f64 {
 const CROWD: f64 = 1.375;
 
 /// Blocks of the fullest SM, of so many for each, where so many fit; the first ones of those that have their places at once, or all.
-fn fullest(each: f64, at_once: f64, are_first: bool) -> f64 {
+fn fullest_blocks(each: f64, at_once: f64, are_first: bool) -> f64 {
     (if are_first { each * CROWD } else { each }).ceil().min(at_once)
 }
 
@@ -211,7 +211,7 @@ const STRAGGLERS: f64 = 0.5;
 
 /// How long the average block stays on its SM, over what the busiest warp of the grid takes. Where warps differ, other blocks take the
 /// place of those that are done, as soon as the last warp of them is; barriers make warps wait for each other.
-fn stay(work: &Work, working: f64) -> f64 {
+fn stay_ratio(work: &Work, working: f64) -> f64 {
     if work.barriers > 0.0 { 1.0 } else { (work.activity * working * work.straggling.powf(STRAGGLERS)).min(1.0) }
 }
 
@@ -233,37 +233,37 @@ struct Model<'a> {
 
 impl Model<'_> {
     /// What barriers, constants, and spilled values that the level-1 cache lost, add to a warp's cycles.
-    fn extra(&self) -> f64 {
-        self.barriers() + self.constants() + self.overflow()
+    fn extra_cycles(&self) -> f64 {
+        self.barrier_cycles() + self.constant_cycles() + self.overflow_cycles()
     }
 
-    fn constants(&self) -> f64 {
+    fn constant_cycles(&self) -> f64 {
         self.analysis.work.constants.missed * CONSTANT_LATENCY
     }
 
-    fn barriers(&self) -> f64 {
+    fn barrier_cycles(&self) -> f64 {
         self.analysis.work.barriers * BARRIER_WARP * (self.block_warps - 1.0)
     }
 
-    fn overflow(&self) -> f64 {
-        let latencies = Latencies::of(self.machine.architecture.capability);
+    fn overflow_cycles(&self) -> f64 {
+        let latencies = Latencies::for_capability(self.machine.architecture.capability);
         let lost = self.local_missed * (self.analysis.work.local_loaded + self.analysis.work.local_stored);
         lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / OVERLAPPED
     }
 
     /// Cycles of the longest warp if it is alone.
-    fn alone(&self) -> f64 {
-        BLOCK_LATENCY + self.cycles + self.extra()
+    fn alone_cycles(&self) -> f64 {
+        BLOCK_LATENCY + self.cycles + self.extra_cycles()
     }
 
     /// A wave with so many blocks on each SM.
-    fn wave(&self, blocks: f64) -> Wave {
+    fn wave_of(&self, blocks: f64) -> Wave {
         let work = &self.analysis.work;
         let warps = blocks * self.block_warps * self.working;
-        let extra = self.extra();
-        let alone = BLOCK_LATENCY + (self.cycles + extra) * stay(work, self.working);
+        let extra = self.extra_cycles();
+        let alone = BLOCK_LATENCY + (self.cycles + extra) * stay_ratio(work, self.working);
 
-        let again = self.caches.missed1(blocks * self.block_warps);
+        let again = self.caches.level1_misses(blocks * self.block_warps);
         // What is spilled is written through, and read again from the level-1 cache where that holds it: so say the recorded spaces of an H200.
         let local = work.local_stored + work.local_loaded * self.local_missed;
         let local_lines = work.local_stored_lines + work.local_loaded_lines * self.local_missed;
@@ -276,7 +276,7 @@ impl Model<'_> {
             let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.exchange;
             bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + partial * PARTIAL_CYCLES
         };
-        let in_parts = self.parted(blocks * self.block_warps) + self.fetched();
+        let in_parts = self.parted_cycles(blocks * self.block_warps) + self.fetch_cycles();
         let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial) + in_parts;
         let exchanged = exchanged(cache, lines, partial) + in_parts;
         let memory = work.pipes[Pipe::Memory as usize];
@@ -315,13 +315,13 @@ impl Model<'_> {
     }
 
     /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with so many warps on each SM.
-    fn parted(&self, warps: f64) -> f64 {
+    fn parted_cycles(&self, warps: f64) -> f64 {
         let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
         PARTED_CYCLES * self.moved.completed * (open / self.machine.l2_bytes as f64).min(1.0)
     }
 
     /// Cycles of an SM, for each warp, in which the rest of sectors is fetched that are never whole.
-    fn fetched(&self) -> f64 {
+    fn fetch_cycles(&self) -> f64 {
         UNFINISHED_CYCLES * self.moved.unfinished
     }
 
@@ -329,9 +329,9 @@ impl Model<'_> {
         let (cycles, memory) = (self.cycles, self.analysis.memory_cycles);
         let waits = [
             // More registers would not have been spilled.
-            (Bottleneck::RegisterCapacity, self.overflow()),
-            (Bottleneck::Barrier, self.barriers()),
-            (Bottleneck::ConstantCache, self.constants()),
+            (Bottleneck::RegisterCapacity, self.overflow_cycles()),
+            (Bottleneck::Barrier, self.barrier_cycles()),
+            (Bottleneck::ConstantCache, self.constant_cycles()),
         ];
         let of_memory = if memory * 2.0 > cycles { Bottleneck::GlobalLatency } else { Bottleneck::Latency };
         let (bound, _) =
@@ -340,21 +340,21 @@ impl Model<'_> {
     }
 
     /// Cycles of a warp alone, of so many on each SM, where the level-2 cache holds that share of what others have brought into it.
-    fn latency(&self, warps: f64, held: f64) -> f64 {
+    fn latency_cycles(&self, warps: f64, held: f64) -> f64 {
         let analysis = self.analysis;
-        let latencies = Latencies::of(self.machine.architecture.capability);
+        let latencies = Latencies::for_capability(self.machine.architecture.capability);
         let again: f64 = analysis.reuses.iter().map(|reuse| reuse.read).sum();
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
-        let lost1 = share(self.caches.missed1(warps), again);
-        let lost2 = share(self.caches.missed2(warps * f64::from(self.machine.sms), |of| of.read), again);
+        let lost1 = share(self.caches.level1_misses(warps), again);
+        let lost2 = share(self.caches.level2_misses(warps * f64::from(self.machine.sms), |of| of.read), again);
         let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
-        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - sooner(analysis, held)
+        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - sooner_cycles(analysis, held)
     }
 
     /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many of its lines are updated at once as there are.
-    fn atomics(&self) -> f64 {
+    fn atomic_us(&self) -> f64 {
         let of = |of: &Traffic| {
-            let lines = (self.caches.size(of.buffer) / LINE_BYTES).max(1.0);
+            let lines = (self.caches.buffer_bytes(of.buffer) / LINE_BYTES).max(1.0);
             of.busy_ns * self.caches.warps / at_once(lines) / 1e3
         };
         self.analysis.traffic.iter().map(of).fold(0.0, f64::max)
@@ -362,7 +362,7 @@ impl Model<'_> {
 }
 
 /// Cycles that a warp waits less for the level-2 cache's holding that share of what others have brought into it.
-fn sooner(analysis: &Analysis, held: f64) -> f64 {
+fn sooner_cycles(analysis: &Analysis, held: f64) -> f64 {
     let (mut share, mut cycles) = (0.0, 0.0);
     for (to, of) in HELD.into_iter().zip(analysis.held_cycles) {
         if held <= to {
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_block_stays_until_its_longest_warp_is_done() {
         let of = |activity: f64, straggling: f64, barriers: f64| {
-            stay(&Work { activity, straggling, barriers, ..Work::default() }, 1.0)
+            stay_ratio(&Work { activity, straggling, barriers, ..Work::default() }, 1.0)
         };
         assert_eq!(of(1.0, 1.0, 0.0), 1.0);
         // Half of the blocks leave at once; in each of them one warp works; all wait at a barrier.
@@ -410,10 +410,10 @@ mod tests {
             (1056.0, 16.0, 11.0),
             (2112.0, 32.0, 22.0),
         ] {
-            assert_eq!(fullest(first / 132.0, at_once, true), most, "{first} of {at_once} each");
+            assert_eq!(fullest_blocks(first / 132.0, at_once, true), most, "{first} of {at_once} each");
         }
-        assert_eq!(fullest(2.96, 8.0, false), 3.0);
-        assert_eq!(fullest(7.0, 8.0, true), 8.0);
+        assert_eq!(fullest_blocks(2.96, 8.0, false), 3.0);
+        assert_eq!(fullest_blocks(7.0, 8.0, true), 8.0);
     }
 
     #[test]

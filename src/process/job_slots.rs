@@ -53,13 +53,13 @@ enum Token {
 }
 
 /// Finds make's jobserver. To be called before any file is opened: make names the files by their numbers.
-pub fn prepare() {
+pub fn prepare_jobserver() {
     JOBS.get_or_init(Jobs::from_environment);
 }
 
 /// Waits until another tool may run.
-pub fn permit() -> Permit {
-    JOBS.get_or_init(Jobs::from_environment).permit()
+pub fn wait_for_permit() -> Permit {
+    JOBS.get_or_init(Jobs::from_environment).take_permit()
 }
 
 /// The same for what is done beside tools: it never takes the leave of the last of them, and gives up when `is_over`.
@@ -84,7 +84,7 @@ impl Jobs {
 
     fn permit_beside(&'static self, is_over: impl Fn() -> bool) -> Option<Permit> {
         if self.own > 1 {
-            return Some(self.permit()).filter(|_| !is_over());
+            return Some(self.take_permit()).filter(|_| !is_over());
         }
         while !is_over() {
             match &self.limit {
@@ -100,7 +100,7 @@ impl Jobs {
         None
     }
 
-    fn permit(&'static self) -> Permit {
+    fn take_permit(&'static self) -> Permit {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let place = queue.asked;
         queue.asked += 1;
@@ -144,13 +144,13 @@ mod tests {
         let queue = Mutex::new(Queue { free: 1, asked: 0, given: 0 });
         let jobs: &'static Jobs =
             Box::leak(Box::new(Jobs { limit: Limit::Cores, own: 1, queue, moved: Condvar::new() }));
-        let held = jobs.permit();
+        let held = jobs.take_permit();
         let (sender, order) = mpsc::channel();
         let waiting: Vec<_> = (0..4)
             .map(|number| {
                 let sender = sender.clone();
                 let thread = std::thread::spawn(move || {
-                    let _permit = jobs.permit();
+                    let _permit = jobs.take_permit();
                     sender.send(number).unwrap();
                 });
                 // It has its place before the next one asks.

@@ -5,7 +5,7 @@
 //! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
 
 use super::broken_pipes::end_on_sent_pipe_signals;
-use super::process_tree::send;
+use super::process_tree::send_signal;
 use super::{process_tree, temp_dir, threads};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -49,7 +49,7 @@ const KILL_ROUNDS: u32 = 500;
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// Begins to look after [`SIGNALS`], those that are not ignored already (`nohup` ignores SIGHUP).
-pub fn watch() {
+pub fn watch_signals() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let wanted: Vec<i32> = SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
@@ -62,7 +62,7 @@ pub fn watch() {
         }
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                stop(signal);
+                stop_children(signal);
             }
         });
         if thread.is_err() {
@@ -77,18 +77,18 @@ pub fn watch() {
 }
 
 /// Starts a child, unless a signal is here: then this waits for the end.
-pub fn spawn(command: &mut Command) -> io::Result<Child> {
+pub fn spawn_child(command: &mut Command) -> io::Result<Child> {
     uninterrupted(|| command.spawn()).inspect_err(threads::note_start)
 }
 
 /// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and so what was to be undone without it.
-pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
+pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
         let child = command.spawn().inspect_err(threads::note_start)?;
         BUILDER.store(child.id(), Ordering::SeqCst);
         Ok::<_, io::Error>(child)
     })?;
-    let status = wait(&mut child);
+    let status = wait_for_tool(&mut child);
     if status.as_ref().is_ok_and(ExitStatus::success) {
         set_undo(None);
     }
@@ -102,11 +102,11 @@ pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
 /// # Errors
 /// Where it cannot be started or waited for; it does not run any more then.
 pub fn run_tool(command: &mut Command) -> io::Result<ExitStatus> {
-    wait(&mut command.spawn()?)
+    wait_for_tool(&mut command.spawn()?)
 }
 
 /// Waits for the end of a tool. If that fails, kills it: it would write at the same time as later tools.
-fn wait(child: &mut Child) -> io::Result<ExitStatus> {
+fn wait_for_tool(child: &mut Child) -> io::Result<ExitStatus> {
     let waited = child.wait();
     if waited.is_ok() {
         return waited;
@@ -117,9 +117,9 @@ fn wait(child: &mut Child) -> io::Result<ExitStatus> {
 }
 
 /// Runs another nvtune to its end: on a signal it is given the time to clear up.
-pub fn worker(command: &mut Command) -> io::Result<Output> {
+pub fn run_worker(command: &mut Command) -> io::Result<Output> {
     HAS_WORKERS.store(true, Ordering::SeqCst);
-    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let child = spawn_child(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let output = child.wait_with_output();
     wait_where_interrupted();
     output
@@ -168,7 +168,7 @@ fn take_what_is_pending() {
     }
 }
 
-fn stop(signal: i32) {
+fn stop_children(signal: i32) {
     INTERRUPTED.store(true, Ordering::SeqCst);
     std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
     end_what_runs(signal);
@@ -180,7 +180,7 @@ fn stop(signal: i32) {
         // Who reads it may be gone already.
         let _ = writeln!(io::stderr(), "nvtune: {words}");
     }
-    end(signal)
+    end_by_signal(signal)
 }
 
 /// Ends all that runs for this process and takes back what is half done; what comes then is not nvtune's work any more. The thread that
@@ -203,21 +203,21 @@ pub(super) fn undo_all(undo: impl FnOnce()) {
 fn end_what_runs(signal: i32) {
     let builder = BUILDER.load(Ordering::SeqCst);
     if builder != 0 {
-        let tools = process_tree::of(builder);
+        let tools = process_tree::descendants_of(builder);
         if tools.is_empty() {
-            send(builder, signal);
+            send_signal(builder, signal);
         }
         // nvcc may start its next step before it sees that the last one failed.
         let deadline = Instant::now() + PATIENCE;
         while BUILDER.load(Ordering::SeqCst) != 0 && process_tree::is_running(builder) && Instant::now() < deadline {
-            process_tree::of(builder).into_iter().for_each(|process| send(process, signal));
+            process_tree::descendants_of(builder).into_iter().for_each(|process| send_signal(process, signal));
             std::thread::sleep(Duration::from_millis(10));
         }
     }
     if HAS_WORKERS.load(Ordering::SeqCst) {
         let deadline = Instant::now() + PATIENCE_WITH_WORKERS;
-        process_tree::of(std::process::id()).into_iter().for_each(|process| send(process, signal));
-        while !process_tree::of(std::process::id()).is_empty() && Instant::now() < deadline {
+        process_tree::descendants_of(std::process::id()).into_iter().for_each(|process| send_signal(process, signal));
+        while !process_tree::descendants_of(std::process::id()).is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -228,11 +228,11 @@ fn end_what_runs(signal: i32) {
 /// process's own ([`adopt_orphans`]).
 fn kill_all() {
     for _ in 0..KILL_ROUNDS {
-        let all = process_tree::of(std::process::id());
+        let all = process_tree::descendants_of(std::process::id());
         if all.is_empty() {
             return;
         }
-        all.into_iter().for_each(|process| send(process, libc::SIGKILL));
+        all.into_iter().for_each(|process| send_signal(process, libc::SIGKILL));
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -245,7 +245,7 @@ pub(super) fn adopt_orphans(is_on: bool) {
 }
 
 /// Ends as 128 + signal. After SIGINT and SIGQUIT as one that the signal itself ended, which is what shells look for to stop a script.
-fn end(signal: i32) -> ! {
+fn end_by_signal(signal: i32) -> ! {
     if matches!(signal, SIGINT | SIGQUIT) {
         // Comes back only where the signal is blocked.
         let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -59,14 +59,14 @@ pub fn spawn_or_return<'s, I: Send + 's, T: Send + 's>(
     input: I,
     work: impl FnOnce(I) -> T + Send + 's,
 ) -> Result<ScopedJoinHandle<'s, T>, I> {
-    let (slot, sent) = shared(input);
-    Builder::new().spawn_scoped(scope, move || work(take(&sent))).map_err(|_| take_back(&slot))
+    let (slot, sent) = shared_slot(input);
+    Builder::new().spawn_scoped(scope, move || work(take_input(&sent))).map_err(|_| take_back(&slot))
 }
 
 /// Runs `work` in a thread of its own, else here and now.
-pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> DetachedWork<T> {
-    let (slot, sent) = shared(work);
-    match Builder::new().spawn(move || take(&sent)()) {
+pub fn start_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> DetachedWork<T> {
+    let (slot, sent) = shared_slot(work);
+    match Builder::new().spawn(move || take_input(&sent)()) {
         Ok(thread) => ThreadOrResult::Thread(thread),
         Err(_) => ThreadOrResult::Done(take_back(&slot)()),
     }
@@ -139,19 +139,19 @@ fn hand_out(
 
 type Slot<I> = Arc<Mutex<Option<I>>>;
 
-fn shared<I>(input: I) -> (Slot<I>, Slot<I>) {
+fn shared_slot<I>(input: I) -> (Slot<I>, Slot<I>) {
     let slot = Arc::new(Mutex::new(Some(input)));
     (Arc::clone(&slot), slot)
 }
 
 #[allow(clippy::expect_used, reason = "a slot is taken from once: by the thread, or by the caller if there is none")]
-fn take<I>(slot: &Slot<I>) -> I {
+fn take_input<I>(slot: &Slot<I>) -> I {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take().expect("the input is there")
 }
 
 fn take_back<I>(slot: &Slot<I>) -> I {
     note_fault();
-    take(slot)
+    take_input(slot)
 }
 
 #[cfg(test)]
@@ -166,6 +166,6 @@ mod tests {
             let input = spawn_or_return(scope, 3, |input| input).map(|thread| thread.join().expect("no panic"));
             [thread.join(), refused.join(), input.unwrap_or_else(|input| input)]
         });
-        assert_eq!((results, start(|| 4).join()), ([1, 2, 3], 4));
+        assert_eq!((results, start_thread(|| 4).join()), ([1, 2, 3], 4));
     }
 }

@@ -28,7 +28,7 @@ pub fn set_way_back(way: Option<WayBack>) {
     HOOKED.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            match take() {
+            match take_way_back() {
                 // The text has the place in nvtune's own source, which a report of the fault needs.
                 Some(way) => follow(way, &panic.to_string().replace('\n', " ")),
                 None => usual(panic),
@@ -40,12 +40,12 @@ pub fn set_way_back(way: Option<WayBack>) {
 
 /// Takes the way back after `problem`. Comes back only where none is set.
 pub fn go_back(problem: &str) {
-    if let Some(way) = take() {
+    if let Some(way) = take_way_back() {
         follow(way, problem);
     }
 }
 
-fn take() -> Option<WayBack> {
+fn take_way_back() -> Option<WayBack> {
     WAY_BACK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 

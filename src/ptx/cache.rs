@@ -9,7 +9,7 @@
 //! same as none: it makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the option also reaches functions that the entry
 //! calls (a directive of one entry must not), and `ldu`, which takes no operator.
 
-use super::directives::replaced;
+use super::directives::replace_spans;
 use super::error::Error;
 use super::module::Module;
 use super::opcode::{Mnemonic, Opcode, Semantics};
@@ -36,7 +36,7 @@ pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> R
             }
         }
     }
-    Ok(replaced(text, edits))
+    Ok(replace_spans(text, edits))
 }
 
 /// Returns the byte of a load's opcode before which the operator is written, if it takes one.

@@ -51,11 +51,11 @@ pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, Err
             entry_edits(text, entry, cap, &mut edits);
         }
     }
-    Ok(replaced(text, edits))
+    Ok(replace_spans(text, edits))
 }
 
 /// The text with these spans, which do not overlap, replaced.
-pub(super) fn replaced(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
+pub(super) fn replace_spans(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let mut result = String::with_capacity(text.len() + 16 * edits.len());
     let mut at = 0;
@@ -84,7 +84,7 @@ pub fn set_required_block(text: &str, entry: &str, [x, y, z]: Dim3) -> Result<St
             edits.extend(spans.map(|span| (span, extent.to_string())));
         }
     }
-    Ok(replaced(text, edits))
+    Ok(replace_spans(text, edits))
 }
 
 fn entry_edits(text: &str, entry: &Function, cap: u32, edits: &mut Vec<(Range<usize>, String)>) {

@@ -48,7 +48,7 @@ impl Edits {
 ///
 /// # Errors
 /// As [`set_register_caps`], [`set_required_block`] and [`set_cache_operators`].
-pub fn edited<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, Error> {
+pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, Error> {
     let mut text = Cow::Borrowed(text);
     let caps: Vec<(&str, u32)> =
         entries.iter().filter(|(_, edits)| edits.cap != 0).map(|(entry, edits)| (*entry, edits.cap)).collect();

@@ -38,7 +38,7 @@ impl<'t> Lexer<'t> {
         Self { text, at: 0, line: 1 }
     }
 
-    fn byte(&self, ahead: usize) -> u8 {
+    fn byte_at(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
@@ -52,15 +52,15 @@ impl<'t> Lexer<'t> {
                 }
                 // cicc writes no NUL, but file contents handed on by a driver may end with one.
                 b' ' | b'\t' | b'\r' | 0x0b | 0x0c | 0 => self.at += 1,
-                b'/' if self.byte(1) == b'/' => self.skip_line(),
+                b'/' if self.byte_at(1) == b'/' => self.skip_line(),
                 b'#' => self.skip_line(),
-                b'/' if self.byte(1) == b'*' => {
+                b'/' if self.byte_at(1) == b'*' => {
                     let line = self.line;
                     let rest = &self.text[self.at + 2..];
                     let Some(length) = rest.find("*/") else {
                         return Err(Error::Unterminated { line, what: "a comment" });
                     };
-                    self.line += newlines(&rest.as_bytes()[..length]);
+                    self.line += count_newlines(&rest.as_bytes()[..length]);
                     self.at += length + 4;
                 }
                 _ => break,
@@ -74,27 +74,27 @@ impl<'t> Lexer<'t> {
         self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
     }
 
-    pub fn next(&mut self) -> Result<Token, Error> {
+    pub fn next_token(&mut self) -> Result<Token, Error> {
         self.skip_blank()?;
         let (start, line) = (self.at, self.line);
         let bytes = self.text.as_bytes();
         let Some(&first) = bytes.get(start) else {
             return Ok(Token { kind: Kind::End, start, end: start, line });
         };
-        let kind = if first == b'.' && is_name(self.byte(1)) {
+        let kind = if first == b'.' && is_name(self.byte_at(1)) {
             self.at += 1;
-            while is_name(self.byte(0)) {
+            while is_name(self.byte_at(0)) {
                 self.at += 1;
             }
             Kind::Word
         } else if first.is_ascii_digit() {
-            self.number();
+            self.skip_number();
             Kind::Number
         } else if is_name(first) {
             loop {
-                if is_name(self.byte(0)) || (self.byte(0) == b'.' && is_name(self.byte(1))) {
+                if is_name(self.byte_at(0)) || (self.byte_at(0) == b'.' && is_name(self.byte_at(1))) {
                     self.at += 1;
-                } else if self.byte(0) == b':' && self.byte(1) == b':' && is_name(self.byte(2)) {
+                } else if self.byte_at(0) == b':' && self.byte_at(1) == b':' && is_name(self.byte_at(2)) {
                     self.at += 2;
                 } else {
                     break;
@@ -102,7 +102,7 @@ impl<'t> Lexer<'t> {
             }
             Kind::Word
         } else if first == b'"' {
-            self.string()?;
+            self.skip_string()?;
             Kind::Text
         } else {
             self.at += 1;
@@ -112,17 +112,17 @@ impl<'t> Lexer<'t> {
     }
 
     /// A number: letters belong to it (`0x1F`, `0f3F800000`, `7U`), as do a decimal point and an exponent's sign.
-    fn number(&mut self) {
+    fn skip_number(&mut self) {
         let start = self.at;
-        let prefixed = self.byte(0) == b'0' && self.byte(1).is_ascii_alphabetic();
+        let prefixed = self.byte_at(0) == b'0' && self.byte_at(1).is_ascii_alphabetic();
         loop {
-            let byte = self.byte(0);
+            let byte = self.byte_at(0);
             let exponent = !prefixed
                 && self.at > start
                 && matches!(byte, b'+' | b'-')
                 && matches!(self.text.as_bytes()[self.at - 1], b'e' | b'E')
-                && self.byte(1).is_ascii_digit();
-            let point = !prefixed && byte == b'.' && !self.byte(1).is_ascii_alphabetic();
+                && self.byte_at(1).is_ascii_digit();
+            let point = !prefixed && byte == b'.' && !self.byte_at(1).is_ascii_alphabetic();
             if byte.is_ascii_alphanumeric() || point || exponent {
                 self.at += 1;
             } else {
@@ -131,7 +131,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn string(&mut self) -> Result<(), Error> {
+    fn skip_string(&mut self) -> Result<(), Error> {
         let line = self.line;
         self.at += 1;
         loop {
@@ -140,7 +140,7 @@ impl<'t> Lexer<'t> {
                     return Err(Error::Unterminated { line, what: "a string" });
                 }
                 Some(b'"') => break,
-                Some(b'\\') if self.byte(1) == b'"' || self.byte(1) == b'\\' => self.at += 2,
+                Some(b'\\') if self.byte_at(1) == b'"' || self.byte_at(1) == b'\\' => self.at += 2,
                 Some(_) => self.at += 1,
             }
         }
@@ -149,6 +149,6 @@ impl<'t> Lexer<'t> {
     }
 }
 
-fn newlines(bytes: &[u8]) -> u32 {
+fn count_newlines(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|&&b| b == b'\n').count() as u32
 }

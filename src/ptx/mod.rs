@@ -20,7 +20,7 @@ mod standalone;
 mod transplant;
 mod types;
 
-pub use edit::{Edits, edited};
+pub use edit::{Edits, edit_entries};
 pub use error::Error;
 pub use memory::{AccessKind, MemorySpace};
 pub use module::{
@@ -28,8 +28,8 @@ pub use module::{
     Statement, Variable,
 };
 pub use opcode::Opcode;
-pub use standalone::{alone, calls_by_address};
-pub use transplant::{Destination, Transplant, TransplantError, transplanted};
+pub use standalone::{calls_by_address, isolate_entry};
+pub use transplant::{Destination, Transplant, TransplantError, insert_transplants};
 pub use types::{Scalar, StateSpace};
 
 pub use opcode::Mnemonic;

@@ -23,13 +23,13 @@ impl Body {
         let mut left = Vec::new();
         let mut path = Vec::from_iter(found.first_mut().map(|first| {
             *first = true;
-            (0, successors(&instructions, &labels, 0))
+            (0, successors_of(&instructions, &labels, 0))
         }));
         while let Some((at, following)) = path.last_mut() {
             match following.pop() {
                 Some(to) if found.get(to) == Some(&false) => {
                     found[to] = true;
-                    path.push((to, successors(&instructions, &labels, to)));
+                    path.push((to, successors_of(&instructions, &labels, to)));
                 }
                 Some(_) => {}
                 None => {
@@ -44,7 +44,7 @@ impl Body {
 }
 
 /// What may be executed next, what is further down in the text first.
-fn successors(instructions: &[&Instruction], labels: &HashMap<&str, usize>, at: usize) -> Vec<usize> {
+fn successors_of(instructions: &[&Instruction], labels: &HashMap<&str, usize>, at: usize) -> Vec<usize> {
     let instruction = instructions[at];
     let mnemonic = instruction.opcode.mnemonic;
     let targets = instruction.operands.iter().filter_map(|operand| match operand {

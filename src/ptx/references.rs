@@ -25,11 +25,11 @@ pub(super) struct References<'t> {
 }
 
 /// Reads all tokens of a text but the one that ends it.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Error> {
+pub(super) fn read_tokens(text: &str) -> Result<Vec<Token>, Error> {
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     loop {
-        let token = lexer.next()?;
+        let token = lexer.next_token()?;
         if token.kind == Kind::End {
             return Ok(tokens);
         }
@@ -40,14 +40,14 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Error> {
 impl<'t> References<'t> {
     /// Finds the references of a module-scope variable.
     pub fn in_variable(text: &'t str, is_global: impl Fn(&str) -> bool) -> Result<Self, Error> {
-        let names = tokens(text)?.into_iter().map(|token| (token.start..token.end, &text[token.start..token.end]));
+        let names = read_tokens(text)?.into_iter().map(|token| (token.start..token.end, &text[token.start..token.end]));
         Ok(Self { names: names.filter(|(_, word)| is_global(word)).collect(), locations: Vec::new() })
     }
 
     /// Finds the references of a function whose body, if it has one, opens at byte
     /// `body`.
     pub fn in_function(text: &'t str, body: Option<usize>, is_global: impl Fn(&str) -> bool) -> Result<Self, Error> {
-        let tokens = tokens(text)?;
+        let tokens = read_tokens(text)?;
         let mut walk = Walk { scopes: vec![Scope::default()], locations: Vec::new(), depth: 0, is_global };
         let mut place = Place::Header;
         for (index, token) in tokens.iter().enumerate() {
@@ -58,10 +58,10 @@ impl<'t> References<'t> {
                 _ => {}
             }
             let next = tokens.get(index + 1).map(|next| next.kind);
-            place = walk.step(place, token, word, next);
+            place = walk.step_over(place, token, word, next);
         }
         while walk.scopes.len() > 1 {
-            walk.close();
+            walk.close_scope();
         }
         let names = walk.scopes.pop().map(|scope| scope.names).unwrap_or_default();
         Ok(Self { names, locations: walk.locations })
@@ -98,7 +98,7 @@ struct Scope<'t> {
 }
 
 impl Scope<'_> {
-    fn declares(&self, name: &str) -> bool {
+    fn declares_name(&self, name: &str) -> bool {
         self.declared.contains(name) || self.families.contains(name.trim_end_matches(|c: char| c.is_ascii_digit()))
     }
 }
@@ -113,17 +113,17 @@ struct Walk<'t, F> {
 }
 
 impl<'t, F: Fn(&str) -> bool> Walk<'t, F> {
-    fn step(&mut self, place: Place, token: &Token, word: &'t str, next: Option<Kind>) -> Place {
+    fn step_over(&mut self, place: Place, token: &Token, word: &'t str, next: Option<Kind>) -> Place {
         let is_name = token.kind == Kind::Word && !word.starts_with('.');
         match (place, token.kind) {
-            (Place::Statement, _) => return self.statement(token, word, next),
+            (Place::Statement, _) => return self.begin_statement(token, word, next),
             (Place::Guard, Kind::Word) => return Place::Statement,
             (Place::Location(_), _) => self.locations.iter_mut().last().into_iter().for_each(|l| l.end = token.end),
             (Place::Header | Place::Initial, Kind::Mark(b'(' | b'{')) => self.depth += 1,
             (Place::Header | Place::Initial, Kind::Mark(b')' | b'}')) => self.depth = self.depth.saturating_sub(1),
-            (Place::Header, _) if is_name && self.depth > 0 => self.declare(word, next),
-            (Place::Declaration, _) if is_name => self.declare(word, next),
-            (Place::Header | Place::Initial | Place::Operands, _) if is_name => self.refer(token, word),
+            (Place::Header, _) if is_name && self.depth > 0 => self.declare_name(word, next),
+            (Place::Declaration, _) if is_name => self.declare_name(word, next),
+            (Place::Header | Place::Initial | Place::Operands, _) if is_name => self.refer_to(token, word),
             (Place::Declaration, Kind::Mark(b'=')) => return Place::Initial,
             (Place::Initial, Kind::Mark(b',')) if self.depth == 0 => return Place::Declaration,
             (Place::Declaration | Place::Initial | Place::Operands, Kind::Mark(b';')) => return Place::Statement,
@@ -133,10 +133,10 @@ impl<'t, F: Fn(&str) -> bool> Walk<'t, F> {
     }
 
     /// Reads the first token of a statement.
-    fn statement(&mut self, token: &Token, word: &'t str, next: Option<Kind>) -> Place {
+    fn begin_statement(&mut self, token: &Token, word: &'t str, next: Option<Kind>) -> Place {
         match token.kind {
             Kind::Mark(b'{') => self.scopes.push(Scope::default()),
-            Kind::Mark(b'}') => self.close(),
+            Kind::Mark(b'}') => self.close_scope(),
             Kind::Mark(b'@') => return Place::Guard,
             Kind::Word if matches!(word, ".loc" | ".file") => {
                 self.locations.push(token.start..token.end);
@@ -153,7 +153,7 @@ impl<'t, F: Fn(&str) -> bool> Walk<'t, F> {
         Place::Statement
     }
 
-    fn close(&mut self) {
+    fn close_scope(&mut self) {
         let Some(inner) = self.scopes.pop() else { return };
         let names = inner.names.into_iter().filter(|(_, name)| !inner.labels.contains(name));
         match self.scopes.last_mut() {
@@ -162,7 +162,7 @@ impl<'t, F: Fn(&str) -> bool> Walk<'t, F> {
         }
     }
 
-    fn declare(&mut self, name: &'t str, next: Option<Kind>) {
+    fn declare_name(&mut self, name: &'t str, next: Option<Kind>) {
         let Some(scope) = self.scopes.last_mut() else { return };
         match next {
             Some(Kind::Mark(b'<')) => scope.families.insert(name),
@@ -170,8 +170,8 @@ impl<'t, F: Fn(&str) -> bool> Walk<'t, F> {
         };
     }
 
-    fn refer(&mut self, token: &Token, name: &'t str) {
-        let is_local = self.scopes.iter().any(|scope| scope.declares(name));
+    fn refer_to(&mut self, token: &Token, name: &'t str) {
+        let is_local = self.scopes.iter().any(|scope| scope.declares_name(name));
         if !is_local
             && (self.is_global)(name)
             && let Some(scope) = self.scopes.last_mut()

@@ -5,7 +5,7 @@
 //! all of them, and what any of them calls in other files keeps the whole from being linked. And: whether the entry makes calls of
 //! which only the whole text tells where they lead.
 
-use super::directives::replaced;
+use super::directives::replace_spans;
 use super::error::Error;
 use super::lexer::{Kind, Lexer};
 use super::module::{Function, Module, Statement};
@@ -16,12 +16,15 @@ use std::ops::Range;
 ///
 /// # Errors
 /// As [`Module::parse`]; [`Error::NoEntry`].
-pub fn alone(text: &str, entry: &str) -> Result<String, Error> {
+pub fn isolate_entry(text: &str, entry: &str) -> Result<String, Error> {
     let module = Module::parse(text)?;
     let uses = Uses::new(text, &module, entry)?;
-    let kept = uses.reached(uses.outside.iter().copied().chain([entry]).collect());
+    let kept = uses.reached_functions(uses.outside.iter().copied().chain([entry]).collect());
     let gone = module.functions.iter().filter(|function| !kept.contains(&*function.name));
-    Ok(replaced(text, gone.map(|function| (function.span.clone(), lines(&text[function.span.clone()]))).collect()))
+    Ok(replace_spans(
+        text,
+        gone.map(|function| (function.span.clone(), line_ends(&text[function.span.clone()]))).collect(),
+    ))
 }
 
 /// True where the entry, or what it calls, makes a call by an address. To see where such a call may lead (to virtual functions that
@@ -36,7 +39,7 @@ pub fn calls_by_address(text: &str, entry: &str) -> Result<bool, Error> {
     }
     let module = Module::parse(text)?;
     let uses = Uses::new(text, &module, entry)?;
-    let reached = uses.reached(vec![entry]);
+    let reached = uses.reached_functions(vec![entry]);
     let is_function = |name: &str| module.functions.iter().any(|function| &*function.name == name);
     let is_such = |statement: &Statement| match statement {
         Statement::Prototype { .. } => true,
@@ -49,7 +52,7 @@ pub fn calls_by_address(text: &str, entry: &str) -> Result<bool, Error> {
 }
 
 /// The line ends of a text.
-fn lines(text: &str) -> String {
+fn line_ends(text: &str) -> String {
     "\n".repeat(text.bytes().filter(|&byte| byte == b'\n').count())
 }
 
@@ -79,18 +82,18 @@ impl<'t> Uses<'t> {
             }
         }
         let mut uses = Self { named, inside: HashMap::new(), outside: Vec::new() };
-        uses.read(text, module)?;
+        uses.read_module(text, module)?;
         Ok(uses)
     }
 
-    fn read(&mut self, text: &'t str, module: &'t Module) -> Result<(), Error> {
+    fn read_module(&mut self, text: &'t str, module: &'t Module) -> Result<(), Error> {
         let mut spans: Vec<(&Range<usize>, &str)> =
             module.functions.iter().map(|function| (&function.span, &*function.name)).collect();
         spans.sort_by_key(|(span, _)| span.start);
         let mut spans = spans.into_iter().peekable();
         let mut lexer = Lexer::new(text);
         loop {
-            let token = lexer.next()?;
+            let token = lexer.next_token()?;
             if token.kind == Kind::End {
                 return Ok(());
             }
@@ -106,7 +109,7 @@ impl<'t> Uses<'t> {
     }
 
     /// The functions that these names lead to, and those that these name.
-    fn reached<'a>(&'a self, mut pending: Vec<&'a str>) -> HashSet<&'a str> {
+    fn reached_functions<'a>(&'a self, mut pending: Vec<&'a str>) -> HashSet<&'a str> {
         let mut reached = HashSet::new();
         while let Some(name) = pending.pop() {
             for function in self.named.get(name).into_iter().flatten() {

@@ -56,7 +56,7 @@ impl Kernel<'_> {
     /// between them (stores of what is printed, comparisons, barriers) may have that register's number where others have the
     /// register that they write.
     pub fn placeless_code(&self) -> Vec<u8> {
-        let mut words: Vec<u128> = self.code.chunks_exact(INSTRUCTION).map(word).collect();
+        let mut words: Vec<u128> = self.code.chunks_exact(INSTRUCTION).map(instruction_word).collect();
         for at in 0..words.len() {
             let bits = words[at];
             if !matches!(bits >> 9 & 0x7, 3 | 5) || bits >> 54 & 0x1f != ADDRESS_BANK {
@@ -67,7 +67,7 @@ impl Kernel<'_> {
             if INDEXED.contains(&(bits & 0x1ff))
                 && !NO_REGISTER.contains(&base)
                 && let Some(number) =
-                    words[..at].iter_mut().rev().find(|word| is_slot(**word) && destination(**word) == base)
+                    words[..at].iter_mut().rev().find(|word| is_slot(**word) && destination_register(**word) == base)
             {
                 *number &= !(0xffff_ffff << 32);
             }
@@ -78,14 +78,14 @@ impl Kernel<'_> {
     }
 }
 
-fn word(bytes: &[u8]) -> u128 {
+fn instruction_word(bytes: &[u8]) -> u128 {
     let mut word = [0; INSTRUCTION];
     word.copy_from_slice(bytes);
     u128::from_le_bytes(word)
 }
 
 /// Bits 16 to 23, the register that most instructions write.
-fn destination(word: u128) -> u128 {
+fn destination_register(word: u128) -> u128 {
     word >> 16 & 0xff
 }
 

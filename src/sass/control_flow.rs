@@ -62,15 +62,15 @@ impl Block {
 impl Flow {
     /// The control flow of a kernel whose instructions were decoded.
     pub fn new(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Self {
-        let mut flow = Self { blocks: cut(kernel, instructions), ..Self::default() };
-        flow.connect(kernel, instructions);
+        let mut flow = Self { blocks: cut_blocks(kernel, instructions), ..Self::default() };
+        flow.connect_blocks(kernel, instructions);
         flow.keep_reached();
         flow.find_loops();
         flow
     }
 
     /// How many loops a block is in.
-    pub fn depth(&self, block: usize) -> u32 {
+    pub fn loop_depth(&self, block: usize) -> u32 {
         self.blocks.get(block).and_then(|block| block.innermost).map_or(0, |index| self.loops[index].depth)
     }
 
@@ -89,7 +89,7 @@ impl Flow {
 
     /// For each block the nearest other one that all ways to it pass; none for an entry, and for what two entries reach.
     pub fn immediate_dominators(&self) -> Vec<Option<usize>> {
-        let found = self.dominators(&self.post_order());
+        let found = self.find_dominators(&self.post_order());
         (0..found.len())
             .map(|index| Some(found[index]).filter(|&above| above != index && above < found.len()))
             .collect()
@@ -97,7 +97,7 @@ impl Flow {
 
     /// For each block the first one that is executed exactly as often: of the same loop, on all ways to the block, and with the
     /// block on all ways from it.
-    pub fn equivalents(&self, dominators: &[Option<usize>]) -> Vec<usize> {
+    pub fn equivalent_blocks(&self, dominators: &[Option<usize>]) -> Vec<usize> {
         let after = self.immediate_postdominators();
         let passes = |from: usize, through: usize| {
             let mut at = Some(from);
@@ -154,14 +154,14 @@ impl Flow {
                 let block = &self.blocks[index];
                 let ways = block.successors.iter().copied().chain(block.leaves.then_some(end));
                 let known = ways.filter(|&way| found[way] != NONE);
-                let new = known.reduce(|a, b| meet(&found, &position, a, b)).unwrap_or(NONE);
+                let new = known.reduce(|a, b| common_dominator(&found, &position, a, b)).unwrap_or(NONE);
                 changed |= std::mem::replace(&mut found[index], new) != new;
             }
         }
         (0..end).map(|index| Some(found[index]).filter(|&after| after < end)).collect()
     }
 
-    fn connect(&mut self, kernel: &Kernel<'_>, instructions: &[Instruction]) {
+    fn connect_blocks(&mut self, kernel: &Kernel<'_>, instructions: &[Instruction]) {
         let starts: Vec<usize> = self.blocks.iter().map(|block| block.instructions.start).collect();
         let block_at = |offset: u32| starts.binary_search(&index_of(offset)?).ok();
         let mut entries = vec![0];
@@ -238,7 +238,7 @@ impl Flow {
 
     fn find_loops(&mut self) {
         let order = self.post_order();
-        let dominators = self.dominators(&order);
+        let dominators = self.find_dominators(&order);
         let mut loops: Vec<Loop> = Vec::new();
         // A header comes before those of the loops within: loops of different headers are nested or apart.
         let mut depth = vec![0; self.blocks.len()];
@@ -247,7 +247,7 @@ impl Flow {
                 .predecessors
                 .iter()
                 .copied()
-                .filter(|&from| dominates(&dominators, &order, header, from))
+                .filter(|&from| dominates_block(&dominators, &order, header, from))
                 .collect();
             if !backs.is_empty() && depth[header] < DEEPEST {
                 let blocks = self.natural_loop(header, backs);
@@ -308,7 +308,7 @@ impl Flow {
     }
 
     /// Immediate dominators (Cooper, Harvey and Kennedy's iteration); an entry is its own.
-    fn dominators(&self, position: &[usize]) -> Vec<usize> {
+    fn find_dominators(&self, position: &[usize]) -> Vec<usize> {
         const NONE: usize = usize::MAX;
         let mut dominators = vec![NONE; self.blocks.len()];
         for &entry in &self.entries {
@@ -324,7 +324,7 @@ impl Flow {
                     continue;
                 }
                 let known = self.blocks[index].predecessors.iter().copied().filter(|&p| dominators[p] != NONE);
-                let new = known.reduce(|a, b| meet(&dominators, position, a, b)).unwrap_or(NONE);
+                let new = known.reduce(|a, b| common_dominator(&dominators, position, a, b)).unwrap_or(NONE);
                 if dominators[index] != new {
                     dominators[index] = new;
                     changed = true;
@@ -336,7 +336,7 @@ impl Flow {
 }
 
 /// The nearest block that dominates both.
-fn meet(dominators: &[usize], position: &[usize], mut a: usize, mut b: usize) -> usize {
+fn common_dominator(dominators: &[usize], position: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
         let lower = if position[a] < position[b] { &mut a } else { &mut b };
         let up = dominators[*lower];
@@ -349,7 +349,7 @@ fn meet(dominators: &[usize], position: &[usize], mut a: usize, mut b: usize) ->
     a
 }
 
-fn dominates(dominators: &[usize], position: &[usize], above: usize, below: usize) -> bool {
+fn dominates_block(dominators: &[usize], position: &[usize], above: usize, below: usize) -> bool {
     let mut at = below;
     while at != above {
         match dominators.get(at) {
@@ -361,7 +361,7 @@ fn dominates(dominators: &[usize], position: &[usize], above: usize, below: usiz
 }
 
 /// Cuts instructions into blocks, up to the padding.
-fn cut(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
+fn cut_blocks(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
     let code = &instructions[..without_padding(instructions)];
     let mut is_leader = vec![false; code.len()];
     let mut lead = |offset: u32| {

@@ -10,7 +10,7 @@ const PTX_TEXT: &str = ".nv_debug_ptx_txt";
 /// The same cubin with zeros in place of the PTX that it carries, which is most of a small one; nothing here reads it.
 pub fn without_ptx_text(bytes: &[u8]) -> Vec<u8> {
     let mut without = bytes.to_vec();
-    let place = elf::File::parse(bytes).ok().and_then(|file| file.place(PTX_TEXT));
+    let place = elf::File::parse(bytes).ok().and_then(|file| file.section_place(PTX_TEXT));
     if let Some(text) = place.and_then(|place| without.get_mut(place)) {
         text.fill(0);
     }
@@ -32,7 +32,7 @@ impl<'data> Cubin<'data> {
     /// and where the architecture is older than 7.0 (its instructions have another encoding).
     pub fn parse(bytes: &'data [u8]) -> Result<Self, Error> {
         let file = elf::File::parse(bytes)?;
-        let kernels = resources::kernels(&file)?;
+        let kernels = resources::read_kernels(&file)?;
         Ok(Self { architecture: file.architecture(), kernels })
     }
 

@@ -96,7 +96,7 @@ impl<'data> File<'data> {
     }
 
     /// The bytes of a section; none for a section without contents (`SHT_NOBITS`).
-    pub(super) fn data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], Error> {
+    pub(super) fn section_data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], Error> {
         section
             .header
             .data(LE, self.bytes)
@@ -104,29 +104,29 @@ impl<'data> File<'data> {
     }
 
     /// The bytes of the file that a section takes.
-    pub(super) fn place(&self, name: &str) -> Option<std::ops::Range<usize>> {
+    pub(super) fn section_place(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let header = self.section(name)?.header;
         let start = usize::try_from(header.sh_offset(LE)).ok()?;
         Some(start..start.checked_add(usize::try_from(header.sh_size(LE)).ok()?)?)
     }
 
     /// Size of a section in memory.
-    pub(super) fn size(&self, section: Section<'data>) -> u64 {
+    pub(super) fn section_size(&self, section: Section<'data>) -> u64 {
         section.header.sh_size(LE)
     }
 
     /// The section's flags, which carry the barrier count in the first layout.
-    pub(super) fn flags(&self, section: Section<'data>) -> u64 {
+    pub(super) fn section_flags(&self, section: Section<'data>) -> u64 {
         section.header.sh_flags(LE)
     }
 
     /// The section's info field, which carries the register count in the first layout.
-    pub(super) fn info(&self, section: Section<'data>) -> u32 {
+    pub(super) fn section_info(&self, section: Section<'data>) -> u32 {
         section.header.sh_info(LE)
     }
 
     /// The function symbols with their indices in the symbol table.
-    pub(super) fn functions(&self) -> impl Iterator<Item = (u32, Symbol<'data>)> + '_ {
+    pub(super) fn function_symbols(&self) -> impl Iterator<Item = (u32, Symbol<'data>)> + '_ {
         self.symbols.iter().enumerate().filter_map(|(index, symbol)| {
             if symbol.st_type() != elf::STT_FUNC {
                 return None;
@@ -148,7 +148,7 @@ impl<'data> File<'data> {
     ///
     /// # Errors
     /// Where the relocation section is cut short.
-    pub(super) fn relocations(&self, name: &str) -> Result<Vec<Relocation>, Error> {
+    pub(super) fn relocations_of(&self, name: &str) -> Result<Vec<Relocation>, Error> {
         let mut found = Vec::new();
         let resolve = |symbol: u32| {
             let symbol = self.symbols.symbol(object::SymbolIndex(symbol as usize)).ok()?;

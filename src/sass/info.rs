@@ -102,7 +102,7 @@ impl Record<'_> {
 ///
 /// # Errors
 /// Where a record reaches beyond the end, or has a format that is not known (its length then is not either).
-pub(super) fn records<'data>(section: &str, data: &'data [u8]) -> Result<Vec<Record<'data>>, Error> {
+pub(super) fn read_records<'data>(section: &str, data: &'data [u8]) -> Result<Vec<Record<'data>>, Error> {
     let mut records = Vec::new();
     let mut rest = data;
     while !rest.is_empty() {

@@ -24,7 +24,7 @@ pub struct Lines {
 
 impl Lines {
     /// The PTX line (1-based) that the instruction at `offset` (bytes from the section's start) was made from.
-    pub fn get(&self, offset: u32) -> Option<u32> {
+    pub fn line_at(&self, offset: u32) -> Option<u32> {
         let after = self.rows.partition_point(|&(start, _)| start <= offset);
         let &(_, line) = self.rows.get(after.checked_sub(1)?)?;
         (line != 0).then_some(line)
@@ -45,8 +45,8 @@ pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, 
     let Some(section) = file.section(SECTION) else {
         return Ok(tables);
     };
-    let mut data = file.data(SECTION, section)?.to_vec();
-    for relocation in file.relocations(SECTION)? {
+    let mut data = file.section_data(SECTION, section)?.to_vec();
+    for relocation in file.relocations_of(SECTION)? {
         let place = usize::try_from(relocation.offset)
             .ok()
             .and_then(|start| data.get_mut(start..start.checked_add(usize::from(ADDRESS_BYTES))?))

@@ -18,8 +18,8 @@ const NO_CAP: u16 = 0xff;
 const GLOBAL_INFO: &str = ".nv.info";
 
 /// The kernels of a cubin, in the order of its symbol table.
-pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, Error> {
-    let symbols: Vec<(u32, Symbol<'data>)> = file.functions().collect();
+pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, Error> {
+    let symbols: Vec<(u32, Symbol<'data>)> = file.function_symbols().collect();
     let mut callees: HashMap<usize, Vec<Function<'data>>> = HashMap::new();
     for (_, symbol) in symbols.iter().filter(|(_, symbol)| !symbol.kernel) {
         let place = (u32::try_from(symbol.value), u32::try_from(symbol.size));
@@ -43,24 +43,24 @@ pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, E
         let text = file
             .section(&text_name)
             .ok_or_else(|| Error::at(".symtab", u64::from(*index), format!("no section `{text_name}`")))?;
-        let code = file.data(&text_name, text)?;
+        let code = file.section_data(&text_name, text)?;
         take(&text_name, code.len())?;
         let mut resources = by_symbol.get(index).cloned().unwrap_or_default();
         if file.first_layout() {
             // Overridden below where the attributes are there too.
-            resources.barriers = u32::try_from((file.flags(text) >> 20) & 0x1f).unwrap_or(0);
+            resources.barriers = u32::try_from((file.section_flags(text) >> 20) & 0x1f).unwrap_or(0);
             if resources.registers == 0 {
-                resources.registers = file.info(text) >> 24;
+                resources.registers = file.section_info(text) >> 24;
             }
         }
         resources.static_shared = static_shared(file, symbol.name);
         let mut indirect = Vec::new();
         let info_name = format!(".nv.info.{}", symbol.name);
         if let Some(section) = file.section(&info_name) {
-            let data = file.data(&info_name, section)?;
+            let data = file.section_data(&info_name, section)?;
             take(&info_name, data.len())?;
-            for record in info::records(&info_name, data)? {
-                apply(&record, &info_name, &mut resources, &mut indirect)?;
+            for record in info::read_records(&info_name, data)? {
+                apply_record(&record, &info_name, &mut resources, &mut indirect)?;
             }
         }
         resources.parameters.sort_by_key(|parameter| parameter.ordinal);
@@ -85,7 +85,7 @@ fn global_records(file: &File<'_>) -> Result<HashMap<u32, Resources>, Error> {
     let Some(section) = file.section(GLOBAL_INFO) else {
         return Ok(by_symbol);
     };
-    for record in info::records(GLOBAL_INFO, file.data(GLOBAL_INFO, section)?)? {
+    for record in info::read_records(GLOBAL_INFO, file.section_data(GLOBAL_INFO, section)?)? {
         let field: fn(&mut Resources) -> &mut u32 = match record.attribute {
             Attribute::Registers => |resources| &mut resources.registers,
             // The frame of the kernel itself; the sum over its calls where ptxas knows it, which is at least as much.
@@ -103,7 +103,7 @@ fn static_shared(file: &File<'_>, kernel: &str) -> u32 {
     let Some(section) = file.section(&format!(".nv.shared.{kernel}")) else {
         return 0;
     };
-    let size = file.size(section);
+    let size = file.section_size(section);
     let reserve = if file.architecture() >= 90 && is_linked(section) { RESERVED_SHARED } else { 0 };
     u32::try_from(size.saturating_sub(reserve)).unwrap_or(u32::MAX)
 }
@@ -113,7 +113,7 @@ fn is_linked(section: Section<'_>) -> bool {
     section.header.sh_type.get(object::LittleEndian) == object::elf::SHT_NOBITS
 }
 
-fn apply(
+fn apply_record(
     record: &Record<'_>,
     section: &str,
     resources: &mut Resources,

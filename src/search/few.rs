@@ -9,7 +9,7 @@
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::gaussian_process::{cholesky, expected_improvement, forward, rough_covariance};
+use super::gaussian_process::{expected_improvement, factor_cholesky, rough_covariance, solve_forward};
 use super::point::Point;
 use super::prior::{Doubt, Suppositions};
 use super::problem::Task;
@@ -68,24 +68,24 @@ impl<'a> Few<'a> {
 
     /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
     /// refused. Empty: the search is over.
-    pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+    pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         let mut next = match self.given.is_empty() {
-            true => self.task.begin(self.suppositions.hedged(FIRST), FIRST),
-            false => self.further(times).into_iter().collect(),
+            true => self.task.first_round(self.suppositions.hedged_points(FIRST), FIRST),
+            false => self.next_after(times).into_iter().collect(),
         };
-        next.truncate(self.room(times));
+        next.truncate(self.remaining_count(times));
         self.given.extend(&next);
         next
     }
 
     /// How many more may be sent. What was refused was not timed and does not count, as long as that is no more than may be timed.
-    fn room(&self, times: &[Option<f64>]) -> usize {
+    fn remaining_count(&self, times: &[Option<f64>]) -> usize {
         let most = self.task.most.max(1);
         let refused = self.given.iter().filter(|&&index| times.get(index).copied().flatten().is_none()).count();
         (most + refused.min(most)).saturating_sub(self.given.len())
     }
 
-    fn further(&self, times: &[Option<f64>]) -> Option<usize> {
+    fn next_after(&self, times: &[Option<f64>]) -> Option<usize> {
         let at = |index: usize| self.suppositions.looked_at.iter().position(|&other| other == index);
         // Each point that was timed: its place among those looked at, and the logarithm of its time.
         let known: Vec<(usize, f64)> = self
@@ -97,15 +97,16 @@ impl<'a> Few<'a> {
             })
             .collect();
         let least = known.iter().map(|&(_, time)| time).min_by(f64::total_cmp)?;
-        let unexplained = UNEXPLAINED.min(AS_TIMED * deviation(known.iter().map(|&(_, time)| time)) + AT_LEAST);
-        let covariance = |a: usize, b: usize| self.covariance(a, b, unexplained);
+        let unexplained =
+            UNEXPLAINED.min(AS_TIMED * standard_deviation(known.iter().map(|&(_, time)| time)) + AT_LEAST);
+        let covariance = |a: usize, b: usize| self.covariance_of(a, b, unexplained);
         let matrix = known.iter().enumerate().map(|(row, &(a, _))| {
             let entries = known.iter().take(row + 1).enumerate();
             entries
                 .map(|(column, &(b, _))| covariance(a, b) + if row == column { NOISE * NOISE } else { 0.0 })
                 .collect()
         });
-        let factor = cholesky(matrix.collect())?;
+        let factor = factor_cholesky(matrix.collect())?;
         let freedom = FREEDOM + known.len() as f64;
         let mut judges: Vec<Judge<'_>> = self
             .suppositions
@@ -113,7 +114,7 @@ impl<'a> Few<'a> {
             .iter()
             .map(|supposed| {
                 let left: Vec<f64> = known.iter().map(|&(at, time)| time - supposed[at]).collect();
-                let half = forward(&factor, &left);
+                let half = solve_forward(&factor, &left);
                 let squares = half.iter().map(|x| x * x).sum::<f64>();
                 Judge {
                     likelihood: -0.5 * freedom * (squares / FREEDOM).ln_1p(),
@@ -128,14 +129,14 @@ impl<'a> Few<'a> {
         judges.truncate(JUDGES);
         let likeliest = judges.first()?.likelihood;
         let weight: f64 = judges.iter().map(|judge| (judge.likelihood - likeliest).exp()).sum();
-        let borne = self.task.borne(&self.given, times);
+        let borne = self.task.known_borne(&self.given, times);
         let gain = |at: usize| {
-            let bound = self.bound(at);
+            let bound = self.lower_bound(at);
             if bound >= least {
                 return 0.0;
             }
             let column: Vec<f64> = known.iter().map(|&(other, _)| covariance(at, other)).collect();
-            let half = forward(&factor, &column);
+            let half = solve_forward(&factor, &column);
             let deviation = (covariance(at, at) - half.iter().map(|x| x * x).sum::<f64>()).max(1e-9).sqrt();
             let gain = |judge: &Judge<'_>| {
                 let explained: f64 = half.iter().zip(&judge.left).map(|(a, b)| a * b).sum();
@@ -143,7 +144,7 @@ impl<'a> Few<'a> {
                 let beyond = if bound.is_finite() { expected_improvement(bound, mean, deviation) } else { 0.0 };
                 (judge.likelihood - likeliest).exp() * (expected_improvement(least, mean, deviation) - beyond)
             };
-            borne.likelihood(self.suppositions.looked_at[at]) * judges.iter().map(gain).sum::<f64>() / weight
+            borne.likelihood_of(self.suppositions.looked_at[at]) * judges.iter().map(gain).sum::<f64>() / weight
         };
         let looked_at = &self.suppositions.looked_at;
         let left = (0..looked_at.len()).filter(|&at| !self.given.contains(&looked_at[at]));
@@ -152,13 +153,13 @@ impl<'a> Few<'a> {
     }
 
     /// The logarithm of the time that a point takes at least.
-    fn bound(&self, at: usize) -> f64 {
+    fn lower_bound(&self, at: usize) -> f64 {
         let score = &self.task.points[self.suppositions.looked_at[at]].score;
         (score.terms.least_us() * if score.exact { ATTAINED } else { ATTAINED_BY_ESTIMATE }).ln()
     }
 
     /// Of what no supposition explains, between two of the points looked at; `unexplained` is its standard deviation.
-    fn covariance(&self, a: usize, b: usize, unexplained: f64) -> f64 {
+    fn covariance_of(&self, a: usize, b: usize, unexplained: f64) -> f64 {
         let [a, b] = [a, b].map(|at| self.suppositions.looked_at[at]);
         let occupied = |index: usize| [self.task.points[index].score.in_flight * OCCUPIED];
         let along_axes = rough_covariance(&self.task.places[a], &self.task.places[b], LENGTH);
@@ -168,7 +169,7 @@ impl<'a> Few<'a> {
 }
 
 /// The standard deviation of a sample.
-fn deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
+fn standard_deviation(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = values.clone().count() as f64;
     let mean = values.clone().sum::<f64>() / count;
     (values.map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0)).sqrt()
@@ -212,8 +213,8 @@ mod tests {
         }
         let search = Few::new(&points, 0, 8);
         let at = |index: usize| search.suppositions.looked_at.iter().position(|&other| other == index).unwrap();
-        let [same, near, far] = [1, 2, 3].map(|other| search.covariance(at(0), at(other), UNEXPLAINED));
-        assert_eq!(same, search.covariance(at(0), at(0), UNEXPLAINED));
+        let [same, near, far] = [1, 2, 3].map(|other| search.covariance_of(at(0), at(other), UNEXPLAINED));
+        assert_eq!(same, search.covariance_of(at(0), at(0), UNEXPLAINED));
         assert!(same > near && near > far && far > LEVEL * LEVEL, "{same} {near} {far}");
     }
 
@@ -223,7 +224,7 @@ mod tests {
         let mut times = vec![None; points.len()];
         let mut given = Vec::new();
         loop {
-            let round = search.next(&times);
+            let round = search.next_points(&times);
             if round.is_empty() {
                 return given;
             }

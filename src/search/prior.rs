@@ -84,7 +84,7 @@ impl Suppositions {
     }
 
     /// Indices of at most `count` points, that of least predicted time first.
-    pub fn hedged(&self, count: usize) -> Vec<usize> {
+    pub fn hedged_points(&self, count: usize) -> Vec<usize> {
         let looked_at = &self.looked_at;
         // By supposition: how much slower each point is than the best.
         let losses: Vec<Vec<f64>> = self
@@ -144,7 +144,7 @@ impl Doubted {
             launch: terms.launch * launch,
             queue: terms.queue,
         };
-        self.corner.map_or_else(|| supposed.us(), |exponent| supposed.us_with(exponent))
+        self.corner.map_or_else(|| supposed.time_us(), |exponent| supposed.us_with(exponent))
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
     fn hedged(terms: &[Terms], count: usize) -> Vec<usize> {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
         Suppositions::new(&Task::new(&points, points.len(), usize::MAX), Doubt { part: 0.35, drift: 0.1, corner: 0.0 })
-            .hedged(count)
+            .hedged_points(count)
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl<'a> Search<'a> {
                 Self::Refit(Refit::new(points, baseline, most))
             };
         }
-        let mut all = candidates(strategy, points);
+        let mut all = choose_candidates(strategy, points);
         if all.len() > most {
             all.retain(|&index| index != baseline);
             all.truncate(most.saturating_sub(1));
@@ -56,37 +56,37 @@ impl<'a> Search<'a> {
     }
 
     /// The same with these points for the first round, where [`Self::begins_early`].
-    pub fn begun(self, first: Vec<usize>) -> Self {
+    pub fn with_first(self, first: Vec<usize>) -> Self {
         match self {
-            Self::Refit(search) => Self::Refit(search.begun(first)),
+            Self::Refit(search) => Self::Refit(search.with_first(first)),
             other => other,
         }
     }
 
     /// The points to time next; `times` are those so far, `None` for what is not timed or was refused. Empty: the search is over.
-    pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+    pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         match self {
             Self::Once(all) => std::mem::take(all),
-            Self::Refit(search) => search.next(times),
-            Self::Few(search) => search.next(times),
+            Self::Refit(search) => search.next_points(times),
+            Self::Few(search) => search.next_points(times),
         }
     }
 }
 
 /// The indices of the configurations that a strategy times, in the order of predicted time; of one with several rounds, the
 /// first round.
-pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
+pub fn choose_candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),
         // The safest first.
-        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).spread(),
+        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).spread_points(),
         Strategy::Ros => highest_ro(points),
         Strategy::Pos => po_pareto(points, |_| true),
         Strategy::Posf => {
             let filtered = po_pareto(points, |score| POSF_OCCUPANCY.contains(&score.occupancy));
             // A kernel whose every configuration has a low occupancy is still tuned.
             let kept = if filtered.is_empty() { po_pareto(points, |_| true) } else { filtered };
-            let mut chosen = thinned(points, kept, TIES);
+            let mut chosen = thin_out(points, kept, TIES);
             let mut predicted: Vec<usize> = (0..points.len()).collect();
             sort_by_prediction(points, &mut predicted);
             let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
@@ -99,7 +99,7 @@ pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
             chosen.dedup();
             chosen
         }
-        Strategy::Ryoo => thinned(points, ryoo_pareto(points), 1),
+        Strategy::Ryoo => thin_out(points, ryoo_pareto(points), 1),
     };
     sort_by_prediction(points, &mut chosen);
     chosen
@@ -125,7 +125,7 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     }
     let mut chosen = Vec::new();
     for group in by_threads.into_values() {
-        let metrics: Vec<Po> = group.iter().map(|&index| Po::of(&points[index].score)).collect();
+        let metrics: Vec<Po> = group.iter().map(|&index| Po::of_score(&points[index].score)).collect();
         chosen.extend(tolerant_front(&metrics).into_iter().map(|member| group[member]));
     }
     chosen
@@ -145,7 +145,7 @@ struct Po {
 }
 
 impl Po {
-    fn of(score: &Score) -> Self {
+    fn of_score(score: &Score) -> Self {
         Self { t: score.t, c: score.c, us: score.predicted_us }
     }
 
@@ -160,7 +160,7 @@ impl Po {
 
     /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo et al. screen what memory bandwidth
     /// bounds before they draw their curve): where the predicted time, which does, contradicts them, it is not known which is better.
-    fn beats(&self, other: &Self) -> bool {
+    fn beats_clearly(&self, other: &Self) -> bool {
         let is_clear = self.t < other.t - T_TOLERANCE || self.c * (1.0 + C_TOLERANCE) < other.c;
         self.is_no_worse(other) && is_clear
     }
@@ -178,7 +178,7 @@ fn tolerant_front(points: &[Po]) -> Vec<usize> {
             front.push(point);
         }
     }
-    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats(point));
+    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats_clearly(point));
     (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
 }
 
@@ -196,7 +196,7 @@ fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
 }
 
 /// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C): those with the least predicted time.
-fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
+fn thin_out(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
     sort_by_prediction(points, &mut chosen);
     let mut seen: BTreeMap<(usize, usize, i64, i64), usize> = BTreeMap::new();
     chosen.retain(|&index| {
@@ -240,7 +240,7 @@ pub(crate) mod tests {
 
     /// A point with these parts of its prediction.
     pub fn bound(terms: Terms) -> Point {
-        let mut point = point(1000, 0, 0.0, 1.0, terms.us());
+        let mut point = point(1000, 0, 0.0, 1.0, terms.time_us());
         point.score.terms = terms;
         point
     }
@@ -262,12 +262,12 @@ pub(crate) mod tests {
     fn every_strategy_sends_what_its_paper_says() {
         // By hand: of 1000 threads (0, 500), (1024, 300) and both (1792, 200) are optimal, of 2000 threads (0, 900).
         assert_eq!(po_pareto_set(&space()), [0, 1, 2, 4, 5]);
-        assert_eq!(candidates(Strategy::Pos, &space()), [5, 4, 1, 2, 0]);
-        assert_eq!(candidates(Strategy::Es, &space()), [5, 4, 1, 3, 2, 6, 0]);
+        assert_eq!(choose_candidates(Strategy::Pos, &space()), [5, 4, 1, 2, 0]);
+        assert_eq!(choose_candidates(Strategy::Es, &space()), [5, 4, 1, 3, 2, 6, 0]);
         // RO = occupancy x C here: 500, 150, 25, 200, 25, 900, 675.
-        assert_eq!(candidates(Strategy::Ros, &space()), [5]);
+        assert_eq!(choose_candidates(Strategy::Ros, &space()), [5]);
         // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the two at (1/200, 256).
-        assert_eq!(candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
+        assert_eq!(choose_candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
     }
 
     #[test]
@@ -275,7 +275,7 @@ pub(crate) mod tests {
         let bound = |indices: &[usize]| {
             let mut points = space();
             indices.iter().for_each(|&index| points[index].score.bottleneck = Bottleneck::GlobalBandwidth);
-            candidates(Strategy::Ryoo, &points)
+            choose_candidates(Strategy::Ryoo, &points)
         };
         assert_eq!(bound(&[]), [4, 1, 0]);
         // Without the second the fourth, (1/400, 1024), is on the curve; without both of the last (1/200, 256) nobody is there.
@@ -313,20 +313,24 @@ pub(crate) mod tests {
         // Ten shapes of one variant tie; the two of 12.5% occupancy are out but for their predicted time.
         let mut points: Vec<Point> = (0..10).map(|shape| point(1000, 0, 0.0, 500.0, 20.0 + f64::from(shape))).collect();
         points.push(point(1000, 1, 1792.0, 100.0, 50.0));
-        let chosen = candidates(Strategy::Posf, &points);
+        let chosen = choose_candidates(Strategy::Posf, &points);
         assert_eq!(chosen, (0..PREDICTED).collect::<Vec<_>>(), "three of the ties, and the eight best predictions");
         points.push(point(1000, 1, 1792.0, 100.0, 1.0));
-        assert_eq!(candidates(Strategy::Posf, &points)[0], 11);
+        assert_eq!(choose_candidates(Strategy::Posf, &points)[0], 11);
         // What the caches are told is chosen as if alone: as many again.
         let told = points.iter().map(|point| Point { policy: 1, ..point.clone() });
         let both: Vec<Point> = points.iter().cloned().chain(told).collect();
         let of = |policy: usize| {
-            let chosen = candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);
+            let chosen =
+                choose_candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);
             chosen.map(|index| index % 12).collect::<Vec<_>>()
         };
-        assert_eq!((of(0), of(1)), (candidates(Strategy::Posf, &points), candidates(Strategy::Posf, &points)));
+        assert_eq!(
+            (of(0), of(1)),
+            (choose_candidates(Strategy::Posf, &points), choose_candidates(Strategy::Posf, &points))
+        );
         let only_low: Vec<Point> = points.split_off(10);
-        assert_eq!(candidates(Strategy::Posf, &only_low), [1, 0]);
+        assert_eq!(choose_candidates(Strategy::Posf, &only_low), [1, 0]);
     }
 
     #[test]

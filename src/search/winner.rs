@@ -55,7 +55,7 @@ pub struct Promise {
 }
 
 /// What is promised of the points that are looked at, by index; nothing where the baseline has no prediction.
-pub fn promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
+pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
     if points.get(baseline).is_none_or(|point| !point.score.predicted_us.is_finite()) {
         return Vec::new();
     }
@@ -96,7 +96,7 @@ mod tests {
     /// What is chosen of points with these parts of their prediction, the first of them the baseline.
     fn chosen(terms: &[Terms]) -> Option<usize> {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
-        predicted_winner(&promises(&points, 0), |_| Departure::default()).map(|(index, _)| index)
+        predicted_winner(&list_promises(&points, 0), |_| Departure::default()).map(|(index, _)| index)
     }
 
     fn latency(us: f64) -> Terms {
@@ -136,7 +136,8 @@ mod tests {
         ] {
             let terms = points.iter().map(|(_, us)| bound(latency(*us)));
             let departure = |index: usize| points[index].0.departure(&points[0].0);
-            let chosen = predicted_winner(&promises(&terms.collect::<Vec<_>>(), 0), departure).map(|(index, _)| index);
+            let chosen =
+                predicted_winner(&list_promises(&terms.collect::<Vec<_>>(), 0), departure).map(|(index, _)| index);
             assert_eq!(chosen, Some(expected), "{points:?}");
         }
     }

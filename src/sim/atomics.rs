@@ -15,14 +15,14 @@ const PASS: f64 = 0.64;
 const FLOAT_AGAIN: f64 = 1.76;
 
 /// Nanoseconds that lines are busy with a request, summed over them.
-pub(super) fn busy(request: &Request, operation: &Operation) -> f64 {
+pub(super) fn busy_ns(request: &Request, operation: &Operation) -> f64 {
     let Operation::Atomic { memory, update } = *operation else { return 0.0 };
     // Loops around a comparison mostly end where another thread has changed the word, of which a warp that is run alone knows nothing.
     if update == Update::CompareSwap || request.space != MemorySpace::Global {
         return 0.0;
     }
     let is_float = is_float(memory.scalar);
-    let places: Vec<u64> = request.each().map(|(_, address)| address).collect();
+    let places: Vec<u64> = request.each_touch().map(|(_, address)| address).collect();
     // What all lanes add to one word of 32 bits, one lane adds for them.
     let is_one = places.iter().all(|at| Some(at) == places.first());
     let is_joined = is_one && !is_float && request.width <= 4 && is_joined(update);
@@ -84,9 +84,9 @@ mod tests {
             let addresses = std::array::from_fn(|lane| place(lane as u64));
             let (space, kind, lanes) = (MemorySpace::Global, AccessKind::Atomic, u32::MAX);
             let request = Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes, addresses };
-            let updates = 32.0 / busy(&request, &of(Update::Add)) * 1e3;
+            let updates = 32.0 / busy_ns(&request, &of(Update::Add)) * 1e3;
             assert!((updates / measured - 1.0).abs() < 0.35, "{what}: {updates:.0} for {measured}");
-            assert_eq!(busy(&request, &of(Update::CompareSwap)), 0.0, "{what}");
+            assert_eq!(busy_ns(&request, &of(Update::CompareSwap)), 0.0, "{what}");
         }
     }
 }

@@ -55,14 +55,14 @@ pub(super) struct Path {
     pub cut: bool,
 }
 
-fn mix(around: u64, head: u32, passes: u64) -> u64 {
+fn mix_hash(around: u64, head: u32, passes: u64) -> u64 {
     let mixed = (around ^ (u64::from(head) << 40) ^ passes).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
 }
 
 impl Path {
     /// A block begins; `outer` is the head of the outermost loop around it.
-    pub fn enter(&mut self, leader: u32, outer: u32) {
+    pub fn enter_block(&mut self, leader: u32, outer: u32) {
         if self.records.len() < RECORDS {
             let first = self.active.first().filter(|active| active.head == outer);
             let outermost = first.map_or(0, |first| first.passes.min(u64::from(u32::MAX)) as u32);
@@ -78,8 +78,8 @@ impl Path {
     }
 
     /// A branch back at `end` was taken, and `skipped` iterations were skipped then.
-    pub fn back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
-        self.went(head, depth);
+    pub fn go_back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
+        self.go_on(head, depth);
         match self.active.iter().rposition(|active| active.head == head && active.depth == depth) {
             Some(at) => self.active.truncate(at + 1),
             None => self.active.push(Active { head, end, passes: 0, depth, around: self.key }),
@@ -91,12 +91,12 @@ impl Path {
             if skipped > 0 {
                 self.skipped.push((Pass { around: active.around, head, number }, active.passes));
             }
-            self.key = mix(active.around, head, active.passes);
+            self.key = mix_hash(active.around, head, active.passes);
         }
     }
 
     /// The thread goes on at `step`: loops that it is not in have ended.
-    pub fn went(&mut self, step: u32, depth: usize) {
+    pub fn go_on(&mut self, step: u32, depth: usize) {
         while let Some(active) = self.active.last()
             && (active.depth > depth || active.depth == depth && !(active.head..=active.end).contains(&step))
         {
@@ -107,7 +107,7 @@ impl Path {
 }
 
 /// The first steps of basic blocks.
-pub(super) fn leaders(program: &Program) -> Vec<bool> {
+pub(super) fn find_leaders(program: &Program) -> Vec<bool> {
     let mut leaders = vec![false; program.steps.len() + 1];
     leaders[0] = true;
     for routine in &program.routines {
@@ -122,7 +122,7 @@ pub(super) fn leaders(program: &Program) -> Vec<bool> {
                 }
             }
             Operation::BranchTable { list, count } => {
-                for &target in program.list(list, count) {
+                for &target in program.slot_list(list, count) {
                     if let Some(leader) = leaders.get_mut(target as usize) {
                         *leader = true;
                     }
@@ -135,7 +135,7 @@ pub(super) fn leaders(program: &Program) -> Vec<bool> {
 }
 
 /// The head of the outermost loop around each step; that step itself where there is none.
-pub(super) fn outermost(program: &Program) -> Vec<u32> {
+pub(super) fn outermost_heads(program: &Program) -> Vec<u32> {
     let mut heads: Vec<u32> = (0..program.steps.len() as u32).collect();
     let mut from = program.steps.len();
     // From behind, so that the outer one of two loops that end in different places is met first.
@@ -152,7 +152,7 @@ pub(super) fn outermost(program: &Program) -> Vec<u32> {
 }
 
 /// How much oftener than its busiest lane a warp executes each block, by the block's first step; 1 for those that are not here.
-pub(super) fn shared(paths: &[Path]) -> HashMap<u32, f64> {
+pub(super) fn shared_blocks(paths: &[Path]) -> HashMap<u32, f64> {
     let Some((first, others)) = paths.split_first() else { return HashMap::new() };
     if others.iter().all(|other| other.records == first.records) {
         return HashMap::new();

@@ -7,7 +7,7 @@
 
 use super::address_map::AddressMap;
 use super::limits::LANE;
-use super::memory::region;
+use super::memory::region_of;
 use super::request::SECTOR;
 use super::thread::{Allowance, Ground, Place3, Thread, Touch};
 use crate::ptx::MemorySpace;
@@ -44,7 +44,8 @@ impl Beside {
         let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
             let allowance =
                 Allowance { steps: LANE, window, warmup: u64::from(window), path: false, watch: false, doubt: false };
-            let touches = |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run().touches;
+            let touches =
+                |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run_to_end().touches;
             threads.iter().map(touches).collect()
         };
         let grid = ground.launch.grid;
@@ -55,7 +56,7 @@ impl Beside {
             let mut other = block;
             other[axis] = other[axis].saturating_add_signed(way);
             let row = |(region, distance)| (region, Row { distance: distance * i64::from(way), before, after });
-            distances(&own, &run(other)).into_iter().map(row).collect()
+            region_distances(&own, &run(other)).into_iter().map(row).collect()
         };
         let axes: Vec<HashMap<u64, Row>> = (0..3).filter(|&axis| grid[axis] > 1).map(along).collect();
         let regions = axes.first().into_iter().flat_map(HashMap::keys);
@@ -71,7 +72,7 @@ impl Beside {
     /// sectors, in the order of their time; `by_block` are those before.
     pub fn touched_before(&mut self, sector: u64, by_block: &AddressMap<u64>) -> Option<bool> {
         let address = sector * SECTOR;
-        let region = region(address);
+        let region = region_of(address);
         let rows = self.rows.get(&region)?;
         let mut is_touched = false;
         for (index, row) in rows.iter().enumerate() {
@@ -89,12 +90,12 @@ impl Beside {
             }
         }
         let touched_across = |across: i64| by_block.contains_key(&(address.wrapping_add_signed(-across) / SECTOR));
-        Some(is_touched || diagonals(rows).into_iter().any(touched_across))
+        Some(is_touched || find_diagonals(rows).into_iter().any(touched_across))
     }
 }
 
 /// The distances of the neighbours that are in no row with a block.
-fn diagonals(rows: &[Row]) -> Vec<i64> {
+fn find_diagonals(rows: &[Row]) -> Vec<i64> {
     let mut found = vec![(0, 0)];
     for row in rows {
         let steps = |&(distance, steps): &(i64, u32)| {
@@ -106,7 +107,7 @@ fn diagonals(rows: &[Row]) -> Vec<i64> {
 }
 
 /// By region of global memory, how much further on the threads of another block access it than their like, where nearly all accesses agree.
-fn distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
+fn region_distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
     let global = |of: &[Vec<Touch>]| -> Vec<((usize, u32, u64), u64)> {
         let by_thread = of.iter().enumerate().flat_map(|(thread, of)| of.iter().map(move |touch| (thread, touch)));
         let global = by_thread.filter(|(_, touch)| touch.space == MemorySpace::Global);
@@ -116,7 +117,7 @@ fn distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
     let mut counts: HashMap<u64, BTreeMap<i64, u32>> = HashMap::new();
     for (which, address) in global(other) {
         if let Some(&like) = known.get(&which) {
-            *counts.entry(region(like)).or_default().entry(address.wrapping_sub(like) as i64).or_default() += 1;
+            *counts.entry(region_of(like)).or_default().entry(address.wrapping_sub(like) as i64).or_default() += 1;
         }
     }
     let most = |(region, counts): (u64, BTreeMap<i64, u32>)| {
@@ -189,7 +190,7 @@ mod tests {
             ("as an index says", [&[128, 132, 40, 900], &[16]], None),
         ];
         for (what, other, expected) in rows {
-            let found = distances(&own, &other.map(touches));
+            let found = region_distances(&own, &other.map(touches));
             assert_eq!(found.get(&1).copied(), expected, "{what}");
         }
     }

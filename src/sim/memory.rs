@@ -4,7 +4,7 @@
 //! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
 
 use super::address_map::AddressMap;
-use super::arithmetic::mask;
+use super::arithmetic::mask_bits;
 use super::program::{Image, Placed};
 use super::program::{Memory, Window};
 use crate::workload::{Buffer, Symbol, contents};
@@ -35,7 +35,7 @@ pub(crate) enum Place {
 }
 
 /// The place of a generic address.
-pub(crate) fn place(address: u64) -> Place {
+pub(crate) fn place_of(address: u64) -> Place {
     let offset = address & (WINDOW - 1);
     match address >> 32 << 32 {
         SHARED_BASE => Place::Shared(offset),
@@ -47,12 +47,12 @@ pub(crate) fn place(address: u64) -> Place {
 }
 
 /// The place that an instruction accesses from this base address, by the window that it names.
-pub(crate) fn accessed(memory: &Memory, base: u64) -> Place {
+pub(crate) fn accessed_place(memory: &Memory, base: u64) -> Place {
     let address = base.wrapping_add(memory.offset as u64);
     match memory.window {
-        Window::Generic => place(address),
+        Window::Generic => place_of(address),
         Window::Global => Place::Global(address),
-        Window::Shared => Place::Shared(mask(address, 32)),
+        Window::Shared => Place::Shared(mask_bits(address, 32)),
         Window::Local => Place::Local(address),
         Window::Const => Place::Const(address),
         Window::Param => Place::Param(address),
@@ -66,7 +66,7 @@ pub(crate) fn buffer_base(index: usize) -> u64 {
 
 /// The buffer and the byte in it that a global address points to, if it lies in a buffer's region.
 pub(crate) fn in_buffer(address: u64) -> Option<(usize, u64)> {
-    let index = region(address).checked_sub(1)?;
+    let index = region_of(address).checked_sub(1)?;
     let offset = address & ((1 << REGION_BITS) - 1);
     (index + 1 < MODULE_REGION).then_some((index as usize, offset))
 }
@@ -75,12 +75,12 @@ pub(crate) fn in_buffer(address: u64) -> Option<(usize, u64)> {
 /// lies behind its buffer, half before the next one.
 pub(crate) fn in_region(address: u64) -> Option<(usize, i64)> {
     let half = 1 << (REGION_BITS - 1);
-    let index = region(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
+    let index = region_of(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
     Some((index as usize, address.wrapping_sub(buffer_base(index as usize)) as i64))
 }
 
 /// The region of a global address: the buffer's number plus one, or the module's.
-pub(crate) fn region(address: u64) -> u64 {
+pub(crate) fn region_of(address: u64) -> u64 {
     address >> REGION_BITS
 }
 
@@ -105,11 +105,11 @@ pub(crate) struct Overlay {
 
 impl Overlay {
     /// Everything written so far may since have been written by others.
-    pub fn distrust(&mut self) {
+    pub fn distrust_all(&mut self) {
         self.age += 1;
     }
 
-    pub fn write(&mut self, address: u64, size: u32, bits: u64, unknown: bool) {
+    pub fn write_bits(&mut self, address: u64, size: u32, bits: u64, unknown: bool) {
         let shift = (address & 7) as u32;
         let first = size.min(8 - shift);
         self.write_word(address >> 3, shift, first, bits, unknown);
@@ -119,7 +119,7 @@ impl Overlay {
     }
 
     /// The bytes that were written and are known, by address.
-    pub fn bytes(&self) -> impl Iterator<Item = (u64, u8)> {
+    pub fn known_bytes(&self) -> impl Iterator<Item = (u64, u8)> {
         self.words.iter().flat_map(|(&index, &word)| {
             (0..8u32).filter_map(move |byte| {
                 let known = word.written >> byte & 1 != 0 && word.unknown >> byte & 1 == 0;
@@ -144,7 +144,7 @@ impl Overlay {
 
     /// Puts what was written over the bits that lie below; gives the bits, whether all of them were written, and
     /// whether any that were written are unknown.
-    pub fn read(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
+    pub fn read_over(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
         if self.words.is_empty() {
             return (below, false, false);
         }
@@ -189,7 +189,7 @@ pub(crate) struct Given<'w> {
 }
 
 /// What the workload gives the variables of a module.
-pub(crate) fn given<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
+pub(crate) fn given_variables<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
     let found = symbols.iter().filter_map(|symbol| {
         let Placed { constant, offset, size, .. } = variables.iter().find(|placed| *placed.name == *symbol.symbol)?;
         let size = symbol.contents.bytes().min(*size);
@@ -208,11 +208,11 @@ pub(crate) struct Initial<'w> {
 
 impl Initial<'_> {
     /// Bits of global memory and whether they are unknown (out of bounds, or never given).
-    pub fn global(&self, address: u64, size: u32) -> (u64, bool) {
-        let region = region(address);
+    pub fn read_global(&self, address: u64, size: u32) -> (u64, bool) {
+        let region = region_of(address);
         if region == MODULE_REGION {
             let offset = address - MODULE_BASE;
-            return self.given(false, offset, size).unwrap_or_else(|| self.globals.read(offset, size));
+            return self.read_given(false, offset, size).unwrap_or_else(|| self.globals.read_bits(offset, size));
         }
         let Some(buffer) = region.checked_sub(1).and_then(|index| self.buffers.get(index as usize)) else {
             return (0, true);
@@ -220,12 +220,12 @@ impl Initial<'_> {
         bits_of(buffer, address & ((1 << REGION_BITS) - 1), size)
     }
 
-    pub fn constant(&self, offset: u64, size: u32) -> (u64, bool) {
-        self.given(true, offset, size).unwrap_or_else(|| self.constants.read(offset, size))
+    pub fn read_constant(&self, offset: u64, size: u32) -> (u64, bool) {
+        self.read_given(true, offset, size).unwrap_or_else(|| self.constants.read_bits(offset, size))
     }
 
     /// What the workload says of a variable's bytes.
-    fn given(&self, constant: bool, offset: u64, size: u32) -> Option<(u64, bool)> {
+    fn read_given(&self, constant: bool, offset: u64, size: u32) -> Option<(u64, bool)> {
         let end = offset.checked_add(u64::from(size))?;
         let inside = |given: &&Given<'_>| {
             given.constant == constant && given.offset <= offset && end <= given.offset.saturating_add(given.size)

@@ -48,7 +48,7 @@ use access::Whole;
 use aggregate::Tally;
 use l2_sharing::Beside;
 use memory::{Initial, Overlay};
-use place::{middle_and_ends, unravel};
+use place::{middle_and_ends, unravel_index};
 use program::{Passing, Program};
 use sampling::{Home, Sampled};
 use std::cell::RefCell;
@@ -81,25 +81,25 @@ pub enum Error {
 ///
 /// # Errors
 /// [`Error`] where the entry does not exist, or the launch or the workload does not fit it.
-pub fn profile(
+pub fn profile_entry(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     limits: &Limits,
 ) -> Result<Profile, Error> {
-    on_ground(module, entry, launch, workload, |ground| profiled(ground, workload, limits))
+    on_ground(module, entry, launch, workload, |ground| profile_ground(ground, workload, limits))
 }
 
-fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profile {
+fn profile_ground(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profile {
     let (program, launch) = (ground.program, ground.launch);
     let mut tally = Tally::new(program, launch);
-    let run = |at: Place3, allowance: Allowance| Thread::new(ground, at, allowance).run();
+    let run = |at: Place3, allowance: Allowance| Thread::new(ground, at, allowance).run_to_end();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
     let (mut vague, mut interpreted) = (false, 0);
-    let (mut home, mut longest) = (Home::of(places[0], launch), 0.0);
+    let (mut home, mut longest) = (Home::of_thread(places[0], launch), 0.0);
     for (index, &at) in places.iter().enumerate() {
         // One thread to its end says more than many that are cut off: the first may take all, and where the others do not fit into
         // what is left, fewer are run.
@@ -111,13 +111,13 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
         }
         let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false, watch: false, doubt: false });
         budget = budget.saturating_sub(outcome.interpreted);
-        tally.most(&outcome);
-        tally.thread(at, &outcome);
+        tally.raise_most(&outcome);
+        tally.add_thread(at, &outcome);
         vague |= outcome.vague;
         interpreted = interpreted.max(outcome.interpreted);
-        let instructions = tally.instructions(outcome.counts.iter().map(|&count| count as f64));
+        let instructions = tally.count_instructions(outcome.counts.iter().map(|&count| count as f64));
         if longest == 0.0 || instructions > longest * BUSIER {
-            (home, longest) = (Home::of(at, launch), instructions);
+            (home, longest) = (Home::of_thread(at, launch), instructions);
         }
     }
 
@@ -125,23 +125,25 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let (requests, whole) = (Vec::new(), Whole::new(program.steps.len()));
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
-    sampled.run();
-    let beside = Beside::new(ground, &home.ends(launch), limits.window);
+    sampled.run_samples();
+    let beside = Beside::new(ground, &home.end_threads(launch), limits.window);
     let Sampled { tally, mut requests, mut whole, .. } = sampled;
-    let mean = tally.mean();
-    if let Some(turns) = tally.turns(&mean) {
-        whole.average(turns);
+    let mean = tally.mean_counts();
+    if let Some(turns) = tally.mean_turns(&mean) {
+        whole.average_over(turns);
     }
     requests.sort_by_key(|request| (request.time, request.warp, request.step));
-    let profile = tally.profile(&mean);
+    let profile = tally.build_profile(&mean);
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let sizes = workload.sizes();
-    let spread = access::spread(&requests, &sizes);
+    let spread = access::buffer_spread(&requests, &sizes);
     let open_lines = stores::open_lines(&requests);
     let accesses = access::accesses(program, &requests, &whole, workload.buffers.len(), beside);
     let warps = launch.blocks().saturating_mul(u64::from(launch.block_threads().div_ceil(32)));
     let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
-    Profile { accesses, spread, open_lines, settled, variables, ..profile }.within(&sizes).shared(&sizes, warps as f64)
+    Profile { accesses, spread, open_lines, settled, variables, ..profile }
+        .within_buffers(&sizes)
+        .with_shared(&sizes, warps as f64)
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).
@@ -151,7 +153,7 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
 ///
 /// # Errors
 /// As [`profile`]; [`Error::Launch`] where the block or thread lies outside the launch.
-pub fn written(
+pub fn written_by_thread(
     module: &Module,
     entry: &str,
     launch: &Launch,
@@ -159,7 +161,7 @@ pub fn written(
     (block, thread): ([u32; 3], [u32; 3]),
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, Error> {
-    inside(thread, launch.block, launch)?;
+    check_inside(thread, launch.block, launch)?;
     let run = |ground: &Ground<'_>| {
         // No loop is skipped: skipped stores would be missing.
         let allowance = Allowance {
@@ -170,9 +172,9 @@ pub fn written(
             watch: false,
             doubt: false,
         };
-        Thread::new(ground, Place3 { block, thread }, allowance).run().global
+        Thread::new(ground, Place3 { block, thread }, allowance).run_to_end().global
     };
-    writes(module, entry, launch, workload, block, run)
+    writes_of_block(module, entry, launch, workload, block, run)
 }
 
 /// The lines of PTX that each of these threads (its block, its place in that) executes, run alone; `None` for one that does not end
@@ -180,7 +182,7 @@ pub fn written(
 ///
 /// # Errors
 /// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
-pub fn executed(
+pub fn executed_lines(
     module: &Module,
     entry: &str,
     launch: &Launch,
@@ -190,7 +192,7 @@ pub fn executed(
 ) -> Result<Vec<Option<BTreeSet<u32>>>, Error> {
     let allowance =
         Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false, doubt: false };
-    alone(module, entry, launch, workload, (places, allowance), |ground, outcome| {
+    run_alone(module, entry, launch, workload, (places, allowance), |ground, outcome| {
         let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
         (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
     })
@@ -201,7 +203,7 @@ pub fn executed(
 ///
 /// # Errors
 /// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
-pub fn strays(
+pub fn find_strays(
     module: &Module,
     entry: &str,
     launch: &Launch,
@@ -211,12 +213,12 @@ pub fn strays(
 ) -> Result<Vec<Stray>, Error> {
     let doubt = waits_for_others(module);
     let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
-    let found = alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
+    let found = run_alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
     Ok(found.into_iter().flatten().collect())
 }
 
 /// What comes of threads (block, place in that), each run alone.
-fn alone<T>(
+fn run_alone<T>(
     module: &Module,
     entry: &str,
     launch: &Launch,
@@ -225,11 +227,12 @@ fn alone<T>(
     take: impl Fn(&Ground<'_>, Outcome) -> T,
 ) -> Result<Vec<T>, Error> {
     for &(block, thread) in places {
-        inside(block, launch.grid, launch)?;
-        inside(thread, launch.block, launch)?;
+        check_inside(block, launch.grid, launch)?;
+        check_inside(thread, launch.block, launch)?;
     }
     on_ground(module, entry, launch, workload, |ground| {
-        let run = |&(block, thread): &_| take(ground, Thread::new(ground, Place3 { block, thread }, allowance).run());
+        let run =
+            |&(block, thread): &_| take(ground, Thread::new(ground, Place3 { block, thread }, allowance).run_to_end());
         places.iter().map(run).collect()
     })
 }
@@ -266,12 +269,12 @@ pub fn written_together(
             recorded: warps,
             window: 0,
         };
-        block::run(ground, block, &allowance).global
+        block::run_block(ground, block, &allowance).global
     };
-    writes(module, entry, launch, workload, block, run)
+    writes_of_block(module, entry, launch, workload, block, run)
 }
 
-fn writes(
+fn writes_of_block(
     module: &Module,
     entry: &str,
     launch: &Launch,
@@ -279,9 +282,12 @@ fn writes(
     block: [u32; 3],
     run: impl Fn(&Ground<'_>) -> Overlay,
 ) -> Result<BTreeMap<(usize, u64), u8>, Error> {
-    inside(block, launch.grid, launch)?;
+    check_inside(block, launch.grid, launch)?;
     let written = on_ground(module, entry, launch, workload, run)?;
-    Ok(written.bytes().filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte))).collect())
+    Ok(written
+        .known_bytes()
+        .filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte)))
+        .collect())
 }
 
 /// Does something with the kernel as it is launched on its workload.
@@ -293,22 +299,22 @@ fn on_ground<T>(
     run: impl FnOnce(&Ground<'_>) -> T,
 ) -> Result<T, Error> {
     let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
-    check(launch)?;
-    let program = decode::decode(module, function);
-    let arguments = arguments(&program, workload)?;
-    let given = memory::given(&program.variables, &workload.symbols);
+    check_launch(launch)?;
+    let program = decode::decode_entry(module, function);
+    let arguments = argument_bytes(&program, workload)?;
+    let given = memory::given_variables(&program.variables, &workload.symbols);
     let initial =
         Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     let analyses = RefCell::default();
     Ok(run(&Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses }))
 }
 
-fn inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), Error> {
+fn check_inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), Error> {
     let inside = index.iter().zip(extents).all(|(&i, extent)| i < extent);
     if inside { Ok(()) } else { Err(Error::Launch { grid: launch.grid, block: launch.block }) }
 }
 
-fn check(launch: &Launch) -> Result<(), Error> {
+fn check_launch(launch: &Launch) -> Result<(), Error> {
     let threads = launch.block.iter().try_fold(1u32, |product, &n| product.checked_mul(n));
     let blocks = launch.grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
     match (threads, blocks) {
@@ -318,7 +324,7 @@ fn check(launch: &Launch) -> Result<(), Error> {
 }
 
 /// The bytes of the entry's parameters.
-fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
+fn argument_bytes(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
     let formals = program.routines.first().map_or(&[][..], |routine| &routine.formals);
     if formals.len() != workload.arguments.len() {
         return Err(Error::Arguments { expected: formals.len(), given: workload.arguments.len() });
@@ -345,7 +351,8 @@ fn counting_places(launch: &Launch) -> Vec<Place3> {
     let mut places = Vec::new();
     for block in middle_and_ends(launch.grid) {
         for &thread in &threads {
-            places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
+            places
+                .push(Place3 { block: unravel_index(block, launch.grid), thread: unravel_index(thread, launch.block) });
         }
     }
     places

@@ -53,17 +53,19 @@ impl Profile {
     /// The same, where so many warps share buffers of so many bytes: what they bring into the level-2 cache beyond a buffer's size somebody has
     /// brought before, as far as it is not known what.
     #[must_use]
-    pub fn shared(mut self, buffers: &[u64], warps: f64) -> Self {
+    pub fn with_shared(mut self, buffers: &[u64], warps: f64) -> Self {
         let brought = |(line, access): (&u32, &Access)| {
             let is_read = access.kind == AccessKind::Load && access.space == MemorySpace::Global;
-            is_read.then(|| (access.buffer, self.mean.get(line).copied().unwrap_or(0.0) * access.fresh() * warps))
+            is_read
+                .then(|| (access.buffer, self.mean.get(line).copied().unwrap_or(0.0) * access.fresh_sectors() * warps))
         };
         let mut by_buffer: BTreeMap<Option<u32>, f64> = BTreeMap::new();
         for (buffer, sectors) in self.accesses.iter().filter_map(brought) {
             *by_buffer.entry(buffer).or_default() += sectors;
         }
         for access in self.accesses.values_mut() {
-            let sectors = bytes(access.buffer, buffers, self.variables).map(|bytes| bytes as f64 / SECTOR_BYTES as f64);
+            let sectors =
+                buffer_bytes(access.buffer, buffers, self.variables).map(|bytes| bytes as f64 / SECTOR_BYTES as f64);
             let once = sectors.zip(by_buffer.get(&access.buffer)).map_or(1.0, |(sectors, brought)| sectors / brought);
             access.near += std::mem::take(&mut access.unplaced) * (1.0 - once).max(0.0);
         }
@@ -73,10 +75,10 @@ impl Profile {
     /// The same, for a workload whose buffers have so many bytes. A record ends long before a loop that walks over a buffer again and
     /// again comes to its end; yet nobody touches more sectors of a buffer for the first time than it has.
     #[must_use]
-    pub fn within(mut self, buffers: &[u64]) -> Self {
+    pub fn within_buffers(mut self, buffers: &[u64]) -> Self {
         let instructions: f64 = self.counts.values().sum();
         for (line, access) in &mut self.accesses {
-            let of = bytes(access.buffer, buffers, self.variables);
+            let of = buffer_bytes(access.buffer, buffers, self.variables);
             let (Some(bytes), Some(&count)) = (of, self.counts.get(line)) else { continue };
             // It may begin within a sector.
             let sectors = bytes.div_ceil(SECTOR_BYTES) as f64 + 1.0;
@@ -98,7 +100,7 @@ impl Profile {
 }
 
 /// Bytes of one of the workload's buffers, or of the module's variables, if it is known which.
-fn bytes(buffer: Option<u32>, buffers: &[u64], variables: u64) -> Option<u64> {
+fn buffer_bytes(buffer: Option<u32>, buffers: &[u64], variables: u64) -> Option<u64> {
     match buffer? {
         VARIABLES => Some(variables),
         buffer => buffers.get(buffer as usize).copied(),
@@ -186,12 +188,12 @@ pub struct Access {
 
 impl Access {
     /// Sectors of one access that no warp of the block has touched before.
-    pub(crate) fn fresh(&self) -> f64 {
+    pub(crate) fn fresh_sectors(&self) -> f64 {
         self.sectors * (1.0 - self.reuse.max(self.block_reuse).clamp(0.0, 1.0))
     }
 
     /// Becomes the mean of itself and another, which has this share.
-    pub(crate) fn mix(&mut self, other: &Self, share: f64) {
+    pub(crate) fn mix_in(&mut self, other: &Self, share: f64) {
         let mix = |a: &mut f64, b: f64| *a += (b - *a) * share;
         mix(&mut self.sectors, other.sectors);
         mix(&mut self.lines, other.lines);

@@ -279,26 +279,26 @@ pub(crate) enum Home {
 }
 
 impl Program {
-    pub fn list(&self, first: u32, count: u32) -> &[u32] {
+    pub fn slot_list(&self, first: u32, count: u32) -> &[u32] {
         self.lists.get(first as usize..(first + count) as usize).unwrap_or(&[])
     }
 
     /// The slots that a step writes (besides those that a call writes).
-    pub fn targets<'p>(&'p self, step: &'p Step) -> impl Iterator<Item = Slot> + 'p {
+    pub fn written_slots<'p>(&'p self, step: &'p Step) -> impl Iterator<Item = Slot> + 'p {
         let (list, count, second) = match step.operation {
             Operation::Load(memory) => (memory.list, memory.count, 0),
             Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => (list, count, 0),
             Operation::SetPredicate { second, .. } | Operation::Collective { second, .. } => (0, 0, second),
             _ => (0, 0, 0),
         };
-        self.list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
+        self.slot_list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
     }
 }
 
 /// What device code calls where an `assert` does not hold.
 pub const ASSERTION: &str = "__assertfail";
 
-pub(crate) fn blank(operation: Operation, line: u32) -> Step {
+pub(crate) fn blank_step(operation: Operation, line: u32) -> Step {
     Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
 }
 
@@ -312,7 +312,7 @@ pub(crate) struct Image {
 
 impl Image {
     /// Bits and whether they are unknown.
-    pub fn read(&self, offset: u64, size: u32) -> (u64, bool) {
+    pub fn read_bits(&self, offset: u64, size: u32) -> (u64, bool) {
         let end = offset.saturating_add(u64::from(size));
         let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);
         if !known {

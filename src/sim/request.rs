@@ -29,16 +29,16 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub fn each(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn each_touch(&self) -> impl Iterator<Item = (u64, u64)> {
         (0..32).filter(|lane| self.lanes >> lane & 1 != 0).map(|lane| (lane, self.addresses[lane as usize]))
     }
 
-    pub fn last(&self, address: u64) -> u64 {
+    pub fn last_byte(&self, address: u64) -> u64 {
         address.saturating_add(u64::from(self.width.max(1)) - 1)
     }
 }
 
-pub(crate) fn distinct(mut values: Vec<u64>) -> Vec<u64> {
+pub(crate) fn sorted_distinct(mut values: Vec<u64>) -> Vec<u64> {
     values.sort_unstable();
     values.dedup();
     values

@@ -30,7 +30,7 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    pub fn add(&mut self, other: Self) {
+    pub fn add_leaving(&mut self, other: Self) {
         self.sectors += other.sectors;
         self.partial += other.partial;
         self.again += other.again;
@@ -60,7 +60,7 @@ struct Warp {
 }
 
 /// By request, what leaves for it; they are in the order of their time.
-pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
+pub(super) fn leaving_requests(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
     let mut warps: HashMap<u32, Warp> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
@@ -68,15 +68,15 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
         .iter()
         .enumerate()
         .filter(|(_, of)| is_written_through(of))
-        .map(|(by, of)| (by, sectors(of)))
+        .map(|(by, of)| (by, sector_bytes(of)))
         .collect();
-    let unfinished = unfinished(requests, &stores);
+    let unfinished = unfinished_sectors(requests, &stores);
     for (by, stored) in stores {
         let request = &requests[by];
         let warp = warps.entry(request.warp).or_default();
         let at = warp.lines;
         warp.lines +=
-            1 + stored.keys().zip(stored.keys().skip(1)).filter(|(a, b)| line(**a) != line(**b)).count() as u64;
+            1 + stored.keys().zip(stored.keys().skip(1)).filter(|(a, b)| line_of(**a) != line_of(**b)).count() as u64;
         for (sector, bytes) in stored {
             let before = warp.sectors.get(&sector).copied().filter(|before| before.bytes & bytes == 0);
             let before = before.filter(|_| request.space == MemorySpace::Global);
@@ -110,7 +110,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
 
 /// The sectors of global memory of which some bytes are stored, not all of them, and none loaded: to load one brings all of it. `stores` are those
 /// of the requests that store, by their index, with what they store.
-fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
+fn unfinished_sectors(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
     let mut unfinished: AddressMap<u32> = AddressMap::default();
     for (_, stored) in stores.iter().filter(|(by, _)| requests[*by].space == MemorySpace::Global) {
         for (&sector, bytes) in stored {
@@ -122,8 +122,8 @@ fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> A
         return unfinished;
     }
     for request in requests.iter().filter(|of| of.space == MemorySpace::Global && of.kind != AccessKind::Store) {
-        for (_, address) in request.each() {
-            for sector in address / SECTOR..=request.last(address) / SECTOR {
+        for (_, address) in request.each_touch() {
+            for sector in address / SECTOR..=request.last_byte(address) / SECTOR {
                 unfinished.remove(&sector);
             }
         }
@@ -146,9 +146,9 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
         if request.space != MemorySpace::Global || request.kind != AccessKind::Store {
             continue;
         }
-        for (sector, bytes) in sectors(request) {
+        for (sector, bytes) in sector_bytes(request) {
             let new = || Line { first: request.time, last: request.time, written: [0; SECTORS_PER_LINE as usize] };
-            let line = lines.entry(line(sector)).or_insert_with(new);
+            let line = lines.entry(line_of(sector)).or_insert_with(new);
             let written = &mut line.written[(sector % SECTORS_PER_LINE) as usize];
             // What is written once more was whole before.
             if *written & bytes == 0 {
@@ -171,15 +171,15 @@ fn is_written_through(request: &Request) -> bool {
     matches!(request.space, MemorySpace::Global | MemorySpace::Local) && request.kind == AccessKind::Store
 }
 
-fn line(sector: u64) -> u64 {
+fn line_of(sector: u64) -> u64 {
     sector / SECTORS_PER_LINE
 }
 
 /// The sectors of a request, with a bit for each byte.
-fn sectors(request: &Request) -> BTreeMap<u64, u32> {
+fn sector_bytes(request: &Request) -> BTreeMap<u64, u32> {
     let mut sectors: BTreeMap<u64, u32> = BTreeMap::new();
-    for (lane, address) in request.each() {
-        let last = request.last(address);
+    for (lane, address) in request.each_touch() {
+        let last = request.last_byte(address);
         if request.space == MemorySpace::Local {
             for byte in address..=last {
                 let at = in_local(request.warp, lane, byte);
@@ -218,8 +218,9 @@ mod tests {
 
     /// What leaves for these, over the sectors that they write.
     fn share(requests: &[Request], part: fn(&Leaving) -> f64) -> f64 {
-        let written: std::collections::BTreeSet<u64> = requests.iter().flat_map(|of| sectors(of).into_keys()).collect();
-        leaving(requests).iter().map(part).sum::<f64>() / written.len() as f64
+        let written: std::collections::BTreeSet<u64> =
+            requests.iter().flat_map(|of| sector_bytes(of).into_keys()).collect();
+        leaving_requests(requests).iter().map(part).sum::<f64>() / written.len() as f64
     }
 
     #[test]
@@ -270,7 +271,7 @@ mod tests {
         let holes = &structures(16, 4)[..3];
         assert_eq!(unfinished(holes), 0.5);
         let load = Request { kind: AccessKind::Load, time: 0, ..structures(16, 4)[3].clone() };
-        assert_eq!(leaving(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
+        assert_eq!(leaving_requests(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
     }
 
     #[test]
@@ -303,7 +304,7 @@ mod tests {
         ] {
             let again = Request { time: 1, ..request.clone() };
             let beside = Request { warp: 1, time: 2, ..request.clone() };
-            for left in leaving(&[request, again, beside]) {
+            for left in leaving_requests(&[request, again, beside]) {
                 assert_eq!((left.sectors, left.partial), (sectors, partial), "{what}");
             }
         }
@@ -314,7 +315,7 @@ mod tests {
         let [once] = &structures(1, 1)[..] else { panic!("one store") };
         let beside = Request { warp: 1, ..once.clone() };
         for (what, again) in [("by the same warp", once), ("by another", &beside)] {
-            let leaving = leaving(&[once.clone(), again.clone()]);
+            let leaving = leaving_requests(&[once.clone(), again.clone()]);
             assert_eq!(leaving[1], Leaving { sectors: 4.0, again: 4.0, ..Leaving::default() }, "{what}");
         }
     }

@@ -66,21 +66,21 @@ pub struct Bounds {
 }
 
 /// The warnings, in no promised order.
-pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
+pub fn give_advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
     let mut advisor = Advisor { annotation, space, found: Vec::new() };
-    let seen = Seen::of(space);
-    advisor.powers();
-    advisor.axes(&seen);
+    let seen = Seen::of_space(space);
+    advisor.check_powers();
+    advisor.check_axes(&seen);
     advisor.fixed_block(&seen, facts);
-    advisor.shared(facts);
+    advisor.check_shared(facts);
     advisor.command_line(facts);
     advisor.launch_bounds(facts);
-    advisor.divisions(facts);
-    advisor.outputs(facts);
-    advisor.reach(facts);
+    advisor.check_divisions(facts);
+    advisor.check_outputs(facts);
+    advisor.check_reach(facts);
     advisor.rounded_grid(&seen, facts);
-    advisor.idle(facts);
-    advisor.overruns(facts);
+    advisor.check_idle(facts);
+    advisor.check_overruns(facts);
     advisor.found
 }
 
@@ -102,7 +102,7 @@ struct Seen {
 const MOST_SAMPLES: usize = 256;
 
 impl Seen {
-    fn of(space: &Space) -> Seen {
+    fn of_space(space: &Space) -> Seen {
         let mut seen = Seen::default();
         let mut firsts: BTreeMap<BTreeMap<String, i64>, Dim3> = BTreeMap::new();
         let first_cap = space.caps().first().copied().unwrap_or(0);
@@ -147,12 +147,12 @@ struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    fn warn(&mut self, span: Span, message: String) {
+    fn add_warning(&mut self, span: Span, message: String) {
         self.found.push(self.annotation.source.warning(span, message));
     }
 
     /// Powers that are none.
-    fn powers(&mut self) {
+    fn check_powers(&mut self) {
         for &Power { span, base, exponent } in &self.annotation.powers {
             let remedy = match (base, exponent) {
                 (2, 0..63) => format!(": write 1 << {exponent}"),
@@ -164,24 +164,24 @@ impl Advisor<'_> {
             };
             let message =
                 format!("{base}^{exponent} is {}, for `^` is C's exclusive or and no power{remedy}", base ^ exponent);
-            self.warn(span, message);
+            self.add_warning(span, message);
         }
     }
 
     /// Axes that are none, and spaces with nothing in them.
-    fn axes(&mut self, seen: &Seen) {
+    fn check_axes(&mut self, seen: &Seen) {
         let annotation = self.annotation;
         let cut = annotation.place(if annotation.clauses.require.is_empty() { "block" } else { "require" });
-        let written = self.written(seen);
+        let written = self.written_axes(seen);
         if seen.points == 1 && written.iter().any(|axis| axis.values > 1) {
             let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
-            let left = match self.unlaunched().as_slice() {
+            let left = match self.unlaunched_axes().as_slice() {
                 [] => "nothing".to_owned(),
                 axes => format!("nothing but {}", axes.join(" and ")),
             };
             // One comment may have several.
             let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
-            self.warn(cut, match annotation.clauses.require.is_empty() {
+            self.add_warning(cut, match annotation.clauses.require.is_empty() {
                 true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
                 false => {
                     format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
@@ -189,10 +189,10 @@ impl Advisor<'_> {
             });
             return;
         }
-        if seen.points == 1 && self.unlaunched().is_empty() {
+        if seen.points == 1 && self.unlaunched_axes().is_empty() {
             let name = &annotation.name;
             let message = format!("nothing is left to tune: every axis of `{name}` has one value; add values to one");
-            self.warn(annotation.comment, message);
+            self.add_warning(annotation.comment, message);
             return;
         }
         for axis in &annotation.clauses.macros {
@@ -201,13 +201,13 @@ impl Advisor<'_> {
                     "macro `{0}` has one value and is no axis: give it several, or write #define {0} {only} in the source",
                     axis.name
                 );
-                self.warn(axis.span, message);
+                self.add_warning(axis.span, message);
             }
         }
         self.beyond_the_limits();
         for Written { what, span, values, left } in written {
             if values > 1 && left == 1 {
-                self.warn(
+                self.add_warning(
                     span,
                     format!("{what} has {values} values, but only one of them is in a valid configuration"),
                 );
@@ -228,7 +228,7 @@ impl Advisor<'_> {
                 let others = lists.iter().enumerate().filter(|(other, _)| *other != dimension);
                 let others: u64 = others.map(|(_, list)| smallest(list)).product();
                 let most = u64::from(most).checked_div(others).unwrap_or(0).min(u64::from(limits.max_block[dimension]));
-                found.extend(beyond(("block", dimension), list, most).map(|message| (block.span, message)));
+                found.extend(explain_excess(("block", dimension), list, most).map(|message| (block.span, message)));
             }
         }
         if let Some(grid) = &clauses.grid
@@ -236,14 +236,14 @@ impl Advisor<'_> {
         {
             for (dimension, list) in lists.iter().enumerate() {
                 let most = u64::from(limits.max_grid[dimension]);
-                found.extend(beyond(("grid", dimension), list, most).map(|message| (grid.span, message)));
+                found.extend(explain_excess(("grid", dimension), list, most).map(|message| (grid.span, message)));
             }
         }
-        found.into_iter().for_each(|(span, message)| self.warn(span, message));
+        found.into_iter().for_each(|(span, message)| self.add_warning(span, message));
     }
 
     /// The axes with several values that neither block, grid nor macros are.
-    fn unlaunched(&self) -> Vec<&'static str> {
+    fn unlaunched_axes(&self) -> Vec<&'static str> {
         let carveouts = self.annotation.clauses.carveout.as_ref().is_some_and(|percents| !percents.is_empty());
         let several = [
             ("the register cap", self.space.caps().len() > 1),
@@ -254,7 +254,7 @@ impl Advisor<'_> {
     }
 
     /// Every axis as written, but for the register cap, the cache operator and the carve-out.
-    fn written(&self, seen: &Seen) -> Vec<Written> {
+    fn written_axes(&self, seen: &Seen) -> Vec<Written> {
         let annotation = self.annotation;
         let mut axes = Vec::new();
         let product = |lists: &[Vec<u32>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
@@ -295,7 +295,7 @@ impl Advisor<'_> {
                 "`{}` reads neither threadIdx.{name} nor blockDim.{name}: threads that differ in it alone do the same, and its results hang on the block; leave out the values of `block` there, or use both in the kernel",
                 self.annotation.kernel.name
             );
-            self.warn(self.annotation.place("block"), message);
+            self.add_warning(self.annotation.place("block"), message);
         }
         let names = names(facts.fixed);
         if let [first, ..] = names[..] {
@@ -306,18 +306,18 @@ impl Advisor<'_> {
                 list("threadIdx"),
                 list("blockDim"),
             );
-            self.warn(self.annotation.place("block"), message);
+            self.add_warning(self.annotation.place("block"), message);
         }
     }
 
     /// Shared memory that a launch by the comment does not have.
-    fn shared(&mut self, facts: &Facts) {
+    fn check_shared(&mut self, facts: &Facts) {
         if facts.dynamic_shared && self.annotation.clauses.shared.is_none() {
             let message = format!(
                 "`{}` has shared memory of which its launch says how much there is (extern __shared__), and the comment does not: add its bytes, as in shared(block.x * sizeof(float))",
                 self.annotation.kernel.name
             );
-            self.warn(self.annotation.comment, message);
+            self.add_warning(self.annotation.comment, message);
         }
     }
 
@@ -336,7 +336,7 @@ impl Advisor<'_> {
             let message = format!(
                 "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
             );
-            self.warn(self.annotation.place("regs"), message);
+            self.add_warning(self.annotation.place("regs"), message);
         }
     }
 
@@ -348,12 +348,12 @@ impl Advisor<'_> {
             let message = format!(
                 "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` goes up to {cap}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
             );
-            self.warn(self.annotation.place("regs"), message);
+            self.add_warning(self.annotation.place("regs"), message);
         }
     }
 
     /// Threads that fill no more than two thirds of any of the buffers that are there to be filled.
-    fn outputs(&mut self, facts: &Facts) {
+    fn check_outputs(&mut self, facts: &Facts) {
         let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
         // Numbers that the comment tells make up structures of the source: how much of these is padding, and never written, is not
         // known.
@@ -372,12 +372,12 @@ impl Advisor<'_> {
                 launch.threads(),
                 self.annotation.kernel.name
             );
-            self.warn(self.annotation.place(clause), message);
+            self.add_warning(self.annotation.place(clause), message);
         }
     }
 
     /// Threads that reach a small part of every buffer, none of which is there to be filled.
-    fn reach(&mut self, facts: &Facts) {
+    fn check_reach(&mut self, facts: &Facts) {
         let (Some(accessed), Ok(launch)) = (facts.accessed, self.space.launch(self.space.baseline())) else { return };
         // Other advice covers these, and may name the reason.
         if !facts.outputs.is_empty() || facts.idle || !self.annotation.powers.is_empty() {
@@ -391,7 +391,7 @@ impl Advisor<'_> {
                 "the {} threads of the baseline reach {reach} bytes, and every buffer has more: correct `{clause}` or the size of `{name}`",
                 launch.threads(),
             );
-            self.warn(self.annotation.place(clause), message);
+            self.add_warning(self.annotation.place(clause), message);
         }
     }
 
@@ -422,11 +422,11 @@ impl Advisor<'_> {
                 found.push((place, format!("this division drops a rest if {b} does not divide {a}: {remedy}")));
             }
         }
-        found.into_iter().for_each(|(place, message)| self.warn(place, message));
+        found.into_iter().for_each(|(place, message)| self.add_warning(place, message));
     }
 
     /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
-    fn divisions(&mut self, facts: &Facts) {
+    fn check_divisions(&mut self, facts: &Facts) {
         let mut values = self.annotation.values();
         values.extend(self.annotation.clauses.symbols.iter().map(|given| (given.name.clone(), &given.value)));
         for (name, value) in values.into_iter().filter(|(name, _)| facts.floating.contains(name)) {
@@ -437,15 +437,15 @@ impl Advisor<'_> {
                 GivenValue::Table(table) => table.values.iter().collect(),
                 _ => Vec::new(),
             };
-            given.into_iter().for_each(|expression| self.division(&name, expression));
+            given.into_iter().for_each(|expression| self.check_division(&name, expression));
         }
     }
 
     /// The same in what such a value is added up of.
-    fn division(&mut self, name: &str, expression: &Expr) {
+    fn check_division(&mut self, name: &str, expression: &Expr) {
         match &expression.node {
-            Node::Unary(Unary::Negate, a) => self.division(name, a),
-            Node::Choice(_, a, b) => [a, b].iter().for_each(|a| self.division(name, a)),
+            Node::Unary(Unary::Negate, a) => self.check_division(name, a),
+            Node::Choice(_, a, b) => [a, b].iter().for_each(|a| self.check_division(name, a)),
             Node::Binary(operator, at, a, b) => {
                 let value = |of: &Expr| self.space.evaluate(self.space.baseline(), of);
                 if let (Binary::Divide, Ok(Value::Int(first)), Ok(Value::Int(second))) = (operator, value(a), value(b))
@@ -459,9 +459,9 @@ impl Advisor<'_> {
                         "this division of whole numbers is {}, as in C, though `{name}` takes fractions: write {remedy} for one",
                         first / second
                     );
-                    self.warn(*at, message);
+                    self.add_warning(*at, message);
                 } else if let Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide = operator {
-                    [a, b].iter().for_each(|a| self.division(name, a));
+                    [a, b].iter().for_each(|a| self.check_division(name, a));
                 }
             }
             _ => {}
@@ -469,7 +469,7 @@ impl Advisor<'_> {
     }
 
     /// Buffers that are smaller than what the kernel reaches.
-    fn overruns(&mut self, facts: &Facts) {
+    fn check_overruns(&mut self, facts: &Facts) {
         for Overrun { buffer, element, has, is_read } in &facts.overruns {
             let name = &self.annotation.kernel.name;
             let does = if *is_read { "reads" } else { "writes" };
@@ -480,12 +480,12 @@ impl Advisor<'_> {
             let parameter = buffer.split(['.', '[']).next();
             let given =
                 self.annotation.clauses.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
-            self.warn(given.map_or_else(|| self.annotation.place("args"), |given| given.span), message);
+            self.add_warning(given.map_or_else(|| self.annotation.place("args"), |given| given.span), message);
         }
     }
 
     /// A launch in which nobody does anything.
-    fn idle(&mut self, facts: &Facts) {
+    fn check_idle(&mut self, facts: &Facts) {
         if !facts.idle {
             return;
         }
@@ -507,7 +507,7 @@ impl Advisor<'_> {
             "`{}` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory{because}; give arguments that it works on",
             self.annotation.kernel.name
         );
-        self.warn(self.annotation.place("args"), message);
+        self.add_warning(self.annotation.place("args"), message);
     }
 }
 
@@ -515,7 +515,7 @@ impl Advisor<'_> {
 const REACH_FACTOR: u64 = 16;
 
 /// What to say of values above the most that a dimension may have, where others are left.
-fn beyond((clause, dimension): (&str, usize), list: &[u32], most: u64) -> Option<String> {
+fn explain_excess((clause, dimension): (&str, usize), list: &[u32], most: u64) -> Option<String> {
     let is_above = |value: &u32| u64::from(*value) > most;
     let largest = list.iter().copied().filter(|value| !is_above(value)).max()?;
     let name = DIMENSIONS[dimension];

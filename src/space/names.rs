@@ -37,14 +37,14 @@ pub(super) enum Refusal {
 }
 
 /// The type of a parameter, as its declaration spells it.
-pub(super) fn declared(annotation: &Annotation, parameter: &str) -> Option<Type> {
+pub(super) fn declared_type(annotation: &Annotation, parameter: &str) -> Option<Type> {
     let kernel = &annotation.kernel;
     let at = kernel.parameters.iter().position(|name| name.as_deref() == Some(parameter))?;
-    Some(Type::of(kernel.declarations.get(at)?.strip_suffix(parameter)?))
+    Some(Type::parse_type(kernel.declarations.get(at)?.strip_suffix(parameter)?))
 }
 
 /// The place of a name's value, and the axes that it hangs on.
-pub(super) fn resolve(
+pub(super) fn resolve_name(
     annotation: &Annotation,
     names: &BTreeMap<String, Meaning>,
     name: &str,
@@ -73,7 +73,7 @@ pub(super) fn resolve(
         // A field of a structure that is not given: which fields there are, only the compiler knows.
         None if name.split_once('.').is_some_and(|(root, _)| {
             matches!(names.get(root), Some(Meaning::Unbound))
-                && matches!(declared(annotation, root), Some(Type::Other(_)))
+                && matches!(declared_type(annotation, root), Some(Type::Other(_)))
         }) =>
         {
             Err(Refusal::Unbound(name.to_string(), span))
@@ -125,8 +125,9 @@ pub(super) fn compile_late(
     names: &BTreeMap<String, Meaning>,
     expression: &Expr,
 ) -> Result<Expr<usize>, Diagnostic> {
-    expression.rename(&mut |name: &String, span| resolve(annotation, names, name, span).map(|(slot, _)| slot)).map_err(
-        |refusal| match refusal {
+    expression
+        .rename(&mut |name: &String, span| resolve_name(annotation, names, name, span).map(|(slot, _)| slot))
+        .map_err(|refusal| match refusal {
             Refusal::Problem(problem) => *problem,
             Refusal::Unbound(name, span) => {
                 annotation.source.error(span, format!("`{name}` has no value: {}", given_by(&name)))
@@ -134,6 +135,5 @@ pub(super) fn compile_late(
             Refusal::Silent => {
                 annotation.source.error(expression.span, "this expression uses a name that has no value")
             }
-        },
-    )
+        })
 }

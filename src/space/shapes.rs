@@ -22,12 +22,12 @@ const AUTO_YZ3: [u32; 5] = [1, 2, 4, 8, 16];
 
 /// The shapes of `block(auto)` for blocks that extend in these dimensions: 32 to 1024 threads in steps of a warp in x alone; in more
 /// dimensions, shapes of whole warps with 64 to 1024 threads.
-pub(crate) fn auto(extends: [bool; 3]) -> Vec<Dim3> {
+pub(crate) fn automatic_shapes(extends: [bool; 3]) -> Vec<Dim3> {
     let shapes: Vec<Dim3> = match extends {
         [_, false, false] => return (1..=32).map(|warps| [warps * WARP, 1, 1]).collect(),
-        [_, true, false] => product([&AUTO_X, &AUTO_Y, &[1]]),
-        [_, false, true] => product([&AUTO_X, &[1], &AUTO_Y]),
-        [_, true, true] => product([&AUTO_X3, &AUTO_YZ3, &AUTO_YZ3]),
+        [_, true, false] => product_of([&AUTO_X, &AUTO_Y, &[1]]),
+        [_, false, true] => product_of([&AUTO_X, &[1], &AUTO_Y]),
+        [_, true, true] => product_of([&AUTO_X3, &AUTO_YZ3, &AUTO_YZ3]),
     };
     let fits = |shape: &Dim3| {
         let threads: u32 = shape.iter().product();
@@ -36,13 +36,13 @@ pub(crate) fn auto(extends: [bool; 3]) -> Vec<Dim3> {
     shapes.into_iter().filter(fits).collect()
 }
 
-fn product([xs, ys, zs]: [&[u32]; 3]) -> Vec<Dim3> {
+fn product_of([xs, ys, zs]: [&[u32]; 3]) -> Vec<Dim3> {
     xs.iter().flat_map(|&x| ys.iter().flat_map(move |&y| zs.iter().map(move |&z| [x, y, z]))).collect()
 }
 
 /// The shapes of one list for each dimension that the limits allow, x slowest. Never more than the limits leave: the
 /// product of the lists is not made.
-pub(crate) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
+pub(crate) fn listed_shapes(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
     let one = vec![1];
     let list = |dimension: usize| lists.get(dimension).unwrap_or(&one);
     let mut shapes = Vec::new();
@@ -55,23 +55,23 @@ pub(crate) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
 }
 
 /// How far a shape is from the usual block: first the count of threads, then how elongated it is, then wider in x and in y first.
-pub(crate) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
+pub(crate) fn shape_strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
     let threads: u32 = shape.iter().product();
     (threads.abs_diff(USUAL_THREADS), shape.iter().sum(), Reverse(shape))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{auto, strangeness};
+    use super::{automatic_shapes, shape_strangeness};
 
     const EXTENTS: [[bool; 3]; 4] =
         [[true, false, false], [true, true, false], [true, true, true], [true, false, true]];
 
     #[test]
     fn automatic_shapes_are_whole_warps() {
-        let counts = EXTENTS.map(|extends| auto(extends).len());
+        let counts = EXTENTS.map(|extends| automatic_shapes(extends).len());
         assert_eq!(counts, [32, 33, 80, 33]);
-        for shape in EXTENTS.into_iter().flat_map(auto) {
+        for shape in EXTENTS.into_iter().flat_map(automatic_shapes) {
             let threads: u32 = shape.iter().product();
             assert!(threads.is_multiple_of(32) && threads <= 1024, "{shape:?}");
         }
@@ -80,13 +80,13 @@ mod tests {
     #[test]
     fn the_usual_block_comes_first() {
         for (shapes, first) in [
-            (auto(EXTENTS[0]), [256, 1, 1]),
-            (auto(EXTENTS[1]), [16, 16, 1]),
+            (automatic_shapes(EXTENTS[0]), [256, 1, 1]),
+            (automatic_shapes(EXTENTS[1]), [16, 16, 1]),
             (vec![[100, 1, 1], [300, 1, 1]], [300, 1, 1]),
             (vec![[64, 4, 1], [32, 8, 1]], [32, 8, 1]),
             (vec![[4, 8, 1], [8, 4, 1]], [8, 4, 1]),
         ] {
-            assert_eq!(shapes.into_iter().min_by_key(|&shape| strangeness(shape)), Some(first));
+            assert_eq!(shapes.into_iter().min_by_key(|&shape| shape_strangeness(shape)), Some(first));
         }
     }
 }

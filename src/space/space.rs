@@ -16,7 +16,7 @@ use super::build::Builder;
 use super::grid_factors::Counted;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
-use super::shapes::strangeness;
+use super::shapes::shape_strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
 use crate::comment::{Annotation, Clauses, Expr, Fault, Given, GivenValue, Grid, Value};
 use crate::diag::{Diagnostic, Span};
@@ -55,7 +55,7 @@ impl Space {
     /// that can be launched, a baseline that a constraint excludes, no valid configuration at all.
     pub fn new(annotation: &Annotation, limits: &Limits) -> Result<Space, Vec<Diagnostic>> {
         let mut builder = Builder::new(annotation);
-        builder.build(limits);
+        builder.build_all(limits);
         if !builder.problems.is_empty() {
             return Err(builder.problems);
         }
@@ -70,10 +70,10 @@ impl Space {
             grid: builder.grid,
             shared: builder.shared,
             unbound: builder.unbound,
-            baseline: blank(),
+            baseline: blank_configuration(),
         };
         space.baseline = space.find_baseline().map_err(|problem| vec![*problem])?;
-        space.trips(&space.baseline).map_err(|problem| vec![problem])?;
+        space.trip_counts(&space.baseline).map_err(|problem| vec![problem])?;
         Ok(space)
     }
 
@@ -81,7 +81,7 @@ impl Space {
     ///
     /// # Errors
     /// Where a name has no value, or a count is no number of 0 or more.
-    pub fn trips(&self, configuration: &Configuration) -> Result<Vec<f64>, Diagnostic> {
+    pub fn trip_counts(&self, configuration: &Configuration) -> Result<Vec<f64>, Diagnostic> {
         let count = |expression: &Expr| {
             let value = self.evaluate(configuration, expression)?.as_f64();
             let message = || format!("a loop cannot be executed {value} times: give a number of 0 or more");
@@ -96,8 +96,8 @@ impl Space {
     pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
-        let mut walk = Walk::over(&self.table, all);
-        std::iter::from_fn(move || walk.advance(depth).then(|| self.configuration(walk.point())))
+        let mut walk = Walk::over_all(&self.table, all);
+        std::iter::from_fn(move || walk.advance_to(depth).then(|| self.configuration_at(walk.current_point())))
     }
 
     /// The number of valid configurations, counted without making them; saturates. Takes time by the points of
@@ -105,8 +105,8 @@ impl Space {
     // A space is never empty: the baseline is in it.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
-        let components = self.table.components().into_iter();
-        components.map(|axes| Walk::over(&self.table, axes).count()).fold(1, u64::saturating_mul)
+        let components = self.table.connected_axes().into_iter();
+        components.map(|axes| Walk::over_all(&self.table, axes).count_points()).fold(1, u64::saturating_mul)
     }
 
     /// Whether walking the whole space is worth it: nothing else bounds the time of [`iter`](Space::iter), [`len`](Space::len)
@@ -117,9 +117,9 @@ impl Space {
     /// combinations of values that the constraints are tried on.
     pub fn check_size(&self) -> Result<(), Box<Diagnostic>> {
         let depth = self.table.axes.len();
-        let mut walk = Walk::over(&self.table, (0..depth).collect()).patient(4 * PATIENCE);
+        let mut walk = Walk::over_all(&self.table, (0..depth).collect()).with_patience(4 * PATIENCE);
         let mut found = 0;
-        while walk.advance(depth) {
+        while walk.advance_to(depth) {
             found += 1;
             if found > MAX_CONFIGURATIONS {
                 let message = format!(
@@ -155,12 +155,13 @@ impl Space {
     /// kernel without macro axes.
     pub fn macro_sets(&self) -> Vec<BTreeMap<String, i64>> {
         let mut sets = vec![self.baseline.macros.clone()];
-        let touched = self.table.components().into_iter().filter(|axes| axes.iter().any(|&axis| axis < self.macros));
+        let touched =
+            self.table.connected_axes().into_iter().filter(|axes| axes.iter().any(|&axis| axis < self.macros));
         let mut order: Vec<usize> = touched.flatten().collect();
         order.sort_unstable();
-        let mut walk = Walk::over(&self.table, order);
-        while walk.advance(self.macros) {
-            let set = self.configuration(walk.point()).macros;
+        let mut walk = Walk::over_all(&self.table, order);
+        while walk.advance_to(self.macros) {
+            let set = self.configuration_at(walk.current_point()).macros;
             if set != self.baseline.macros {
                 sets.push(set);
             }
@@ -175,13 +176,13 @@ impl Space {
         let same_policies = (configuration.cache.is_none() || self.annotation.clauses.cache.is_some())
             && (configuration.carveout.is_none() || self.annotation.clauses.carveout.is_some());
         let positions: Option<Vec<Vec<usize>>> =
-            (0..self.table.axes.len()).map(|axis| Some(vec![self.position(axis, configuration)?])).collect();
+            (0..self.table.axes.len()).map(|axis| Some(vec![self.axis_position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = order.len();
         same_macros
             && same_grid
             && same_policies
-            && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance(depth))
+            && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance_to(depth))
     }
 
     /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives it by expressions.
@@ -191,7 +192,8 @@ impl Space {
     pub fn counted_by(&self, dimension: usize) -> Counted {
         match self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             Some(Grid::Expressions(expressions)) => {
-                let counted = expressions.get(dimension).map(|expression| Counted::by(&self.annotation, expression));
+                let counted =
+                    expressions.get(dimension).map(|expression| Counted::count_names(&self.annotation, expression));
                 counted.unwrap_or_default()
             }
             _ => Counted { block: [0, 1, 2].map(|at| at == dimension), ..Counted::default() },
@@ -239,7 +241,7 @@ impl Space {
 
     /// Whether an expression names the block or the grid, or a macro that is tied to the block.
     fn follows_shape(&self, expression: &Expr) -> bool {
-        let Counted { block, macros, .. } = Counted::by(&self.annotation, expression);
+        let Counted { block, macros, .. } = Counted::count_names(&self.annotation, expression);
         let mut names_grid = false;
         expression.names(&mut |name, _| names_grid |= name.starts_with("grid."));
         names_grid || block.contains(&true) || !macros.is_disjoint(&self.tied_macros())
@@ -262,12 +264,12 @@ impl Space {
             let [x, y, z] = configuration.block;
             return Err(source.error(self.annotation.comment, format!("a block of {x} x {y} x {z} cannot be launched")));
         }
-        let values = self.values(configuration);
+        let values = self.slot_values(configuration);
         let number = |index: usize| {
             let constraint = &self.table.constraints[index];
-            let value = constraint
-                .check(&values)
-                .map_err(|failure| self.describe(constraint, &values.cause(failure), "this configuration"))?;
+            let value = constraint.check_value(&values).map_err(|failure| {
+                self.describe_failure(constraint, &values.original_cause(failure), "this configuration")
+            })?;
             Ok(u32::try_from(value).unwrap_or(u32::MAX))
         };
         let mut grid: Dim3 = [1, 1, 1];
@@ -294,8 +296,8 @@ impl Space {
     /// Where a name has no value or the value cannot be computed.
     pub fn evaluate(&self, configuration: &Configuration, expression: &Expr) -> Result<Value, Diagnostic> {
         let compiled = compile_late(&self.annotation, &self.names, expression)?;
-        let values = self.values(configuration);
-        values.evaluate(&compiled).map_err(|located| match values.cause(Failure::Fault(located.clone())) {
+        let values = self.slot_values(configuration);
+        values.evaluate(&compiled).map_err(|located| match values.original_cause(Failure::Fault(located.clone())) {
             Failure::Fault(cause) => self.annotation.source.error(cause.span, describe_fault(&cause.fault)),
             _ => self.annotation.source.error(located.span, describe_fault(&located.fault)),
         })
@@ -303,7 +305,7 @@ impl Space {
 
     /// Returns the space of a problem whose given whole numbers of these names are smaller by `less`; `None` where there is no such
     /// problem.
-    pub fn diminished(&self, names: &BTreeSet<String>, less: i64) -> Option<Space> {
+    pub fn with_less(&self, names: &BTreeSet<String>, less: i64) -> Option<Space> {
         let mut annotation = self.annotation.clone();
         for given in annotation.clauses.args.iter_mut().flatten() {
             let name = given.name.clone();
@@ -340,25 +342,25 @@ impl Space {
     }
 
     /// All slots under a configuration.
-    fn values(&self, configuration: &Configuration) -> Values {
+    fn slot_values(&self, configuration: &Configuration) -> Values {
         let mut values = Values::new(self.table.slots);
         for axis in 0..self.table.axes.len() {
             match &self.table.axes[axis] {
                 Axis::Block { slot, .. } => values.bind_block(*slot, configuration.block),
                 Axis::Number { slot, .. } => {
-                    if let Some(value) = self.number(axis, configuration) {
+                    if let Some(value) = self.axis_number(axis, configuration) {
                         values.bind_number(*slot, value);
                     }
                 }
                 Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } => {}
             }
         }
-        self.table.derived.iter().for_each(|derived| values.derive(derived));
+        self.table.derived.iter().for_each(|derived| values.derive_value(derived));
         values
     }
 
     /// What a configuration has on a macro or grid axis.
-    fn number(&self, axis: usize, configuration: &Configuration) -> Option<i64> {
+    fn axis_number(&self, axis: usize, configuration: &Configuration) -> Option<i64> {
         match self.annotation.clauses.macros.get(axis) {
             Some(named) => configuration.macros.get(&named.name).copied(),
             None => {
@@ -368,22 +370,22 @@ impl Space {
         }
     }
 
-    fn position(&self, axis: usize, configuration: &Configuration) -> Option<usize> {
+    fn axis_position(&self, axis: usize, configuration: &Configuration) -> Option<usize> {
         match &self.table.axes[axis] {
             Axis::Block { shapes, .. } => shapes.iter().position(|&shape| shape == configuration.block),
             Axis::Cap { caps } => caps.iter().position(|&cap| cap == configuration.cap),
             Axis::Cache { operators } => operators.iter().position(|&operator| operator == configuration.cache),
             Axis::Carveout { percents } => percents.iter().position(|&percent| percent == configuration.carveout),
             Axis::Number { values, .. } => {
-                let number = self.number(axis, configuration)?;
+                let number = self.axis_number(axis, configuration)?;
                 values.iter().position(|&value| value == number)
             }
         }
     }
 
     /// The configuration with these positions; axes that are not given keep their first value.
-    fn configuration(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
-        let mut made = blank();
+    fn configuration_at(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
+        let mut made = blank_configuration();
         for (axis, position) in point {
             match &self.table.axes[axis] {
                 Axis::Block { shapes, .. } => made.block = shapes[position],
@@ -415,7 +417,7 @@ impl Space {
                 Some(pinned) => all.filter(|&at| shapes[at] == pinned.value).collect(),
                 None => {
                     let mut order: Vec<usize> = all.collect();
-                    order.sort_by_key(|&at| strangeness(shapes[at]));
+                    order.sort_by_key(|&at| shape_strangeness(shapes[at]));
                     order
                 }
             },
@@ -445,16 +447,16 @@ impl Space {
 
     fn find_baseline(&self) -> Result<Configuration, Box<Diagnostic>> {
         let mut point = Vec::new();
-        for axes in self.table.components() {
+        for axes in self.table.connected_axes() {
             let choices = axes.iter().map(|&axis| self.baseline_choices(axis)).collect();
             let depth = axes.len();
-            let mut walk = Walk::new(&self.table, axes.clone(), choices).patient(PATIENCE);
-            if walk.advance(depth) {
-                point.extend(walk.point());
+            let mut walk = Walk::new(&self.table, axes.clone(), choices).with_patience(PATIENCE);
+            if walk.advance_to(depth) {
+                point.extend(walk.current_point());
                 continue;
             }
-            let mut free = Walk::over(&self.table, axes).patient(PATIENCE);
-            let any = free.advance(depth);
+            let mut free = Walk::over_all(&self.table, axes).with_patience(PATIENCE);
+            let any = free.advance_to(depth);
             if walk.gave_up() || free.gave_up() {
                 let message = format!(
                     "no configuration fulfils the constraints among the first {PATIENCE} tried: give default(...) or shorter lists"
@@ -464,7 +466,7 @@ impl Space {
             let subject = if any { "the baseline" } else { "every configuration" };
             return Err(Box::new(match &walk.cut {
                 Some((index, failure)) => {
-                    let problem = self.describe(&self.table.constraints[*index], failure, subject);
+                    let problem = self.describe_failure(&self.table.constraints[*index], failure, subject);
                     match self.annotation.clauses.default.span.filter(|_| any) {
                         Some(span) => problem.with(self.annotation.source.note(span, "the baseline is given here")),
                         None => problem,
@@ -473,11 +475,11 @@ impl Space {
                 None => self.annotation.source.error(self.annotation.comment, "no configuration is valid"),
             }));
         }
-        Ok(self.configuration(point.into_iter()))
+        Ok(self.configuration_at(point.into_iter()))
     }
 
     /// Why a constraint does not hold for `subject`.
-    fn describe(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
+    fn describe_failure(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
         let source = &self.annotation.source;
         let threads = self.annotation.clauses.threads.is_some();
         let message = match (failure, constraint.test) {
@@ -537,7 +539,7 @@ impl Space {
 }
 
 /// A configuration before its axes have values.
-fn blank() -> Configuration {
+fn blank_configuration() -> Configuration {
     Configuration {
         block: [1, 1, 1],
         cap: 0,

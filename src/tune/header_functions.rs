@@ -55,7 +55,7 @@ pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
         let fields = entry.layouts.get(&index).into_iter().flat_map(|layout| &layout.fields);
         let fields = fields.map(|(path, field)| (format!("{name}.{path}"), &field.kind));
         for (name, kind) in fields.chain([(name.clone(), kind)]) {
-            if let Type::Scalar(scalar) = Type::of(kind) {
+            if let Type::Scalar(scalar) = Type::parse_type(kind) {
                 types.insert(name, c_type(scalar));
             }
         }

@@ -8,7 +8,7 @@ fn error(change: impl FnOnce(&mut String, &mut Launch, &mut Workload)) -> Error 
     let mut launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
     let (mut entry, mut workload) = ("k".to_owned(), case.workload.clone());
     change(&mut entry, &mut launch, &mut workload);
-    profile(&case.module, &entry, &launch, &workload, &Limits::default()).unwrap_err()
+    profile_entry(&case.module, &entry, &launch, &workload, &Limits::default()).unwrap_err()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn huge_sizes_cost_no_memory() {
     let workload = Workload { arguments, ..Workload::default() };
     let launch = Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX, carveout: None };
     let limits = Limits { warps: 1, ..Limits::default() };
-    let profile = profile(&module, "k", &launch, &workload, &limits).unwrap();
+    let profile = profile_entry(&module, "k", &launch, &workload, &limits).unwrap();
     assert_eq!(profile.mean_instructions, 6.0);
 }
 
@@ -150,7 +150,7 @@ proptest! {
         let case = with_n(&text.join("\n"), n);
         let launch = Launch { grid: [3, 1, 1], block: [40, 1, 1], shared: 16, carveout: None };
         let limits = Limits { instructions: 20_000, ..Limits::default() };
-        let profile = profile(&case.module, "k", &launch, &case.workload, &limits).unwrap();
+        let profile = profile_entry(&case.module, "k", &launch, &case.workload, &limits).unwrap();
         prop_assert!(profile.mean_instructions >= 0.0);
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Ran {
 }
 
 /// Runs warps of a block.
-pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> Outcome {
+pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> Outcome {
     let program = ground.program;
     let shared = program.dynamic_shared.saturating_add(u64::from(ground.launch.shared));
     let mut state = State {
@@ -71,7 +71,7 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
         regions: Vec::new(),
         barriers: Default::default(),
     };
-    let same = warp::same(ground, block);
+    let same = warp::fixed_lanes(ground, block);
     let recorded = |number: u32| allowance.recorded.contains(&number);
     // Those that are looked at come first.
     let mut numbers: Vec<u32> = allowance.warps.clone().collect();
@@ -103,11 +103,11 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
                 let before = warp.steps;
                 let runnable = warp.alive & !warp.held != 0;
                 if runnable {
-                    spent |= warp.run(&mut state, until[index]) == Stop::Spent;
+                    spent |= warp.run_until(&mut state, until[index]) == Stop::Spent;
                 }
                 ran |= warp.steps > before;
             }
-            ran |= release(&mut state, &mut warps, &dropped, false);
+            ran |= release_waiting(&mut state, &mut warps, &dropped, false);
         }
         if warps.iter().zip(&dropped).all(|(warp, dropped)| *dropped || warp.alive == 0) {
             break;
@@ -135,7 +135,7 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
         } else {
             // Everybody waits for somebody who does not come.
             exact = false;
-            if !release(&mut state, &mut warps, &dropped, true) {
+            if !release_waiting(&mut state, &mut warps, &dropped, true) {
                 break;
             }
         }
@@ -156,7 +156,7 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
 
 /// Lets those go on who wait at a barrier that all have come to, or, by `force`, at the first where anybody waits; tells whether
 /// somebody does.
-fn release(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
+fn release_waiting(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
     let there = |(warp, dropped): (&Warp<'_>, &bool)| if *dropped { 0 } else { warp.alive.count_ones() };
     let everybody: u32 = warps.iter().zip(dropped).map(there).sum();
     let mut freed = false;
@@ -176,7 +176,7 @@ fn release(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], forc
                     Reduction::All => u64::from(holding == arrived),
                     Reduction::Any => u64::from(holding > 0),
                 };
-                warp.put(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
+                warp.put_lanes(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
             }
         }
     }

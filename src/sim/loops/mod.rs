@@ -17,8 +17,8 @@
 
 mod slice;
 
-use super::arithmetic::{integer, mask};
-use super::operation::{Compare, bits, float};
+use super::arithmetic::{integer_value, mask_bits};
+use super::operation::{Compare, bit_count, is_float};
 use super::program::{Operation, Program};
 use crate::ptx::Scalar;
 use slice::{Analysis, Course};
@@ -66,7 +66,7 @@ pub(super) trait LoopState {
 pub(super) struct Analyses(HashMap<u32, Vec<Rc<Analysis>>>);
 
 impl Analyses {
-    fn of(
+    fn analysis_of(
         &mut self,
         program: &Program,
         branch: u32,
@@ -121,7 +121,7 @@ struct Loop {
 
 impl Loop {
     /// Makes the loop ready for its next activation; gives whether it was being sampled.
-    fn reset(&mut self, warmup: u64) -> bool {
+    fn reset_for(&mut self, warmup: u64) -> bool {
         let sampling = !self.samples.is_empty();
         let next = if self.skipped { 1 } else { warmup };
         let skipped = self.skipped;
@@ -155,33 +155,33 @@ impl Loops {
         Self { index: vec![0; steps], loops: Vec::new(), warmup: warmup.max(1), log: Vec::new(), sampling: 0 }
     }
 
-    pub fn recording(&self) -> bool {
+    pub fn is_recording(&self) -> bool {
         self.sampling > 0
     }
 
-    pub fn log(&mut self, event: Event) {
+    pub fn log_event(&mut self, event: Event) {
         if self.log.len() < LOG {
             self.log.push(event);
         }
     }
 
     /// The loop of this backward branch was left.
-    pub fn left(&mut self, branch: u32) {
+    pub fn leave_loop(&mut self, branch: u32) {
         let number = self.index[branch as usize] as usize;
         if let Some(entry) = number.checked_sub(1).and_then(|number| self.loops.get_mut(number)) {
-            self.sampling -= u32::from(entry.reset(self.warmup));
+            self.sampling -= u32::from(entry.reset_for(self.warmup));
         }
-        self.tidy();
+        self.drop_finished();
     }
 
-    fn tidy(&mut self) {
+    fn drop_finished(&mut self) {
         if self.sampling == 0 {
             self.log.clear();
         }
     }
 
     /// A backward branch to `head` was taken: samples the loop, and skips what can be skipped.
-    pub fn back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
+    pub fn branch_back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
         if self.index[branch as usize] == 0 {
             let span = Some(head..=branch);
             self.loops.push(Loop { span, next: self.warmup, patience: self.warmup, ..Loop::default() });
@@ -208,11 +208,11 @@ impl Loops {
         let samples = std::mem::take(&mut entry.samples);
         self.sampling -= 1;
         let whole = self.log.len() < LOG;
-        let mut skipped = whole && skip(state, program, &samples, &self.log, branch);
+        let mut skipped = whole && skip_iterations(state, program, &samples, &self.log, branch);
         if !skipped && dear && whole {
             entry.estimated = true;
             let passes = entry.passes - BASE;
-            skipped = estimate(state, program, &samples, &self.log, head..=branch, (&entry.base, passes));
+            skipped = estimate_rest(state, program, &samples, &self.log, head..=branch, (&entry.base, passes));
         }
         if skipped {
             entry.skipped = true;
@@ -221,19 +221,25 @@ impl Loops {
             for inner in &mut self.loops {
                 let within = |span: &RangeInclusive<u32>| head <= *span.end() && *span.end() < branch;
                 if inner.span.as_ref().is_some_and(within) {
-                    self.sampling -= u32::from(inner.reset(self.warmup));
+                    self.sampling -= u32::from(inner.reset_for(self.warmup));
                 }
             }
         } else {
             entry.patience = entry.patience.saturating_mul(4).max(8);
             entry.next = entry.passes.saturating_add(entry.patience);
         }
-        self.tidy();
+        self.drop_finished();
     }
 }
 
 /// Skips iterations if the loop is regular; tells whether it did.
-fn skip(state: &mut impl LoopState, program: &Program, samples: &[Sample], log: &[Event], branch: u32) -> bool {
+fn skip_iterations(
+    state: &mut impl LoopState,
+    program: &Program,
+    samples: &[Sample],
+    log: &[Event],
+    branch: u32,
+) -> bool {
     let [s0, s1, s2, s3] = samples else {
         return false;
     };
@@ -244,17 +250,17 @@ fn skip(state: &mut impl LoopState, program: &Program, samples: &[Sample], log: 
     if !same(s1, s0) || !same(s2, s1) {
         return false;
     }
-    let analysis = state.analyses().of(program, branch, &deltas, None);
-    let Some(iterations) = certain(program, &analysis, samples, log) else {
+    let analysis = state.analyses().analysis_of(program, branch, &deltas, None);
+    let Some(iterations) = certain_iterations(program, &analysis, samples, log) else {
         return false;
     };
     state.count_more(deltas.iter().map(|delta| delta.saturating_mul(iterations)));
-    advance(state, program, &analysis, samples, iterations);
+    advance_registers(state, program, &analysis, samples, iterations);
     true
 }
 
 /// Estimates the rest of a loop, of which `passes` took the counts from `base` to now; tells whether it did.
-fn estimate(
+fn estimate_rest(
     state: &mut impl LoopState,
     program: &Program,
     samples: &[Sample],
@@ -264,20 +270,20 @@ fn estimate(
 ) -> bool {
     let deltas: Vec<u64> = state.counts().iter().zip(base).map(|(after, before)| after - before).collect();
     let branch = *span.end();
-    let analysis = state.analyses().of(program, branch, &deltas, Some(span));
-    let Some(iterations) = certain(program, &analysis, samples, log) else {
+    let analysis = state.analyses().analysis_of(program, branch, &deltas, Some(span));
+    let Some(iterations) = certain_iterations(program, &analysis, samples, log) else {
         return false;
     };
     let share = |delta: &u64| (u128::from(*delta) * u128::from(iterations) / u128::from(passes.max(1))) as u64;
     state.count_more(deltas.iter().map(share));
     state.set_estimated();
-    advance(state, program, &analysis, samples, iterations);
+    advance_registers(state, program, &analysis, samples, iterations);
     true
 }
 
 /// Iterations after the sampled ones in which every comparison that matters turns out as it did, less one, so that the
 /// loop ends as it would have.
-fn certain(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Event]) -> Option<u64> {
+fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Event]) -> Option<u64> {
     let [s0, s1, s2, s3] = samples else {
         return None;
     };
@@ -294,7 +300,7 @@ fn certain(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Ev
     }
     let mut limit = i128::MAX;
     for ((a, b), c) in first.iter().zip(&second).zip(&third) {
-        limit = limit.min(turn(program, [a, b, c])?);
+        limit = limit.min(turning_iteration(program, [a, b, c])?);
     }
     // Where nothing ever changes the loop is endless, and the allowance ends it.
     let iterations = limit - 1;
@@ -305,7 +311,7 @@ fn certain(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Ev
 }
 
 /// The number of iterations, counted from the last sampled one, until a comparison turns out otherwise.
-fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
+fn turning_iteration(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
     if x.step != y.step || y.step != z.step || x.holds != y.holds || y.holds != z.holds {
         return None;
     }
@@ -315,11 +321,11 @@ fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
         Operation::Alu { kind, .. } => (kind, Compare::Lt),
         _ => return None,
     };
-    if float(kind) {
+    if is_float(kind) {
         // Only reached with operands that do not change.
         return (x.a == z.a && x.b == z.b && y.a == z.a && y.b == z.b).then_some(i128::MAX);
     }
-    let value = |bits: u64| integer(bits, kind);
+    let value = |bits: u64| integer_value(bits, kind);
     let (slope_a, slope_b) = (value(z.a) - value(y.a), value(z.b) - value(y.b));
     if value(y.a) - value(x.a) != slope_a || value(y.b) - value(x.b) != slope_b {
         return None;
@@ -330,8 +336,8 @@ fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
 
 /// Iterations for which `value + k * slope` stays in the type.
 fn range_limit(value: i128, slope: i128, kind: Scalar) -> i128 {
-    let width = bits(kind).max(1);
-    let (low, high) = match super::operation::signed(kind) {
+    let width = bit_count(kind).max(1);
+    let (low, high) = match super::operation::is_signed(kind) {
         true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),
         false => (0, (1i128 << width) - 1),
     };
@@ -348,23 +354,29 @@ fn first_turn(difference: i128, slope: i128, relation: Compare, holds: bool) -> 
         return i128::MAX;
     }
     // Walk towards the first sign change, the only place where the outcome may change.
-    let holds_at = |k: i128| relation.holds(Some((difference + k * slope).cmp(&0)));
+    let holds_at = |k: i128| relation.holds_for(Some((difference + k * slope).cmp(&0)));
     let meeting = -difference / slope;
     (meeting - 1..=meeting + 1).filter(|&k| k > 0).find(|&k| holds_at(k) != holds).unwrap_or(i128::MAX)
 }
 
 /// Moves registers on by `iterations`.
-fn advance(state: &mut impl LoopState, program: &Program, analysis: &Analysis, samples: &[Sample], iterations: u64) {
+fn advance_registers(
+    state: &mut impl LoopState,
+    program: &Program,
+    analysis: &Analysis,
+    samples: &[Sample],
+    iterations: u64,
+) {
     let [s0, s1, s2, s3] = samples else { return };
     for &(slot, course) in &analysis.courses {
         let at = slot as usize;
         let width = u32::from(program.widths[at]);
-        let step = |after: &Sample, before: &Sample| mask(after.values[at].wrapping_sub(before.values[at]), width);
+        let step = |after: &Sample, before: &Sample| mask_bits(after.values[at].wrapping_sub(before.values[at]), width);
         let delta = step(s3, s2);
         let even = step(s2, s1) == delta && step(s1, s0) == delta;
         match course {
             Course::Linear if even => {
-                state.values_mut()[at] = mask(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
+                state.values_mut()[at] = mask_bits(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
             }
             Course::Constant if even && delta == 0 => {}
             _ => state.set_unknown(at),
