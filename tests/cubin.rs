@@ -9,7 +9,7 @@ use nvtune::model::Analysis;
 use nvtune::sass::Class;
 use nvtune::sass::control_flow::Flow;
 use nvtune::sass::instruction::{Instruction, decode_section};
-use nvtune::sass::{Cubin, Error, Kernel, Resources};
+use nvtune::sass::{Cubin, CubinKernel, Resources, SassError};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ fn kernel_without_bounds_has_no_cap() {
 }
 
 /// Returns one line for each instruction: block, offset, PTX line, guard, mnemonic, stall, yield, scoreboards and waits.
-fn listing(kernel: &Kernel) -> String {
+fn listing(kernel: &CubinKernel) -> String {
     let instructions = decode_section(kernel.code, kernel.architecture);
     let flow = Flow::new(kernel, &instructions);
     let mut text = String::new();
@@ -309,7 +309,7 @@ fn flow_and_control_bits_of_cuda_12_for_sm_70() {
 }
 
 /// Calls a check with the flow of every kernel of every fixture, its instructions and its name for messages.
-fn for_each_flow(check: impl Fn(&Kernel, &Flow, &[Instruction], &str)) {
+fn for_each_flow(check: impl Fn(&CubinKernel, &Flow, &[Instruction], &str)) {
     for cubin in fixtures::decoded() {
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
         for kernel in parsed.kernels() {
@@ -374,7 +374,7 @@ fn every_block_is_reached() {
 fn cubin_of_architecture_with_other_encoding_is_refused() {
     let mut pascal = CUDA12_SM70.to_vec();
     pascal[0x30] = 61;
-    assert_eq!(Cubin::parse(&pascal).unwrap_err(), Error::Architecture(61));
+    assert_eq!(Cubin::parse(&pascal).unwrap_err(), SassError::Architecture(61));
 }
 
 #[test]

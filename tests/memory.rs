@@ -8,15 +8,15 @@ use nvtune::model::Analysis;
 use nvtune::ptx::Module;
 use nvtune::sass::control_flow::Flow;
 use nvtune::sass::instruction::decode_section;
-use nvtune::sass::{Cubin, Kernel, Lines, Resources};
+use nvtune::sass::{Cubin, CubinKernel, Lines, Resources};
 use nvtune::sim::{Limits, profile_entry};
 use nvtune::workload::Workload;
 
 const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");
 const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
 
-fn kernel(code: &[u8]) -> Kernel<'_> {
-    Kernel {
+fn kernel(code: &[u8]) -> CubinKernel<'_> {
+    CubinKernel {
         name: "k",
         architecture: 80,
         resources: Resources::default(),

@@ -15,7 +15,7 @@ use nvtune::model::occupancy::{Demand, compute_occupancy};
 use nvtune::model::{Analysis, Bottleneck, Inputs, Score, Terms, Traffic, score_configuration};
 use nvtune::ptx::Module;
 use nvtune::ptx::{AccessKind, MemorySpace};
-use nvtune::sass::{Cubin, Kernel};
+use nvtune::sass::{Cubin, CubinKernel};
 use nvtune::sim;
 use nvtune::sim::Profile;
 use nvtune::sim::profile::{Access, Spread};

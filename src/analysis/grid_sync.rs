@@ -6,7 +6,7 @@
 
 use crate::ptx::Opcode;
 use crate::ptx::opcode::{Class, Mnemonic};
-use crate::ptx::{Body, Function, Instruction, Module, Operand};
+use crate::ptx::{Body, Instruction, Module, Operand, PtxFunction};
 use std::collections::HashSet;
 
 /// The halves of the barrier's address.
@@ -15,7 +15,7 @@ const BARRIER: [&str; 2] = ["%envreg1", "%envreg2"];
 /// Whether the kernel of this symbol waits for its whole grid.
 pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
     // Each function that is called, once; a file may have other kernels that wait.
-    let (mut pending, mut seen): (Vec<&Function>, HashSet<&str>) =
+    let (mut pending, mut seen): (Vec<&PtxFunction>, HashSet<&str>) =
         (module.entry(symbol).into_iter().collect(), HashSet::new());
     while let Some(function) = pending.pop() {
         if uses_barrier(function) {
@@ -35,12 +35,12 @@ pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
     false
 }
 
-fn instructions_of(function: &Function) -> impl Iterator<Item = &Instruction> {
+fn instructions_of(function: &PtxFunction) -> impl Iterator<Item = &Instruction> {
     function.body.iter().flat_map(Body::instructions)
 }
 
 /// Whether memory is reached by the barrier's address, or it goes where it is not followed.
-fn uses_barrier(function: &Function) -> bool {
+fn uses_barrier(function: &PtxFunction) -> bool {
     let mut held: HashSet<&str> = HashSet::from(BARRIER);
     if !instructions_of(function)
         .any(|instruction| instruction.operands.iter().any(|operand| holds_register(operand, &held)))

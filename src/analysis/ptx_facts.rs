@@ -7,9 +7,9 @@ use crate::gpu::{MAX_REGISTERS, REGISTERS};
 use crate::launch::Launch;
 use crate::ptx::Opcode;
 use crate::ptx::opcode::{Class, Effect, Mnemonic};
-use crate::ptx::{Body, Function, Instruction, Module, Operand, StateSpace, Statement};
+use crate::ptx::{Body, Instruction, Module, Operand, PtxFunction, StateSpace, Statement};
 use crate::sim;
-use crate::space::{Bounds, Facts};
+use crate::space::{Facts, LaunchBounds};
 use crate::workload::{Fill, Workload};
 use std::collections::HashMap;
 
@@ -48,18 +48,18 @@ pub fn collect_facts(
     facts
 }
 
-fn directive_values<'a>(entry: &'a Function, name: &str) -> Option<&'a [u64]> {
+fn directive_values<'a>(entry: &'a PtxFunction, name: &str) -> Option<&'a [u64]> {
     entry.directives.iter().find(|directive| &*directive.name == name).map(|directive| directive.values.as_slice())
 }
 
 /// `__launch_bounds__(threads, blocks)`, where both are there and can be had together.
-fn launch_bounds(entry: &Function) -> Option<Bounds> {
+fn launch_bounds(entry: &PtxFunction) -> Option<LaunchBounds> {
     let threads =
         u32::try_from(directive_values(entry, ".maxntid")?.iter().product::<u64>()).ok().filter(|&n| n > 0)?;
     let blocks = directive_values(entry, ".minnctapersm")?.first().and_then(|&blocks| u32::try_from(blocks).ok())?;
     let registers = REGISTERS / threads.checked_mul(blocks).filter(|&resident| resident > 0)?;
     let registers = (registers / THREAD_UNIT * THREAD_UNIT).min(MAX_REGISTERS);
-    Some(Bounds { threads, blocks, registers })
+    Some(LaunchBounds { threads, blocks, registers })
 }
 
 /// Whether the kernel is compiled with launch bounds or a number of registers of its own (`__launch_bounds__`, `__maxnreg__`), wherever
@@ -111,7 +111,7 @@ fn reached_bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = 
 
 /// The dimensions in which the kernel tells threads apart without asking how many there are, and those in which it does neither. Not
 /// known, and so not told, where the kernel hands out its work by atomics or calls functions.
-fn fixed_dimensions(module: &Module, entry: &Function, body: &Body) -> ([bool; 3], [bool; 3]) {
+fn fixed_dimensions(module: &Module, entry: &PtxFunction, body: &Body) -> ([bool; 3], [bool; 3]) {
     let is_uncertain = |instruction: &Instruction| {
         instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
     };
@@ -227,7 +227,7 @@ fn access_width(opcode: &Opcode) -> Option<u64> {
 mod tests {
     use super::collect_facts;
     use crate::ptx::Module;
-    use crate::space::{Bounds, Facts};
+    use crate::space::{Facts, LaunchBounds};
 
     /// The facts of a kernel with these directives and this body, after a device function with that one.
     fn of(directives: &str, body: &str, function: &str) -> Facts {
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn launch_bounds_are_both_or_none() {
-        let bounds = |threads, blocks, registers| Some(Bounds { threads, blocks, registers });
+        let bounds = |threads, blocks, registers| Some(LaunchBounds { threads, blocks, registers });
         for (directives, expected) in [
             ("", None),
             (".maxntid 256, 1, 1", None),

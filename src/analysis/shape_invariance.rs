@@ -7,7 +7,7 @@
 //! are judged as the kernel is: what they are given is the same in every shape, or the answer is no.
 
 use crate::ptx::Opcode;
-use crate::ptx::opcode::{Class, Mnemonic, Part};
+use crate::ptx::opcode::{Class, Mnemonic, ProductPart};
 use crate::ptx::{Body, Instruction, Module, Operand, Scalar, StateSpace};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -163,12 +163,14 @@ impl<'a> Follower<'a> {
             (Shl, None, [B32 | B64], [a, b]) if b.as_constant().is_some_and(|bits| (0..32).contains(&bits)) => {
                 a.times_other(&Polynomial::constant(1 << b.as_constant()?), self)?
             }
-            (Mul, Some(Part::Low), [S32 | U32 | S64 | U64], [a, b]) => a.times_other(b, self)?,
-            (Mad, Some(Part::Low), [S32 | U32 | S64 | U64], [a, b, c]) => {
+            (Mul, Some(ProductPart::Low), [S32 | U32 | S64 | U64], [a, b]) => a.times_other(b, self)?,
+            (Mad, Some(ProductPart::Low), [S32 | U32 | S64 | U64], [a, b, c]) => {
                 a.times_other(b, self)?.plus_signed(c, 1, self)?
             }
-            (Mul, Some(Part::Wide), [S32 | U32], [a, b]) if a.is_small() && b.is_small() => a.times_other(b, self)?,
-            (Mad, Some(Part::Wide), [S32 | U32], [a, b, c]) if a.is_small() && b.is_small() => {
+            (Mul, Some(ProductPart::Wide), [S32 | U32], [a, b]) if a.is_small() && b.is_small() => {
+                a.times_other(b, self)?
+            }
+            (Mad, Some(ProductPart::Wide), [S32 | U32], [a, b, c]) if a.is_small() && b.is_small() => {
                 a.times_other(b, self)?.plus_signed(c, 1, self)?
             }
             _ => return Some(None),

@@ -14,12 +14,13 @@ struct Group {
 }
 
 /// The groups that a place is in, from the outermost, each with the number of its branch.
-type Place = Vec<(usize, usize)>;
+type LinePlace = Vec<(usize, usize)>;
 
 /// What the tokens between the first and the last can be: one list, or where `#if` stands among them, one for each choice of branches,
 /// first branches first. A group without `#else` may leave all of its branches out.
 pub(crate) fn token_lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> {
-    let (mut groups, mut here, mut places): (Vec<Group>, Place, Vec<Place>) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut groups, mut here, mut places): (Vec<Group>, LinePlace, Vec<LinePlace>) =
+        (Vec::new(), Vec::new(), Vec::new());
     for pair in tokens.windows(2) {
         let between = source.slice(Span { start: pair[0].span.end, end: pair[1].span.start });
         between.lines().for_each(|line| follow_line(line, &mut groups, &mut here));
@@ -39,7 +40,7 @@ pub(crate) fn token_lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxTo
                 branch
             })
             .collect();
-        let is_in = |place: &(&CxxToken, &Place)| place.1.iter().all(|&(group, branch)| chosen[group] == branch);
+        let is_in = |place: &(&CxxToken, &LinePlace)| place.1.iter().all(|&(group, branch)| chosen[group] == branch);
         tokens[1..].iter().zip(&places).filter(is_in).map(|(token, _)| *token).collect()
     };
     (0..count).map(list).collect()
@@ -56,7 +57,7 @@ pub(crate) fn is_among(source: &Source, tokens: &[CxxToken]) -> bool {
 }
 
 /// Goes on to the next line.
-fn follow_line(line: &str, groups: &mut Vec<Group>, here: &mut Place) {
+fn follow_line(line: &str, groups: &mut Vec<Group>, here: &mut LinePlace) {
     match split_directive(line).map(|(word, _)| word) {
         Some("if" | "ifdef" | "ifndef") => {
             here.push((groups.len(), 0));

@@ -52,11 +52,11 @@ pub const MAX_REGISTERS: u32 = 255;
 
 const KB: u32 = 1024;
 
-type Row = (u32, u32, u32, u32, u32, u32, u32, u32, u32);
+type ArchitectureRow = (u32, u32, u32, u32, u32, u32, u32, u32, u32);
 
 /// capability, threads and blocks of an SM, KB of shared memory of an SM and of a block, unit, reserve, barriers for each block slot, KB of unified cache
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+const TABLE: &[ArchitectureRow] = &[
     ( 70, 2048, 32,  96,  96, 256,    0, 2, 128),
     ( 72, 2048, 32,  96,  96, 256,    0, 2, 128),
     ( 75, 1024, 16,  64,  64, 256,    0, 2,  96),
@@ -95,7 +95,7 @@ impl Architecture {
         TABLE.iter().map(Self::from_row)
     }
 
-    fn from_row(row: &Row) -> Self {
+    fn from_row(row: &ArchitectureRow) -> Self {
         let &(capability, max_threads, max_blocks, shared, shared_per_block, unit, reserved, barriers, cache) = row;
         Self {
             capability,

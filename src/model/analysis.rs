@@ -13,7 +13,7 @@ use crate::ptx::{AccessKind, MemorySpace};
 use crate::sass::control_flow::Flow;
 use crate::sass::instruction::Instruction;
 use crate::sass::{Class, Pipe, instruction};
-use crate::sass::{Kernel, Resources};
+use crate::sass::{CubinKernel, Resources};
 use crate::sim::Profile;
 use crate::sim::profile::{Access, Spread};
 use std::collections::BTreeMap;
@@ -140,12 +140,12 @@ struct Decoded {
 
 impl Analysis {
     /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for each variant.
-    pub fn new(kernel: &Kernel<'_>, profile: Option<&Profile>) -> Self {
+    pub fn new(kernel: &CubinKernel<'_>, profile: Option<&Profile>) -> Self {
         Self::with_trips(kernel, profile, &[])
     }
 
     /// The same, with iterations of the loops that the profile does not know, from the outermost depth inwards.
-    pub fn with_trips(kernel: &Kernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
+    pub fn with_trips(kernel: &CubinKernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
         let instructions = instruction::decode_section(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
         let lines = instructions.iter().map(|instruction| kernel.lines.line_at(instruction.offset)).collect();
@@ -174,7 +174,7 @@ impl Analysis {
         let functions: Vec<_> = decoded
             .functions
             .iter()
-            .map(|(name, offset, size)| crate::sass::Function { name, offset: *offset, size: *size })
+            .map(|(name, offset, size)| crate::sass::DeviceFunction { name, offset: *offset, size: *size })
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };

@@ -8,7 +8,7 @@
 use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
 use crate::sass::Class;
-use crate::sass::Function;
+use crate::sass::DeviceFunction;
 use crate::sass::control_flow::{Block, Flow};
 use crate::sass::instruction::Instruction;
 use crate::sim::Profile;
@@ -39,7 +39,7 @@ pub(super) struct Code<'a> {
     /// PTX line of each instruction.
     pub lines: &'a [Option<u32>],
     pub flow: &'a Flow,
-    pub functions: &'a [Function<'a>],
+    pub functions: &'a [DeviceFunction<'a>],
 }
 
 /// Executions of each block.
@@ -146,7 +146,7 @@ struct Alike {
 }
 
 /// A line of the PTX that the code has instructions of.
-struct Line {
+struct PtxLine {
     /// Executions of it, by the busiest warp and by the average one.
     count: f64,
     mean: f64,
@@ -156,7 +156,7 @@ struct Line {
     homes: Vec<Region>,
 }
 
-impl Line {
+impl PtxLine {
     fn copies_in(&self, region: Region) -> Option<&Copies> {
         self.copies.iter().find(|copies| copies.region == region)
     }
@@ -170,7 +170,7 @@ struct Votes<'a> {
     code: &'a Code<'a>,
     /// Whether the profile has any execution of its first line.
     is_entered: bool,
-    lines: Vec<Line>,
+    lines: Vec<PtxLine>,
     /// Each instruction's, of `lines`.
     line_of: Vec<Option<usize>>,
     /// Those of each block, each once.
@@ -345,8 +345,8 @@ impl<'a> Votes<'a> {
     /// straight code for the last few iterations.
     fn share_iterations(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
-        let in_all = |line: &&Line| group.iter().all(|&index| line.is_home(Some(index)));
-        let shared: Vec<&Line> = self.lines.iter().filter(in_all).collect();
+        let in_all = |line: &&PtxLine| group.iter().all(|&index| line.is_home(Some(index)));
+        let shared: Vec<&PtxLine> = self.lines.iter().filter(in_all).collect();
         let Some(total) = weighted_median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
             return;
         };
@@ -357,12 +357,12 @@ impl<'a> Votes<'a> {
             weighted_median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
         };
         let mut members: Vec<Copy> =
-            group.iter().map(|&index| Copy { factor: factor(index), part: Part::Loop(index) }).collect();
+            group.iter().map(|&index| Copy { factor: factor(index), part: CopyPart::Loop(index) }).collect();
         let essential = self.essential_lines(group);
         members.extend(self.straight_copies(parent, &essential));
         if entered <= 0.0 || total <= 0.0 {
             for Copy { part, .. } in members {
-                if let Part::Straight(block) = part {
+                if let CopyPart::Straight(block) = part {
                     counts[block] = Some(0.0);
                 }
             }
@@ -376,7 +376,7 @@ impl<'a> Votes<'a> {
         for Copy { factor, part } in members {
             let trips = (left / factor + 1e-6).floor();
             match part {
-                Part::Loop(index) => {
+                CopyPart::Loop(index) => {
                     left -= trips * factor;
                     // What a block's vote said holds relative to the loop as a whole.
                     let scale = entered * trips / (total / factor);
@@ -386,7 +386,7 @@ impl<'a> Votes<'a> {
                         }
                     }
                 }
-                Part::Straight(block) => {
+                CopyPart::Straight(block) => {
                     let trips = trips.min(1.0);
                     left -= trips * factor;
                     counts[block] = Some(entered * trips);
@@ -425,17 +425,19 @@ impl<'a> Votes<'a> {
             if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { weighted_median(found) } else { None }
         };
         let blocks = self.code.flow.blocks.iter().enumerate().filter(|(_, block)| block.innermost == region);
-        blocks.filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: Part::Straight(index) })).collect()
+        blocks
+            .filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: CopyPart::Straight(index) }))
+            .collect()
     }
 }
 
 /// Each instruction's line as an index, and the lines.
-fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<Line>) {
+fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<PtxLine>) {
     let mut distinct: Vec<u32> = of.iter().copied().flatten().collect();
     distinct.sort_unstable();
     distinct.dedup();
     let executed = |counts: &BTreeMap<u32, f64>, line: &u32| counts.get(line).copied().unwrap_or(0.0);
-    let line = |line: &u32| Line {
+    let line = |line: &u32| PtxLine {
         count: executed(&profile.counts, line),
         mean: executed(&profile.mean, line),
         copies: Vec::new(),
@@ -451,11 +453,11 @@ const NEARLY_ALL: f64 = 0.7;
 /// A copy of a PTX loop's body, `factor` iterations long.
 struct Copy {
     factor: f64,
-    part: Part,
+    part: CopyPart,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum CopyPart {
     Loop(usize),
     /// A block that is executed at most once each time.
     Straight(usize),

@@ -24,7 +24,7 @@ const ONE_LOOP: f64 = 1.01;
 const BESIDES: f64 = 0.5;
 
 /// What a loop, or the code outside of loops, reads in an iteration.
-struct Loop {
+struct LoopLoads {
     iterations: f64,
     lines: f64,
 }
@@ -33,13 +33,14 @@ impl Constants {
     /// Many loads of constants are operands of other instructions, so the PTX is asked.
     pub(super) fn from_profile(profile: &Profile) -> Self {
         let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
-        let mut loops: Vec<Loop> = Vec::new();
+        let mut loops: Vec<LoopLoads> = Vec::new();
         for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
             let (iterations, lines) = (count(line), access.lines * (1.0 - access.reuse.clamp(0.0, 1.0)));
-            let is_alike = |of: &&mut Loop| of.iterations.max(iterations) <= of.iterations.min(iterations) * ONE_LOOP;
+            let is_alike =
+                |of: &&mut LoopLoads| of.iterations.max(iterations) <= of.iterations.min(iterations) * ONE_LOOP;
             match loops.iter_mut().find(is_alike) {
                 Some(known) => known.lines += lines,
-                None => loops.push(Loop { iterations, lines }),
+                None => loops.push(LoopLoads { iterations, lines }),
             }
         }
         let loads = profile.accesses.iter().filter(|(_, access)| {
@@ -47,8 +48,8 @@ impl Constants {
                 && matches!(access.space, MemorySpace::Global | MemorySpace::Texture | MemorySpace::Local)
         });
         let most_loads = loads.map(|(line, _)| count(line)).fold(0.0, f64::max);
-        let is_alone = |of: &Loop| of.lines <= 1.0 && most_loads < of.iterations * BESIDES;
-        let lines = |which: &dyn Fn(&Loop) -> bool| {
+        let is_alone = |of: &LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * BESIDES;
+        let lines = |which: &dyn Fn(&LoopLoads) -> bool| {
             loops.iter().filter(|of| which(of)).map(|of| of.iterations * of.lines).sum::<f64>()
         };
         let beyond = |lines: f64| (lines - CAPACITY).max(0.0);

@@ -67,14 +67,14 @@ impl Replay<'_> {
     /// The cost of each block; 0 for those that are not executed.
     pub(super) fn block_costs(&self) -> Vec<Cost> {
         let mut costs = vec![Cost::default(); self.flow.blocks.len()];
-        let mut warp = Warp::default();
+        let mut warp = ReplayedWarp::default();
         let all: Vec<usize> = (0..self.flow.blocks.len()).collect();
         self.walk_blocks(&all, None, &mut warp, &mut costs);
         costs
     }
 
     /// Replays blocks in the order of their addresses; those of an inner loop once more after its end.
-    fn walk_blocks(&self, blocks: &[usize], within: Option<usize>, warp: &mut Warp, costs: &mut [Cost]) {
+    fn walk_blocks(&self, blocks: &[usize], within: Option<usize>, warp: &mut ReplayedWarp, costs: &mut [Cost]) {
         let mut is_done = vec![false; blocks.len()];
         for at in 0..blocks.len() {
             let block = blocks[at];
@@ -110,7 +110,7 @@ impl Replay<'_> {
         Some(at)
     }
 
-    fn replay_block(&self, index: usize, warp: &mut Warp) -> Cost {
+    fn replay_block(&self, index: usize, warp: &mut ReplayedWarp) -> Cost {
         let start = warp.now;
         let mut cost = Cost::default();
         for at in self.flow.blocks[index].instructions.clone() {
@@ -144,7 +144,7 @@ impl Replay<'_> {
         cost
     }
 
-    fn wait_for_operands(&self, instruction: &Instruction, warp: &mut Warp, cost: &mut Cost) {
+    fn wait_for_operands(&self, instruction: &Instruction, warp: &mut ReplayedWarp, cost: &mut Cost) {
         let mut drained = Drained::default();
         for (index, board) in warp.boards.iter_mut().enumerate() {
             if instruction.control.wait & (1 << index) != 0 {
@@ -232,7 +232,7 @@ impl Replay<'_> {
 
 /// A warp's clock and scoreboards.
 #[derive(Default)]
-struct Warp {
+struct ReplayedWarp {
     now: f64,
     boards: [Board; SCOREBOARDS],
     /// The asynchronous copies issued so far.
@@ -244,7 +244,7 @@ struct Warp {
     drained: (u32, f64),
 }
 
-impl Warp {
+impl ReplayedWarp {
     fn set_board(&mut self, board: u8, operation: Operation, is_long: bool) {
         if let Some(board) = self.boards.get_mut(usize::from(board)) {
             board.push_operation(operation, is_long);
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn loads_between_two_waits_wait_for_each_other() {
-        let mut warp = Warp::default();
+        let mut warp = ReplayedWarp::default();
         let mut ready = |batch: u32, loads: u32| {
             let chance = Chance { doubling: 100.0, weight: 400.0 };
             let weight = chance.weight * f64::from(loads);

@@ -105,7 +105,7 @@ pub enum ToolError {
     #[error("it needs {} of another file: relocatable code is tuned where its own file has all that the kernel calls and uses", .0.join(", "))]
     Elsewhere(Vec<String>),
     #[error(transparent)]
-    Ptx(#[from] ptx::Error),
+    Ptx(#[from] ptx::PtxError),
     #[error(transparent)]
     Code(#[from] CodeDigestError),
 }

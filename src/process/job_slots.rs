@@ -44,10 +44,10 @@ struct Queue {
 
 /// Leave for one tool, as long as this is held.
 #[derive(Debug)]
-pub struct Permit(#[allow(dead_code, reason = "held for its drop alone")] Token);
+pub struct Permit(#[allow(dead_code, reason = "held for its drop alone")] JobToken);
 
 #[derive(Debug)]
-enum Token {
+enum JobToken {
     Own(&'static Jobs),
     Made(#[allow(dead_code, reason = "held for its drop alone")] Acquired),
 }
@@ -91,7 +91,7 @@ impl Jobs {
                 Limit::Cores | Limit::One => return None,
                 Limit::Tokens(client) => {
                     if let Ok(Some(token)) = client.try_acquire() {
-                        return Some(Permit(Token::Made(token)));
+                        return Some(Permit(JobToken::Made(token)));
                     }
                 }
             }
@@ -108,13 +108,13 @@ impl Jobs {
             let is_next = queue.given == place;
             if is_next && queue.free > 0 {
                 queue.free -= 1;
-                break Token::Own(self);
+                break JobToken::Own(self);
             }
             if let Limit::Tokens(client) = &self.limit
                 && is_next
                 && let Ok(Some(token)) = client.try_acquire()
             {
-                break Token::Made(token);
+                break JobToken::Made(token);
             }
             let waited = self.moved.wait_timeout(queue, PAUSE);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -125,7 +125,7 @@ impl Jobs {
     }
 }
 
-impl Drop for Token {
+impl Drop for JobToken {
     fn drop(&mut self) {
         if let Self::Own(jobs) = self {
             jobs.queue.lock().unwrap_or_else(PoisonError::into_inner).free += 1;

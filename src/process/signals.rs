@@ -57,12 +57,12 @@ pub fn watch_signals() {
         adopt_orphans(true);
         end_on_sent_pipe_signals();
         for &signal in &wanted {
-            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `stop`.
+            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `end_everything`.
             let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };
         }
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                stop_children(signal);
+                end_everything(signal);
             }
         });
         if thread.is_err() {
@@ -168,7 +168,7 @@ fn take_what_is_pending() {
     }
 }
 
-fn stop_children(signal: i32) {
+fn end_everything(signal: i32) {
     INTERRUPTED.store(true, Ordering::SeqCst);
     std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
     end_what_runs(signal);

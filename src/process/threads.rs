@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 /// Whether a step of nvtune's own failed that may go well another time.
 static FAULTED: AtomicBool = AtomicBool::new(false);
 
-/// Work of [`start`].
+/// Work of [`start_thread`].
 pub type DetachedWork<T> = ThreadOrResult<JoinHandle<T>, T>;
 
 /// Work of [`spawn_or_run`].

@@ -10,7 +10,7 @@
 //! calls (a directive of one entry must not), and `ldu`, which takes no operator.
 
 use super::directives::replace_spans;
-use super::error::Error;
+use super::error::PtxError;
 use super::module::Module;
 use super::opcode::{Mnemonic, Opcode, Semantics};
 use super::types::StateSpace;
@@ -20,12 +20,12 @@ use std::ops::Range;
 /// The text in which the loads of these entries have these operators. Of an entry that is named twice the last one counts.
 ///
 /// # Errors
-/// As [`Module::parse`]; [`Error::NoEntry`].
-pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> Result<String, Error> {
+/// As [`Module::parse`]; [`PtxError::NoEntry`].
+pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> Result<String, PtxError> {
     let module = Module::parse(text)?;
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for (index, &(name, operator)) in operators.iter().enumerate() {
-        let entry = module.entry(name).ok_or_else(|| Error::NoEntry { name: name.to_owned() })?;
+        let entry = module.entry(name).ok_or_else(|| PtxError::NoEntry { name: name.to_owned() })?;
         if operators[index + 1..].iter().any(|&(later, _)| later == name) {
             continue;
         }

@@ -5,7 +5,7 @@
 //! entry's parameters and directives, its instructions, and in turn every function and module-scope variable that these
 //! use, with initial values. Names of functions without a body and of external variables stay: they say what is linked.
 
-use super::module::{Body, Function, Initial, Linkage, Module, Operand, Parameter, Statement, Variable};
+use super::module::{Body, Initial, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable, Statement};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -13,7 +13,8 @@ impl Module {
     /// The canonical text of the kernel `entry`; `None` if the module has no such kernel.
     pub fn canonical_text(&self, entry: &str) -> Option<String> {
         let entry = self.entry(entry)?;
-        let mut writer = Writer { module: self, text: String::new(), globals: HashMap::new(), pending: Vec::new() };
+        let mut writer =
+            CanonicalWriter { module: self, text: String::new(), globals: HashMap::new(), pending: Vec::new() };
         let _ = writeln!(writer.text, "target {} {}", self.target.join(" "), self.address_size);
         writer.write_function(entry, "entry");
         // Functions and variables are written in the order in which they are first used.
@@ -31,7 +32,7 @@ impl Module {
     }
 }
 
-struct Writer<'m> {
+struct CanonicalWriter<'m> {
     module: &'m Module,
     text: String,
     /// Numbers of module-scope names in the order of first use.
@@ -88,8 +89,8 @@ impl<'m> Names<'m> {
     }
 }
 
-impl<'m> Writer<'m> {
-    fn write_function(&mut self, function: &'m Function, name: &str) {
+impl<'m> CanonicalWriter<'m> {
+    fn write_function(&mut self, function: &'m PtxFunction, name: &str) {
         let _ = write!(self.text, "{name}");
         let mut names = Names::default();
         names.scopes.push(HashMap::new());
@@ -115,7 +116,7 @@ impl<'m> Writer<'m> {
         let _ = write!(self.text, " {place}:{:?}:{}:{}", p.scalar, p.align, p.size);
     }
 
-    fn write_variable(&mut self, variable: &'m Variable, local: Option<&str>) {
+    fn write_variable(&mut self, variable: &'m PtxVariable, local: Option<&str>) {
         let v = variable;
         let _ = write!(self.text, "{:?}:{:?}x{}:{}:{}", v.space, v.scalar, v.lanes, v.align, v.size);
         if let Some(local) = local {

@@ -22,16 +22,16 @@
 //! Of two `.maxnreg` the last counts. `.maxnreg 0` is an error, above 255 it is ignored with a warning, and below 24 it is
 //! raised to 24 with a warning. Hence this module: `.minnctapersm` goes, every `.maxnreg` but one goes.
 
-use super::error::Error;
-use super::module::{Function, Module};
+use super::error::PtxError;
+use super::module::{Module, PtxFunction};
 use crate::launch::Dim3;
 use std::ops::Range;
 
 /// The text in which `entry` is compiled under a cap of `cap` registers a thread.
 ///
 /// # Errors
-/// As [`Module::parse`]; [`Error::NoEntry`]; [`Error::Cap`] where `cap` is not 1 to 255.
-pub fn set_register_cap(text: &str, entry: &str, cap: u32) -> Result<String, Error> {
+/// As [`Module::parse`]; [`PtxError::NoEntry`]; [`PtxError::Cap`] where `cap` is not 1 to 255.
+pub fn set_register_cap(text: &str, entry: &str, cap: u32) -> Result<String, PtxError> {
     set_register_caps(text, &[(entry, cap)])
 }
 
@@ -39,14 +39,14 @@ pub fn set_register_cap(text: &str, entry: &str, cap: u32) -> Result<String, Err
 ///
 /// # Errors
 /// As [`set_register_cap`].
-pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, Error> {
+pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, PtxError> {
     let module = Module::parse(text)?;
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for (index, &(name, cap)) in caps.iter().enumerate() {
         if !(1..=255).contains(&cap) {
-            return Err(Error::Cap { cap });
+            return Err(PtxError::Cap { cap });
         }
-        let entry = module.entry(name).ok_or_else(|| Error::NoEntry { name: name.to_owned() })?;
+        let entry = module.entry(name).ok_or_else(|| PtxError::NoEntry { name: name.to_owned() })?;
         if caps[index + 1..].iter().all(|&(later, _)| later != name) {
             entry_edits(text, entry, cap, &mut edits);
         }
@@ -71,10 +71,10 @@ pub(super) fn replace_spans(text: &str, mut edits: Vec<(Range<usize>, String)>) 
 /// Returns the text in which `entry` is compiled for blocks of exactly this shape: the driver refuses launches in others.
 ///
 /// # Errors
-/// As [`Module::parse`]; [`Error::NoEntry`].
-pub fn set_required_block(text: &str, entry: &str, [x, y, z]: Dim3) -> Result<String, Error> {
+/// As [`Module::parse`]; [`PtxError::NoEntry`].
+pub fn set_required_block(text: &str, entry: &str, [x, y, z]: Dim3) -> Result<String, PtxError> {
     let module = Module::parse(text)?;
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+    let function = module.entry(entry).ok_or_else(|| PtxError::NoEntry { name: entry.to_owned() })?;
     let mut edits = Vec::new();
     set_directive(text, function, format!(".reqntid {x}, {y}, {z}"), &[".reqntid", ".maxntid"], &mut edits);
     if let Some(body) = &function.body {
@@ -87,14 +87,14 @@ pub fn set_required_block(text: &str, entry: &str, [x, y, z]: Dim3) -> Result<St
     Ok(replace_spans(text, edits))
 }
 
-fn entry_edits(text: &str, entry: &Function, cap: u32, edits: &mut Vec<(Range<usize>, String)>) {
+fn entry_edits(text: &str, entry: &PtxFunction, cap: u32, edits: &mut Vec<(Range<usize>, String)>) {
     set_directive(text, entry, format!(".maxnreg {cap}"), &[".maxnreg", ".minnctapersm"], edits);
 }
 
 /// Puts a directive in the place of the first of those that go, or before the body.
 fn set_directive(
     text: &str,
-    entry: &Function,
+    entry: &PtxFunction,
     directive: String,
     replaced: &[&str],
     edits: &mut Vec<(Range<usize>, String)>,

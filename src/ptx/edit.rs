@@ -4,7 +4,7 @@
 
 use super::cache::set_cache_operators;
 use super::directives::{set_register_caps, set_required_block};
-use super::error::Error;
+use super::error::PtxError;
 use crate::launch::{CacheOperator, Configuration, Dim3};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ impl Edits {
 ///
 /// # Errors
 /// As [`set_register_caps`], [`set_required_block`] and [`set_cache_operators`].
-pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, Error> {
+pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, PtxError> {
     let mut text = Cow::Borrowed(text);
     let caps: Vec<(&str, u32)> =
         entries.iter().filter(|(_, edits)| edits.cap != 0).map(|(entry, edits)| (*entry, edits.cap)).collect();

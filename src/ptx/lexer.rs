@@ -3,10 +3,10 @@
 //! A word that begins with a dot ends before the next one (`.reg.b32` is two words); any other word runs through dots
 //! and `::` (`ld.shared::cta.b32`, `%tid.x`). Comments, white space and preprocessor lines (`#`) are no tokens.
 
-use super::error::Error;
+use super::error::PtxError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Word,
     Number,
     Text,
@@ -16,8 +16,8 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Token {
-    pub kind: Kind,
+pub(crate) struct PtxToken {
+    pub kind: TokenKind,
     pub start: usize,
     pub end: usize,
     pub line: u32,
@@ -42,7 +42,7 @@ impl<'t> Lexer<'t> {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    fn skip_blank(&mut self) -> Result<(), Error> {
+    fn skip_blank(&mut self) -> Result<(), PtxError> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
@@ -58,7 +58,7 @@ impl<'t> Lexer<'t> {
                     let line = self.line;
                     let rest = &self.text[self.at + 2..];
                     let Some(length) = rest.find("*/") else {
-                        return Err(Error::Unterminated { line, what: "a comment" });
+                        return Err(PtxError::Unterminated { line, what: "a comment" });
                     };
                     self.line += count_newlines(&rest.as_bytes()[..length]);
                     self.at += length + 4;
@@ -74,22 +74,22 @@ impl<'t> Lexer<'t> {
         self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
     }
 
-    pub fn next_token(&mut self) -> Result<Token, Error> {
+    pub fn next_token(&mut self) -> Result<PtxToken, PtxError> {
         self.skip_blank()?;
         let (start, line) = (self.at, self.line);
         let bytes = self.text.as_bytes();
         let Some(&first) = bytes.get(start) else {
-            return Ok(Token { kind: Kind::End, start, end: start, line });
+            return Ok(PtxToken { kind: TokenKind::End, start, end: start, line });
         };
         let kind = if first == b'.' && is_name(self.byte_at(1)) {
             self.at += 1;
             while is_name(self.byte_at(0)) {
                 self.at += 1;
             }
-            Kind::Word
+            TokenKind::Word
         } else if first.is_ascii_digit() {
             self.skip_number();
-            Kind::Number
+            TokenKind::Number
         } else if is_name(first) {
             loop {
                 if is_name(self.byte_at(0)) || (self.byte_at(0) == b'.' && is_name(self.byte_at(1))) {
@@ -100,15 +100,15 @@ impl<'t> Lexer<'t> {
                     break;
                 }
             }
-            Kind::Word
+            TokenKind::Word
         } else if first == b'"' {
             self.skip_string()?;
-            Kind::Text
+            TokenKind::Text
         } else {
             self.at += 1;
-            Kind::Mark(first)
+            TokenKind::Mark(first)
         };
-        Ok(Token { kind, start, end: self.at, line })
+        Ok(PtxToken { kind, start, end: self.at, line })
     }
 
     /// A number: letters belong to it (`0x1F`, `0f3F800000`, `7U`), as do a decimal point and an exponent's sign.
@@ -131,13 +131,13 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn skip_string(&mut self) -> Result<(), Error> {
+    fn skip_string(&mut self) -> Result<(), PtxError> {
         let line = self.line;
         self.at += 1;
         loop {
             match self.text.as_bytes().get(self.at) {
                 None | Some(b'\n') => {
-                    return Err(Error::Unterminated { line, what: "a string" });
+                    return Err(PtxError::Unterminated { line, what: "a string" });
                 }
                 Some(b'"') => break,
                 Some(b'\\') if self.byte_at(1) == b'"' || self.byte_at(1) == b'\\' => self.at += 2,

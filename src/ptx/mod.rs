@@ -21,11 +21,11 @@ mod transplant;
 mod types;
 
 pub use edit::{Edits, edit_entries};
-pub use error::Error;
+pub use error::PtxError;
 pub use memory::{AccessKind, MemorySpace};
 pub use module::{
-    Body, Directive, Function, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, Registers,
-    Statement, Variable,
+    Body, Directive, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable,
+    Registers, Statement,
 };
 pub use opcode::Opcode;
 pub use standalone::{calls_by_address, isolate_entry};

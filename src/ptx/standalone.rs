@@ -6,17 +6,17 @@
 //! which only the whole text tells where they lead.
 
 use super::directives::replace_spans;
-use super::error::Error;
-use super::lexer::{Kind, Lexer};
-use super::module::{Function, Module, Statement};
+use super::error::PtxError;
+use super::lexer::{Lexer, TokenKind};
+use super::module::{Module, PtxFunction, Statement};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// The text in which `entry` is alone. Each line keeps its number.
 ///
 /// # Errors
-/// As [`Module::parse`]; [`Error::NoEntry`].
-pub fn isolate_entry(text: &str, entry: &str) -> Result<String, Error> {
+/// As [`Module::parse`]; [`PtxError::NoEntry`].
+pub fn isolate_entry(text: &str, entry: &str) -> Result<String, PtxError> {
     let module = Module::parse(text)?;
     let uses = Uses::new(text, &module, entry)?;
     let kept = uses.reached_functions(uses.outside.iter().copied().chain([entry]).collect());
@@ -31,8 +31,8 @@ pub fn isolate_entry(text: &str, entry: &str) -> Result<String, Error> {
 /// another entry puts into objects) ptxas looks at all that the text has, so that under `--entry` it would make other code.
 ///
 /// # Errors
-/// As [`alone`].
-pub fn calls_by_address(text: &str, entry: &str) -> Result<bool, Error> {
+/// As [`isolate_entry`].
+pub fn calls_by_address(text: &str, entry: &str) -> Result<bool, PtxError> {
     // Each such call names the type of its targets, or a list of them. Few texts have any.
     if !text.contains(".callprototype") && !text.contains(".calltargets") {
         return Ok(false);
@@ -60,7 +60,7 @@ fn line_ends(text: &str) -> String {
 struct Uses<'t> {
     /// The functions that a name leads to: their definition and prototypes, and of a label (which debug sections name) the one in
     /// which it stands.
-    named: HashMap<&'t str, Vec<&'t Function>>,
+    named: HashMap<&'t str, Vec<&'t PtxFunction>>,
     /// The names in each function.
     inside: HashMap<&'t str, Vec<&'t str>>,
     /// Those in variables and debug information.
@@ -68,11 +68,11 @@ struct Uses<'t> {
 }
 
 impl<'t> Uses<'t> {
-    fn new(text: &'t str, module: &'t Module, entry: &str) -> Result<Self, Error> {
+    fn new(text: &'t str, module: &'t Module, entry: &str) -> Result<Self, PtxError> {
         if module.entry(entry).is_none() {
-            return Err(Error::NoEntry { name: entry.to_owned() });
+            return Err(PtxError::NoEntry { name: entry.to_owned() });
         }
-        let mut named: HashMap<&str, Vec<&Function>> = HashMap::new();
+        let mut named: HashMap<&str, Vec<&PtxFunction>> = HashMap::new();
         for function in &module.functions {
             named.entry(&function.name).or_default().push(function);
             for statement in function.body.iter().flat_map(|body| &body.statements) {
@@ -86,7 +86,7 @@ impl<'t> Uses<'t> {
         Ok(uses)
     }
 
-    fn read_module(&mut self, text: &'t str, module: &'t Module) -> Result<(), Error> {
+    fn read_module(&mut self, text: &'t str, module: &'t Module) -> Result<(), PtxError> {
         let mut spans: Vec<(&Range<usize>, &str)> =
             module.functions.iter().map(|function| (&function.span, &*function.name)).collect();
         spans.sort_by_key(|(span, _)| span.start);
@@ -94,7 +94,7 @@ impl<'t> Uses<'t> {
         let mut lexer = Lexer::new(text);
         loop {
             let token = lexer.next_token()?;
-            if token.kind == Kind::End {
+            if token.kind == TokenKind::End {
                 return Ok(());
             }
             while spans.next_if(|(span, _)| span.end <= token.start).is_some() {}

@@ -23,8 +23,8 @@
 
 use super::directives::replace_spans;
 use super::edit::{Edits, edit_entries};
-use super::error::Error;
-use super::module::{Function, Linkage, Module, Parameter, Statement, Variable};
+use super::error::PtxError;
+use super::module::{Linkage, Module, Parameter, PtxFunction, PtxVariable, Statement};
 use super::references::{References, read_tokens};
 use super::types::StateSpace;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub struct Transplant {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransplantError {
     #[error(transparent)]
-    Ptx(#[from] Error),
+    Ptx(#[from] PtxError),
     #[error("the PTX is for another version, target or address size than the host's")]
     Target,
     #[error("debug information (-G) describes the code that it was made with")]
@@ -99,7 +99,7 @@ impl Transplant {
         check_targets(&host_module, &donor_module)?;
         let host_entry = find_entry(&host_module, host_symbol)?;
         check_parameters(host_entry, find_entry(&donor_module, donor_symbol)?)?;
-        let (host, donor) = (Source::new(host, &host_module), Source::new(&donor, &donor_module));
+        let (host, donor) = (ModuleText::new(host, &host_module), ModuleText::new(&donor, &donor_module));
         let reached = donor.pieces_reached(donor_symbol)?;
         let shared = shared_names(&host, &donor, &reached)?;
         let is_copied = |name: &str| name == donor_symbol || !shared.contains(name);
@@ -125,8 +125,8 @@ impl Transplant {
 /// name the first counts.
 ///
 /// # Errors
-/// As [`Module::parse`]; [`Error::NoEntry`].
-pub fn insert_transplants(host: &str, transplants: &[(&str, &Transplant)]) -> Result<String, Error> {
+/// As [`Module::parse`]; [`PtxError::NoEntry`].
+pub fn insert_transplants(host: &str, transplants: &[(&str, &Transplant)]) -> Result<String, PtxError> {
     let module = Module::parse(host)?;
     let mut edits = Vec::new();
     for (index, &(symbol, transplant)) in transplants.iter().enumerate() {
@@ -140,13 +140,13 @@ pub fn insert_transplants(host: &str, transplants: &[(&str, &Transplant)]) -> Re
     Ok(replace_spans(host, edits))
 }
 
-fn find_entry<'m>(module: &'m Module, name: &str) -> Result<&'m Function, Error> {
-    module.entry(name).ok_or_else(|| Error::NoEntry { name: name.to_owned() })
+fn find_entry<'m>(module: &'m Module, name: &str) -> Result<&'m PtxFunction, PtxError> {
+    module.entry(name).ok_or_else(|| PtxError::NoEntry { name: name.to_owned() })
 }
 
 /// Refuses entries that take different parameters.
-fn check_parameters(host: &Function, donor: &Function) -> Result<(), TransplantError> {
-    let layout = |function: &Function| -> Vec<_> {
+fn check_parameters(host: &PtxFunction, donor: &PtxFunction) -> Result<(), TransplantError> {
+    let layout = |function: &PtxFunction| -> Vec<_> {
         function.parameters.iter().map(|&Parameter { scalar, align, size, .. }| (scalar, align, size)).collect()
     };
     match layout(host) == layout(donor) {
@@ -169,8 +169,8 @@ fn check_targets(host: &Module, donor: &Module) -> Result<(), TransplantError> {
 
 #[derive(Clone, Copy)]
 enum Declaration<'m> {
-    Function(&'m Function),
-    Variable(&'m Variable),
+    Function(&'m PtxFunction),
+    Variable(&'m PtxVariable),
 }
 
 impl Declaration<'_> {
@@ -183,7 +183,7 @@ impl Declaration<'_> {
 }
 
 /// Indexes a parsed text by the names of module scope.
-struct Source<'m> {
+struct ModuleText<'m> {
     text: &'m str,
     /// Declarations by name; of several with one name the definition.
     declarations: HashMap<&'m str, Declaration<'m>>,
@@ -191,12 +191,12 @@ struct Source<'m> {
 
 /// Holds a word of a declaration, or the number of a name that is local to it.
 #[derive(PartialEq)]
-enum Word<'m> {
+enum CopiedWord<'m> {
     Text(&'m str),
     Local(usize),
 }
 
-impl<'m> Source<'m> {
+impl<'m> ModuleText<'m> {
     fn new(text: &'m str, module: &'m Module) -> Self {
         let mut declarations = HashMap::new();
         for variable in &module.variables {
@@ -214,7 +214,7 @@ impl<'m> Source<'m> {
         Self { text, declarations }
     }
 
-    fn references_of(&self, declaration: Declaration) -> Result<References<'m>, Error> {
+    fn references_of(&self, declaration: Declaration) -> Result<References<'m>, PtxError> {
         let is_global = |name: &str| self.declarations.contains_key(name);
         let span = declaration.span();
         let text = &self.text[span.clone()];
@@ -227,7 +227,7 @@ impl<'m> Source<'m> {
     }
 
     /// Finds all that an entry names, itself included, and what that names in turn.
-    fn pieces_reached(&self, entry: &str) -> Result<BTreeMap<&'m str, Piece<'m>>, Error> {
+    fn pieces_reached(&self, entry: &str) -> Result<BTreeMap<&'m str, Piece<'m>>, PtxError> {
         let mut reached = BTreeMap::new();
         let mut pending: Vec<&'m str> =
             self.declarations.get_key_value(entry).map(|(&name, _)| name).into_iter().collect();
@@ -247,7 +247,7 @@ impl<'m> Source<'m> {
     ///
     /// The front end numbers labels and local variables through the whole text: here each
     /// has a number by its first use.
-    fn words_of(&self, declaration: Declaration) -> Result<Vec<Word<'m>>, Error> {
+    fn words_of(&self, declaration: Declaration) -> Result<Vec<CopiedWord<'m>>, PtxError> {
         let text = &self.text[declaration.span().clone()];
         let mut locals: HashMap<&str, Option<usize>> = HashMap::new();
         if let Declaration::Function(function) = declaration {
@@ -269,11 +269,11 @@ impl<'m> Source<'m> {
             }
             let word = &text[token.start..token.end];
             words.push(match locals.get_mut(word) {
-                Some(number) => Word::Local(*number.get_or_insert_with(|| {
+                Some(number) => CopiedWord::Local(*number.get_or_insert_with(|| {
                     used += 1;
                     used
                 })),
-                None => Word::Text(word),
+                None => CopiedWord::Text(word),
             });
         }
         Ok(words)
@@ -281,7 +281,7 @@ impl<'m> Source<'m> {
 
     /// Returns the words of `.file` directives and debug sections, to which `.loc`
     /// refers.
-    fn debug_tables(&self) -> Result<Vec<&'m str>, Error> {
+    fn debug_tables(&self) -> Result<Vec<&'m str>, PtxError> {
         let mut spans: Vec<&Range<usize>> = self.declarations.values().map(Declaration::span).collect();
         spans.sort_by_key(|span| span.start);
         let mut spans = spans.into_iter().peekable();
@@ -305,10 +305,10 @@ impl<'m> Source<'m> {
 
 /// Finds what the host has in the same words, in which each name stands for the same.
 fn shared_names<'m>(
-    host: &Source,
-    donor: &Source<'m>,
+    host: &ModuleText,
+    donor: &ModuleText<'m>,
     reached: &BTreeMap<&'m str, Piece<'m>>,
-) -> Result<HashSet<&'m str>, Error> {
+) -> Result<HashSet<&'m str>, PtxError> {
     let mut shared = HashSet::new();
     for piece in reached.values() {
         if let Some(&other) = host.declarations.get(piece.name)
@@ -338,7 +338,7 @@ struct Piece<'m> {
 
 impl Piece<'_> {
     /// Refuses what the program must not have twice.
-    fn check_against(&self, host: &Source) -> Result<(), TransplantError> {
+    fn check_against(&self, host: &ModuleText) -> Result<(), TransplantError> {
         let name = self.name.to_owned();
         match self.declaration {
             Declaration::Function(function) if function.entry => Err(TransplantError::Launch { name }),
@@ -366,7 +366,7 @@ impl Piece<'_> {
 ///
 /// A function's static variable in global memory may be a table or a counter: their
 /// declarations are alike.
-fn is_constant(variable: &Variable) -> bool {
+fn is_constant(variable: &PtxVariable) -> bool {
     let is_made = CONSTANTS.iter().any(|prefix| variable.name.starts_with(prefix));
     let is_static_constant = variable.space == StateSpace::Const && variable.name.starts_with(STATIC);
     is_static_constant || is_made && variable.linkage == Linkage::Internal
@@ -374,7 +374,7 @@ fn is_constant(variable: &Variable) -> bool {
 
 /// Holds all that is written into the host text.
 struct Copy<'m> {
-    donor: Source<'m>,
+    donor: ModuleText<'m>,
     /// What gets a new name, in the order of the donor text.
     copied: Vec<Piece<'m>>,
     /// What is shared, and stands after the host's entry.
@@ -402,7 +402,7 @@ impl Copy<'_> {
         let [mut prototypes, mut variables, mut bodies] = [const { String::new() }; 3];
         // What names a function may come before its body. After its body ptxas takes no prototype.
         for piece in self.copied.iter().chain(&self.late) {
-            if let Declaration::Function(Function { entry: false, body: Some(body), span, .. }) = piece.declaration {
+            if let Declaration::Function(PtxFunction { entry: false, body: Some(body), span, .. }) = piece.declaration {
                 prototypes += &(self.copy_piece(piece, &names, body.open - span.start) + "\n;\n");
             }
         }
@@ -410,7 +410,7 @@ impl Copy<'_> {
         for pieces in self.copied.chunk_by(|a, b| a.declaration.span() == b.declaration.span()) {
             let text = self.copy_piece(&pieces[0], &names, pieces[0].declaration.span().len()) + "\n";
             match pieces[0].declaration {
-                Declaration::Function(Function { body: Some(_), .. }) => bodies += &text,
+                Declaration::Function(PtxFunction { body: Some(_), .. }) => bodies += &text,
                 _ => variables += &text,
             }
         }

@@ -1,8 +1,8 @@
 //! When two pieces of machine code are the same code.
 
 use super::cubin::Cubin;
-use super::error::Error;
-use super::kernel::Kernel;
+use super::error::SassError;
+use super::kernel::CubinKernel;
 use super::kernel::Resources;
 use sha2::{Digest, Sha256};
 
@@ -28,7 +28,7 @@ const NO_REGISTER: [u128; 2] = [0xff, 0x3f];
 #[derive(Debug, thiserror::Error)]
 pub enum CodeDigestError {
     #[error(transparent)]
-    Cubin(#[from] Error),
+    Cubin(#[from] SassError),
     #[error("the compiler made no kernel `{0}`")]
     NoKernel(String),
 }
@@ -46,7 +46,7 @@ pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, CodeDigestError
     Ok(format!("{:x}", digest.finalize()))
 }
 
-impl Kernel<'_> {
+impl CubinKernel<'_> {
     /// The machine code without the slot numbers of the bank of addresses.
     ///
     /// An operand `c[0x4][n]` is the address of a module-scope variable or of a function; which slot it has hangs on what

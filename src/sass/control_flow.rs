@@ -4,7 +4,7 @@
 //! goes on after itself and names the block that it enters. Padding after the last instruction that is reached is not here.
 
 use super::instruction::{INSTRUCTION_BYTES, Instruction};
-use super::kernel::Kernel;
+use super::kernel::CubinKernel;
 use super::opcode::Class;
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ impl Block {
 
 impl Flow {
     /// The control flow of a kernel whose instructions were decoded.
-    pub fn new(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Self {
+    pub fn new(kernel: &CubinKernel<'_>, instructions: &[Instruction]) -> Self {
         let mut flow = Self { blocks: cut_blocks(kernel, instructions), ..Self::default() };
         flow.connect_blocks(kernel, instructions);
         flow.keep_reached();
@@ -161,7 +161,7 @@ impl Flow {
         (0..end).map(|index| Some(found[index]).filter(|&after| after < end)).collect()
     }
 
-    fn connect_blocks(&mut self, kernel: &Kernel<'_>, instructions: &[Instruction]) {
+    fn connect_blocks(&mut self, kernel: &CubinKernel<'_>, instructions: &[Instruction]) {
         let starts: Vec<usize> = self.blocks.iter().map(|block| block.instructions.start).collect();
         let block_at = |offset: u32| starts.binary_search(&index_of(offset)?).ok();
         let mut entries = vec![0];
@@ -361,7 +361,7 @@ fn dominates_block(dominators: &[usize], position: &[usize], above: usize, below
 }
 
 /// Cuts instructions into blocks, up to the padding.
-fn cut_blocks(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
+fn cut_blocks(kernel: &CubinKernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
     let code = &instructions[..without_padding(instructions)];
     let mut is_leader = vec![false; code.len()];
     let mut lead = |offset: u32| {

@@ -1,7 +1,7 @@
 //! A cubin: its architecture and its kernels.
 
-use super::error::Error;
-use super::kernel::Kernel;
+use super::error::SassError;
+use super::kernel::CubinKernel;
 use super::{elf, resources};
 
 /// Where ptxas keeps the PTX that the code was made of.
@@ -21,7 +21,7 @@ pub fn without_ptx_text(bytes: &[u8]) -> Vec<u8> {
 #[derive(Clone, Debug)]
 pub struct Cubin<'data> {
     architecture: u32,
-    kernels: Vec<Kernel<'data>>,
+    kernels: Vec<CubinKernel<'data>>,
 }
 
 impl<'data> Cubin<'data> {
@@ -30,7 +30,7 @@ impl<'data> Cubin<'data> {
     /// # Errors
     /// Where the bytes are not a 64-bit little-endian CUDA ELF file, where a table of it is cut short or points outside,
     /// and where the architecture is older than 7.0 (its instructions have another encoding).
-    pub fn parse(bytes: &'data [u8]) -> Result<Self, Error> {
+    pub fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
         let file = elf::File::parse(bytes)?;
         let kernels = resources::read_kernels(&file)?;
         Ok(Self { architecture: file.architecture(), kernels })
@@ -42,12 +42,12 @@ impl<'data> Cubin<'data> {
     }
 
     /// The kernels, in the order of the symbol table.
-    pub fn kernels(&self) -> &[Kernel<'data>] {
+    pub fn kernels(&self) -> &[CubinKernel<'data>] {
         &self.kernels
     }
 
     /// The kernel with this (mangled) name.
-    pub fn kernel(&self, name: &str) -> Option<&Kernel<'data>> {
+    pub fn kernel(&self, name: &str) -> Option<&CubinKernel<'data>> {
         self.kernels.iter().find(|kernel| kernel.name == name)
     }
 }

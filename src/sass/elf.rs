@@ -3,7 +3,7 @@
 //! Section and symbol contents are checked only where they are read. Section names are matched exactly: CUDA 13 adds copies
 //! under `.nv.merc` and `.nv.capmerc` for another encoding, which are not read.
 
-use super::error::Error;
+use super::error::SassError;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, SectionHeader64, Sym64};
 use object::read::elf::{FileHeader, Rel, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
@@ -49,20 +49,20 @@ pub(super) struct Relocation {
 }
 
 impl<'data> File<'data> {
-    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, Error> {
-        let broken = |error: object::Error| Error::Elf(error.to_string());
-        let header = FileHeader64::<LE>::parse(bytes).map_err(|_| Error::NotACubin("no 64-bit ELF header"))?;
+    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
+        let broken = |error: object::Error| SassError::Elf(error.to_string());
+        let header = FileHeader64::<LE>::parse(bytes).map_err(|_| SassError::NotACubin("no 64-bit ELF header"))?;
         if header.e_ident().data != elf::ELFDATA2LSB {
-            return Err(Error::NotACubin("not little-endian"));
+            return Err(SassError::NotACubin("not little-endian"));
         }
         if header.e_machine(LE) != elf::EM_CUDA {
-            return Err(Error::NotACubin("the ELF file is not for a CUDA device"));
+            return Err(SassError::NotACubin("the ELF file is not for a CUDA device"));
         }
         let abi = header.e_ident().abi_version;
         let flags = header.e_flags(LE);
         let architecture = if abi >= ABI_VERSION_2 { (flags >> 8) & 0xff } else { flags & 0xff };
         if architecture < 70 {
-            return Err(Error::Architecture(architecture));
+            return Err(SassError::Architecture(architecture));
         }
         let sections = header.sections(LE, bytes).map_err(broken)?;
         let symbols = sections.symbols(LE, bytes, elf::SHT_SYMTAB).map_err(broken)?;
@@ -96,11 +96,10 @@ impl<'data> File<'data> {
     }
 
     /// The bytes of a section; none for a section without contents (`SHT_NOBITS`).
-    pub(super) fn section_data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], Error> {
-        section
-            .header
-            .data(LE, self.bytes)
-            .map_err(|_| Error::at(name, section.header.sh_offset(LE), "the contents reach beyond the end of the file"))
+    pub(super) fn section_data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], SassError> {
+        section.header.data(LE, self.bytes).map_err(|_| {
+            SassError::at(name, section.header.sh_offset(LE), "the contents reach beyond the end of the file")
+        })
     }
 
     /// The bytes of the file that a section takes.
@@ -148,7 +147,7 @@ impl<'data> File<'data> {
     ///
     /// # Errors
     /// Where the relocation section is cut short.
-    pub(super) fn relocations_of(&self, name: &str) -> Result<Vec<Relocation>, Error> {
+    pub(super) fn relocations_of(&self, name: &str) -> Result<Vec<Relocation>, SassError> {
         let mut found = Vec::new();
         let resolve = |symbol: u32| {
             let symbol = self.symbols.symbol(object::SymbolIndex(symbol as usize)).ok()?;
@@ -159,7 +158,7 @@ impl<'data> File<'data> {
             let entries = section
                 .header
                 .rela(LE, self.bytes)
-                .map_err(|error| Error::at(&rela_name, 0, error.to_string()))?
+                .map_err(|error| SassError::at(&rela_name, 0, error.to_string()))?
                 .map_or(&[][..], |(entries, _)| entries);
             for entry in entries {
                 if let Some((section, value)) = resolve(entry.r_sym(LE, false)) {
@@ -173,7 +172,7 @@ impl<'data> File<'data> {
             let entries = section
                 .header
                 .rel(LE, self.bytes)
-                .map_err(|error| Error::at(&rel_name, 0, error.to_string()))?
+                .map_err(|error| SassError::at(&rel_name, 0, error.to_string()))?
                 .map_or(&[][..], |(entries, _)| entries);
             for entry in entries {
                 if let Some((section, value)) = resolve(entry.r_sym(LE)) {

@@ -36,7 +36,7 @@ pub struct Instruction {
     /// Where a direct branch or call goes (or threads meet again), in bytes from the section's start.
     pub target: Option<u32>,
     /// What a load, store or atomic accesses.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryOperand>,
     /// General registers; 255 is the zero register, which stands for "none" too.
     pub registers: Registers,
     /// `DEPBAR.LE`: the scoreboard and how many operations may remain outstanding on it.
@@ -80,7 +80,7 @@ pub struct Control {
 
 /// The memory operand of a load, store or atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryOperand {
     pub space: MemorySpace,
     pub kind: AccessKind,
     /// Bytes accessed by one thread.
@@ -194,7 +194,7 @@ fn atomic_width(word: u128, architecture: u32) -> u32 {
     if is_wide { 8 } else { 4 }
 }
 
-fn memory_operand(word: u128, opcode: Opcode, architecture: u32) -> Option<Memory> {
+fn memory_operand(word: u128, opcode: Opcode, architecture: u32) -> Option<MemoryOperand> {
     let (space, kind) = match opcode.class {
         Class::Load(space) => (space, AccessKind::Load),
         Class::Store(space) => (space, AccessKind::Store),
@@ -222,5 +222,5 @@ fn memory_operand(word: u128, opcode: Opcode, architecture: u32) -> Option<Memor
             _ => 16,
         },
     };
-    Some(Memory { space, kind, width })
+    Some(MemoryOperand { space, kind, width })
 }

@@ -5,7 +5,7 @@
 //! extended opcodes in it are skipped.
 
 use super::elf;
-use super::error::Error;
+use super::error::SassError;
 use gimli::{DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ impl Lines {
 ///
 /// # Errors
 /// Where the line program is malformed.
-pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, Error> {
+pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, SassError> {
     let mut tables: HashMap<usize, Lines> = HashMap::new();
     let Some(section) = file.section(SECTION) else {
         return Ok(tables);
@@ -50,7 +50,7 @@ pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, 
         let place = usize::try_from(relocation.offset)
             .ok()
             .and_then(|start| data.get_mut(start..start.checked_add(usize::from(ADDRESS_BYTES))?))
-            .ok_or_else(|| Error::at(SECTION, relocation.offset, "a relocation lies outside"))?;
+            .ok_or_else(|| SassError::at(SECTION, relocation.offset, "a relocation lies outside"))?;
         let address = ((relocation.section as u64) << SECTION_BIT).wrapping_add(relocation.address);
         place.copy_from_slice(&address.to_le_bytes());
     }
@@ -58,7 +58,7 @@ pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, 
     let debug_line = DebugLine::new(&data, LittleEndian);
     let mut unit = 0;
     while unit < data.len() {
-        let at = |error: gimli::Error| Error::at(SECTION, unit as u64, error.to_string());
+        let at = |error: gimli::Error| SassError::at(SECTION, unit as u64, error.to_string());
         let program = debug_line.program(DebugLineOffset(unit), ADDRESS_BYTES, None, None).map_err(at)?;
         let length = program.header().unit_length();
         read_rows(program, &mut tables).map_err(at)?;
@@ -77,9 +77,9 @@ pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, 
     Ok(tables)
 }
 
-type Program<'data> = gimli::IncompleteLineProgram<EndianSlice<'data, LittleEndian>>;
+type LineProgram<'data> = gimli::IncompleteLineProgram<EndianSlice<'data, LittleEndian>>;
 
-fn read_rows(program: Program<'_>, tables: &mut HashMap<usize, Lines>) -> Result<(), gimli::Error> {
+fn read_rows(program: LineProgram<'_>, tables: &mut HashMap<usize, Lines>) -> Result<(), gimli::Error> {
     let mut rows = program.rows();
     while let Some((_, row)) = rows.next_row()? {
         let section = usize::try_from(row.address() >> SECTION_BIT).unwrap_or(0);

@@ -1,10 +1,10 @@
 //! ELF sections and `.nv.info` records -> each kernel's resources.
 
 use super::elf::{File, Section, Symbol};
-use super::error::Error;
+use super::error::SassError;
 use super::info;
-use super::info::{Attribute, Record};
-use super::kernel::{Function, IndirectBranch, Kernel};
+use super::info::{Attribute, InfoRecord};
+use super::kernel::{CubinKernel, DeviceFunction, IndirectBranch};
 use super::kernel::{Parameter, Resources};
 use super::line_info;
 use std::collections::HashMap;
@@ -18,13 +18,13 @@ const NO_CAP: u16 = 0xff;
 const GLOBAL_INFO: &str = ".nv.info";
 
 /// The kernels of a cubin, in the order of its symbol table.
-pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, Error> {
+pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<CubinKernel<'data>>, SassError> {
     let symbols: Vec<(u32, Symbol<'data>)> = file.function_symbols().collect();
-    let mut callees: HashMap<usize, Vec<Function<'data>>> = HashMap::new();
+    let mut callees: HashMap<usize, Vec<DeviceFunction<'data>>> = HashMap::new();
     for (_, symbol) in symbols.iter().filter(|(_, symbol)| !symbol.kernel) {
         let place = (u32::try_from(symbol.value), u32::try_from(symbol.size));
         if let (Ok(offset), Ok(size)) = place {
-            callees.entry(symbol.section).or_default().push(Function { name: symbol.name, offset, size });
+            callees.entry(symbol.section).or_default().push(DeviceFunction { name: symbol.name, offset, size });
         }
     }
     let mut lines = line_info::by_section(file)?;
@@ -35,14 +35,14 @@ pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data
     // symbols and section headers point to the same bytes.
     let mut left = file.size_of_file();
     let mut take = |name: &str, bytes: usize| {
-        left = left.checked_sub(bytes).ok_or_else(|| Error::at(name, 0, "the kernels' sections overlap"))?;
+        left = left.checked_sub(bytes).ok_or_else(|| SassError::at(name, 0, "the kernels' sections overlap"))?;
         Ok(())
     };
     for (index, symbol) in symbols.iter().filter(|(_, symbol)| symbol.kernel) {
         let text_name = format!(".text.{}", symbol.name);
         let text = file
             .section(&text_name)
-            .ok_or_else(|| Error::at(".symtab", u64::from(*index), format!("no section `{text_name}`")))?;
+            .ok_or_else(|| SassError::at(".symtab", u64::from(*index), format!("no section `{text_name}`")))?;
         let code = file.section_data(&text_name, text)?;
         take(&text_name, code.len())?;
         let mut resources = by_symbol.get(index).cloned().unwrap_or_default();
@@ -66,7 +66,7 @@ pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data
         resources.parameters.sort_by_key(|parameter| parameter.ordinal);
         let mut functions = callees.remove(&text.index).unwrap_or_default();
         functions.sort_by_key(|function| function.offset);
-        kernels.push(Kernel {
+        kernels.push(CubinKernel {
             name: symbol.name,
             architecture: file.architecture(),
             resources,
@@ -80,7 +80,7 @@ pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data
 }
 
 /// Registers and stack by symbol index, from the records that hold for the whole cubin.
-fn global_records(file: &File<'_>) -> Result<HashMap<u32, Resources>, Error> {
+fn global_records(file: &File<'_>) -> Result<HashMap<u32, Resources>, SassError> {
     let mut by_symbol: HashMap<u32, Resources> = HashMap::new();
     let Some(section) = file.section(GLOBAL_INFO) else {
         return Ok(by_symbol);
@@ -114,11 +114,11 @@ fn is_linked(section: Section<'_>) -> bool {
 }
 
 fn apply_record(
-    record: &Record<'_>,
+    record: &InfoRecord<'_>,
     section: &str,
     resources: &mut Resources,
     indirect: &mut Vec<IndirectBranch>,
-) -> Result<(), Error> {
+) -> Result<(), SassError> {
     match record.attribute {
         Attribute::MaxThreads => resources.max_threads = Some(record.shape(section)?),
         Attribute::RequiredThreads => resources.required_threads = Some(record.shape(section)?),
@@ -148,7 +148,7 @@ fn apply_record(
                 let (targets, tail) = usize::try_from(*count)
                     .ok()
                     .and_then(|count| tail.split_at_checked(count))
-                    .ok_or_else(|| Error::at(section, record.offset, "a jump table reaches beyond the record"))?;
+                    .ok_or_else(|| SassError::at(section, record.offset, "a jump table reaches beyond the record"))?;
                 indirect.push(IndirectBranch { offset: *offset, targets: targets.to_vec() });
                 rest = tail;
             }

@@ -7,7 +7,7 @@ use super::branch_trace::Path;
 use super::grid_sampling::Grid;
 use super::profile::Profile;
 use super::program::{Operation, Program};
-use super::thread::{Outcome, Place3};
+use super::thread::{Place3, ThreadOutcome};
 use crate::launch::Launch;
 
 /// Lone threads whose instructions differ by no more than this factor do about the same.
@@ -84,14 +84,14 @@ impl<'p> Tally<'p> {
         }
     }
 
-    pub fn raise_most(&mut self, outcome: &Outcome) {
+    pub fn raise_most(&mut self, outcome: &ThreadOutcome) {
         for (most, &count) in self.most.iter_mut().zip(&outcome.counts) {
             *most = count.max(*most);
         }
         self.exact &= outcome.exact && !outcome.estimated;
     }
 
-    pub fn add_thread(&mut self, at: Place3, outcome: &Outcome) {
+    pub fn add_thread(&mut self, at: Place3, outcome: &ThreadOutcome) {
         let instructions = self.count_instructions(outcome.counts.iter().map(|&count| count as f64));
         self.longest = instructions.max(self.longest);
         if outcome.cut {

@@ -26,13 +26,13 @@ pub(super) fn busy_ns(request: &Request, operation: &Operation) -> f64 {
     // What all lanes add to one word of 32 bits, one lane adds for them.
     let is_one = places.iter().all(|at| Some(at) == places.first());
     let is_joined = is_one && !is_float && request.width <= 4 && is_joined(update);
-    let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
+    let mut lines: BTreeMap<u64, UpdatedLine> = BTreeMap::new();
     for address in places {
         let line = lines.entry(address / SECTOR / SECTORS_PER_LINE).or_default();
         line.sectors |= 1 << (address / SECTOR % SECTORS_PER_LINE);
         *line.words.entry(address).or_default() += 1;
     }
-    let of = |line: &Line| {
+    let of = |line: &UpdatedLine| {
         let again = if is_joined { 1 } else { line.words.values().copied().max().unwrap_or(0) };
         let passes = PASS * f64::from(line.sectors.count_ones()) * f64::from(again);
         if is_float && again > 1 { passes.max(FLOAT_AGAIN * f64::from(again)) } else { passes }
@@ -52,7 +52,7 @@ fn is_float(scalar: Scalar) -> bool {
 
 /// What a request updates of a line.
 #[derive(Default)]
-struct Line {
+struct UpdatedLine {
     /// A bit for each.
     sectors: u8,
     /// How many lanes update a word.
@@ -63,7 +63,7 @@ struct Line {
 mod tests {
     use super::*;
     use crate::ptx::AccessKind;
-    use crate::sim::program::{Memory, Window};
+    use crate::sim::program::{MemoryAccess, Window};
 
     #[test]
     fn updates_take_about_what_an_h200_takes_for_them() {
@@ -79,7 +79,7 @@ mod tests {
             ("a line of floats", Scalar::F32, 4, |lane| lane * 4, 12425.0),
         ];
         for (what, scalar, width, place, measured) in rows {
-            let memory = Memory { window: Window::Global, scalar, list: 0, count: 0, offset: 0 };
+            let memory = MemoryAccess { window: Window::Global, scalar, list: 0, count: 0, offset: 0 };
             let of = |update| Operation::Atomic { memory, update };
             let addresses = std::array::from_fn(|lane| place(lane as u64));
             let (space, kind, lanes) = (MemorySpace::Global, AccessKind::Atomic, u32::MAX);

@@ -12,7 +12,7 @@ const RECORDS: usize = 1536;
 
 /// One execution of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Record {
+struct BlockRun {
     /// Passes of the outermost loop.
     outermost: u32,
     leader: u32,
@@ -46,7 +46,7 @@ struct Active {
 /// The way of one lane.
 #[derive(Default)]
 pub(super) struct Path {
-    records: Vec<Record>,
+    records: Vec<BlockRun>,
     active: Vec<Active>,
     key: u64,
     /// Passes that were not run, but counted: the first of them, and the number of the one after them.
@@ -71,7 +71,7 @@ impl Path {
                 head: inner.head,
                 number: inner.passes,
             });
-            self.records.push(Record { outermost, leader, key: self.key, within });
+            self.records.push(BlockRun { outermost, leader, key: self.key, within });
         } else {
             self.cut = true;
         }
@@ -176,7 +176,7 @@ pub(super) fn shared_blocks(paths: &[Path]) -> HashMap<u32, f64> {
     let mut busiest: HashMap<u32, u32> = HashMap::new();
     for path in paths {
         let mut own: HashMap<u32, u32> = HashMap::new();
-        let counts = |record: &&Record| record.outermost < horizon && !is_skipped(&record.within);
+        let counts = |record: &&BlockRun| record.outermost < horizon && !is_skipped(&record.within);
         for record in path.records.iter().filter(counts) {
             together.push((record.leader, record.key));
             *own.entry(record.leader).or_default() += 1;

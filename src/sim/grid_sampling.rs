@@ -45,7 +45,7 @@ const WORSE: f64 = 1.5;
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// A warp that was run to its end.
-struct Sample {
+struct WarpSample {
     block: u64,
     warp: u32,
     /// Executions of each step.
@@ -59,7 +59,7 @@ struct Sample {
 /// The samples of a launch.
 pub(super) struct Grid {
     launch: Launch,
-    samples: Vec<Sample>,
+    samples: Vec<WarpSample>,
     /// Blocks that were looked at for a border beside them.
     sought: Vec<u64>,
 }
@@ -133,7 +133,7 @@ impl Grid {
 
     pub fn add_sample(&mut self, block: u64, warp: u32, counts: Vec<f64>, lanes: Option<Vec<f64>>, instructions: f64) {
         if !self.samples.iter().any(|sample| (sample.block, sample.warp) == (block, warp)) {
-            self.samples.push(Sample { block, warp, counts, lanes, instructions });
+            self.samples.push(WarpSample { block, warp, counts, lanes, instructions });
         }
     }
 
@@ -275,7 +275,7 @@ impl Grid {
         self.mean_of(|sample| sample.lanes.as_ref())
     }
 
-    fn mean_of<'a>(&'a self, of: impl Fn(&'a Sample) -> Option<&'a Vec<f64>>) -> Option<Vec<f64>> {
+    fn mean_of<'a>(&'a self, of: impl Fn(&'a WarpSample) -> Option<&'a Vec<f64>>) -> Option<Vec<f64>> {
         let values: Vec<&Vec<f64>> = self.samples.iter().map(of).collect::<Option<_>>()?;
         let steps = values.first()?.len();
         let strata = self.find_strata();
@@ -307,7 +307,7 @@ impl Grid {
     /// Share of the blocks that come after the last one of which a warp does anything worth mentioning: a grid that is larger than its data.
     pub fn idle_share(&self) -> f64 {
         let longest = self.samples.iter().map(|sample| sample.instructions).fold(0.0, f64::max);
-        let works = |sample: &&Sample| sample.instructions > longest * IDLE;
+        let works = |sample: &&WarpSample| sample.instructions > longest * IDLE;
         let Some(last) = self.samples.iter().filter(works).map(|sample| sample.block).max() else { return 0.0 };
         let after = self.samples.iter().map(|sample| sample.block).filter(|&block| block > last);
         let Some(next) = after.min() else { return 0.0 };
@@ -319,8 +319,9 @@ impl Grid {
         let from = apart.map_or((last + next).div_ceil(2), |stratum| stratum.block_at(0, grid).max(last + 1));
         let idle = self.launch.blocks().saturating_sub(from);
         let share = idle as f64 / self.launch.blocks().max(1) as f64;
-        let (before, after): (Vec<&Sample>, Vec<&Sample>) = self.samples.iter().partition(|of| of.block <= last);
-        let mean = |of: Vec<&Sample>| of.iter().map(|of| of.instructions).sum::<f64>() / of.len() as f64;
+        let (before, after): (Vec<&WarpSample>, Vec<&WarpSample>) =
+            self.samples.iter().partition(|of| of.block <= last);
+        let mean = |of: Vec<&WarpSample>| of.iter().map(|of| of.instructions).sum::<f64>() / of.len() as f64;
         let (before, after) = (mean(before) * (1.0 - share), mean(after) * share);
         // The last block of many a grid is only in part beyond the data, and many that do little may do most of all.
         if idle > 1 && share >= FEW_IDLE && after <= before * IDLE_TOGETHER { share } else { 0.0 }
@@ -435,7 +436,7 @@ impl Grid {
     }
 
     /// Instructions of a warp, less those of its like in the middle block.
-    fn distance_from_base(&self, sample: &Sample, base: Option<&Base>) -> f64 {
+    fn distance_from_base(&self, sample: &WarpSample, base: Option<&Base>) -> f64 {
         sample.instructions - base.map_or(0.0, |base| self.samples[base.of[sample.warp as usize]].instructions)
     }
 
@@ -464,7 +465,7 @@ impl Grid {
 
     /// The blocks of which warps were run and that count, by stratum.
     fn group_looked(&self, strata: &[Stratum], bases: &[Option<Base>]) -> Looks {
-        let of_all = |counts: &dyn Fn(&Sample) -> bool| -> Vec<Vec<Looked>> {
+        let of_all = |counts: &dyn Fn(&WarpSample) -> bool| -> Vec<Vec<Looked>> {
             let each = strata.iter().zip(bases);
             each.map(|(stratum, base)| self.of_stratum(stratum, base.as_ref(), counts)).collect()
         };
@@ -479,7 +480,7 @@ impl Grid {
     }
 
     /// The blocks of a stratum of which warps were run, in their order.
-    fn of_stratum(&self, stratum: &Stratum, base: Option<&Base>, counts: &dyn Fn(&Sample) -> bool) -> Vec<Looked> {
+    fn of_stratum(&self, stratum: &Stratum, base: Option<&Base>, counts: &dyn Fn(&WarpSample) -> bool) -> Vec<Looked> {
         let mut looked: Vec<Looked> = Vec::new();
         for (index, sample) in self.samples.iter().enumerate().filter(|(_, sample)| counts(sample)) {
             let Some(rank) = stratum.rank_of(unravel_index(sample.block, self.launch.grid)) else { continue };

@@ -6,7 +6,7 @@
 use super::address_map::AddressMap;
 use super::arithmetic::mask_bits;
 use super::program::{Image, Placed};
-use super::program::{Memory, Window};
+use super::program::{MemoryAccess, Window};
 use crate::workload::{Buffer, Symbol, contents};
 
 /// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
@@ -26,7 +26,7 @@ const WINDOW: u64 = 1 << 32;
 
 /// Where a generic address points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MemoryPlace {
     Global(u64),
     Shared(u64),
     Local(u64),
@@ -35,27 +35,27 @@ pub(crate) enum Place {
 }
 
 /// The place of a generic address.
-pub(crate) fn place_of(address: u64) -> Place {
+pub(crate) fn place_of(address: u64) -> MemoryPlace {
     let offset = address & (WINDOW - 1);
     match address >> 32 << 32 {
-        SHARED_BASE => Place::Shared(offset),
-        LOCAL_BASE => Place::Local(offset),
-        CONST_BASE => Place::Const(offset),
-        PARAM_BASE => Place::Param(offset),
-        _ => Place::Global(address),
+        SHARED_BASE => MemoryPlace::Shared(offset),
+        LOCAL_BASE => MemoryPlace::Local(offset),
+        CONST_BASE => MemoryPlace::Const(offset),
+        PARAM_BASE => MemoryPlace::Param(offset),
+        _ => MemoryPlace::Global(address),
     }
 }
 
 /// The place that an instruction accesses from this base address, by the window that it names.
-pub(crate) fn accessed_place(memory: &Memory, base: u64) -> Place {
+pub(crate) fn accessed_place(memory: &MemoryAccess, base: u64) -> MemoryPlace {
     let address = base.wrapping_add(memory.offset as u64);
     match memory.window {
         Window::Generic => place_of(address),
-        Window::Global => Place::Global(address),
-        Window::Shared => Place::Shared(mask_bits(address, 32)),
-        Window::Local => Place::Local(address),
-        Window::Const => Place::Const(address),
-        Window::Param => Place::Param(address),
+        Window::Global => MemoryPlace::Global(address),
+        Window::Shared => MemoryPlace::Shared(mask_bits(address, 32)),
+        Window::Local => MemoryPlace::Local(address),
+        Window::Const => MemoryPlace::Const(address),
+        Window::Param => MemoryPlace::Param(address),
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn region_of(address: u64) -> u64 {
 
 /// Eight bytes of an overlay.
 #[derive(Clone, Copy, Default)]
-struct Word {
+struct OverlayWord {
     bits: u64,
     /// Bytes that were written, one bit each.
     written: u8,
@@ -99,7 +99,7 @@ struct Word {
 /// Bytes that a thread has written, sparsely.
 #[derive(Default)]
 pub(crate) struct Overlay {
-    words: AddressMap<Word>,
+    words: AddressMap<OverlayWord>,
     age: u32,
 }
 

@@ -53,7 +53,7 @@ use program::{Passing, Program};
 use sampling::{Home, Sampled};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use thread::{Allowance, Ground, Outcome, Place3, Thread};
+use thread::{Allowance, Ground, Place3, Thread, ThreadOutcome};
 
 /// So much more than the middle thread another one must do for its warp to be looked at instead: the middle may lie beyond the data.
 const BUSIER: f64 = 2.0;
@@ -63,7 +63,7 @@ pub type At = ([u32; 3], [u32; 3]);
 
 /// Why there is no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum SimError {
     #[error("the PTX has no entry `{name}`")]
     NoEntry { name: String },
     /// The grid or block has an empty dimension, or more threads than a launch takes.
@@ -80,14 +80,14 @@ pub enum Error {
 /// The profile of `entry` under a launch and workload.
 ///
 /// # Errors
-/// [`Error`] where the entry does not exist, or the launch or the workload does not fit it.
+/// [`SimError`] where the entry does not exist, or the launch or the workload does not fit it.
 pub fn profile_entry(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     limits: &Limits,
-) -> Result<Profile, Error> {
+) -> Result<Profile, SimError> {
     on_ground(module, entry, launch, workload, |ground| profile_ground(ground, workload, limits))
 }
 
@@ -152,7 +152,7 @@ fn profile_ground(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> 
 /// how the interpreter's arithmetic is checked.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where the block or thread lies outside the launch.
+/// As [`profile_entry`]; [`SimError::Launch`] where the block or thread lies outside the launch.
 pub fn written_by_thread(
     module: &Module,
     entry: &str,
@@ -160,7 +160,7 @@ pub fn written_by_thread(
     workload: &Workload,
     (block, thread): ([u32; 3], [u32; 3]),
     limits: &Limits,
-) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     check_inside(thread, launch.block, launch)?;
     let run = |ground: &Ground<'_>| {
         // No loop is skipped: skipped stores would be missing.
@@ -181,7 +181,7 @@ pub fn written_by_thread(
 /// within so many instructions, or whose way hangs on what is not known.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
+/// As [`profile_entry`]; [`SimError::Launch`] where a block or thread lies outside the launch.
 pub fn executed_lines(
     module: &Module,
     entry: &str,
@@ -189,7 +189,7 @@ pub fn executed_lines(
     workload: &Workload,
     places: &[At],
     instructions: u64,
-) -> Result<Vec<Option<BTreeSet<u32>>>, Error> {
+) -> Result<Vec<Option<BTreeSet<u32>>>, SimError> {
     let allowance =
         Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false, doubt: false };
     run_alone(module, entry, launch, workload, (places, allowance), |ground, outcome| {
@@ -202,7 +202,7 @@ pub fn executed_lines(
 /// shared memory of their block: the first such thing of each that does one within so many instructions.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
+/// As [`profile_entry`]; [`SimError::Launch`] where a block or thread lies outside the launch.
 pub fn find_strays(
     module: &Module,
     entry: &str,
@@ -210,7 +210,7 @@ pub fn find_strays(
     workload: &Workload,
     places: &[At],
     instructions: u64,
-) -> Result<Vec<Stray>, Error> {
+) -> Result<Vec<Stray>, SimError> {
     let doubt = waits_for_others(module);
     let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
     let found = run_alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
@@ -224,8 +224,8 @@ fn run_alone<T>(
     launch: &Launch,
     workload: &Workload,
     (places, allowance): (&[At], Allowance),
-    take: impl Fn(&Ground<'_>, Outcome) -> T,
-) -> Result<Vec<T>, Error> {
+    take: impl Fn(&Ground<'_>, ThreadOutcome) -> T,
+) -> Result<Vec<T>, SimError> {
     for &(block, thread) in places {
         check_inside(block, launch.grid, launch)?;
         check_inside(thread, launch.block, launch)?;
@@ -251,7 +251,7 @@ fn waits_for_others(module: &Module) -> bool {
 /// the instructions of a warp as one.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where the block lies outside the launch.
+/// As [`profile_entry`]; [`SimError::Launch`] where the block lies outside the launch.
 pub fn written_together(
     module: &Module,
     entry: &str,
@@ -259,7 +259,7 @@ pub fn written_together(
     workload: &Workload,
     block: [u32; 3],
     limits: &Limits,
-) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     let run = |ground: &Ground<'_>| {
         let warps = 0..launch.block_threads().div_ceil(32);
         let allowance = block::Allowance {
@@ -281,7 +281,7 @@ fn writes_of_block(
     workload: &Workload,
     block: [u32; 3],
     run: impl Fn(&Ground<'_>) -> Overlay,
-) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     check_inside(block, launch.grid, launch)?;
     let written = on_ground(module, entry, launch, workload, run)?;
     Ok(written
@@ -297,8 +297,8 @@ fn on_ground<T>(
     launch: &Launch,
     workload: &Workload,
     run: impl FnOnce(&Ground<'_>) -> T,
-) -> Result<T, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+) -> Result<T, SimError> {
+    let function = module.entry(entry).ok_or_else(|| SimError::NoEntry { name: entry.to_owned() })?;
     check_launch(launch)?;
     let program = decode::decode_entry(module, function);
     let arguments = argument_bytes(&program, workload)?;
@@ -309,25 +309,25 @@ fn on_ground<T>(
     Ok(run(&Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses }))
 }
 
-fn check_inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), Error> {
+fn check_inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), SimError> {
     let inside = index.iter().zip(extents).all(|(&i, extent)| i < extent);
-    if inside { Ok(()) } else { Err(Error::Launch { grid: launch.grid, block: launch.block }) }
+    if inside { Ok(()) } else { Err(SimError::Launch { grid: launch.grid, block: launch.block }) }
 }
 
-fn check_launch(launch: &Launch) -> Result<(), Error> {
+fn check_launch(launch: &Launch) -> Result<(), SimError> {
     let threads = launch.block.iter().try_fold(1u32, |product, &n| product.checked_mul(n));
     let blocks = launch.grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
     match (threads, blocks) {
         (Some(1..=1024), Some(1..)) => Ok(()),
-        _ => Err(Error::Launch { grid: launch.grid, block: launch.block }),
+        _ => Err(SimError::Launch { grid: launch.grid, block: launch.block }),
     }
 }
 
 /// The bytes of the entry's parameters.
-fn argument_bytes(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
+fn argument_bytes(program: &Program, workload: &Workload) -> Result<Vec<u8>, SimError> {
     let formals = program.routines.first().map_or(&[][..], |routine| &routine.formals);
     if formals.len() != workload.arguments.len() {
-        return Err(Error::Arguments { expected: formals.len(), given: workload.arguments.len() });
+        return Err(SimError::Arguments { expected: formals.len(), given: workload.arguments.len() });
     }
     let mut bytes = Vec::new();
     for (index, (formal, argument)) in formals.iter().zip(&workload.arguments).enumerate() {
@@ -335,9 +335,9 @@ fn argument_bytes(program: &Program, workload: &Workload) -> Result<Vec<u8>, Err
             continue;
         };
         let address = |buffer: usize| (buffer < workload.buffers.len()).then(|| memory::buffer_base(buffer));
-        let value = argument.bytes(address).map_err(|_| Error::Buffer { index })?;
+        let value = argument.bytes(address).map_err(|_| SimError::Buffer { index })?;
         if value.len() as u64 != size {
-            return Err(Error::Size { index, expected: size, given: value.len() as u64 });
+            return Err(SimError::Size { index, expected: size, given: value.len() as u64 });
         }
         bytes.resize(at as usize, 0);
         bytes.extend(value);

@@ -10,7 +10,7 @@ pub(crate) type Slot = u32;
 
 /// One decoded instruction.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct ProgramStep {
     pub operation: Operation,
     /// The guard predicate's slot; 0 for none.
     pub guard: Slot,
@@ -24,7 +24,7 @@ pub(crate) struct Step {
 
 /// A memory access: address = `sources[0]` + offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryAccess {
     pub window: Window,
     pub scalar: Scalar,
     /// First and number of the value slots in [`Program::lists`].
@@ -142,11 +142,11 @@ pub(crate) enum Operation {
     /// `cvta`: adds or takes away the base of a window.
     ToGeneric(Window),
     FromGeneric(Window),
-    Load(Memory),
-    Store(Memory),
+    Load(MemoryAccess),
+    Store(MemoryAccess),
     /// With `target` 0 nothing is returned.
     Atomic {
-        memory: Memory,
+        memory: MemoryAccess,
         update: Update,
     },
     /// An access whose addresses are not followed (textures, bulk copies): its values are unknown.
@@ -201,7 +201,7 @@ pub(crate) enum Callee {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct RoutineCall {
     pub callee: Callee,
     pub results: Vec<Passing>,
     pub arguments: Vec<Passing>,
@@ -236,14 +236,14 @@ pub(crate) enum Special {
 
 #[derive(Default)]
 pub(crate) struct Program {
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProgramStep>,
     /// Values of all slots before a thread starts (constants are set).
     pub slots: Vec<u64>,
     /// Bits of each slot.
     pub widths: Vec<u8>,
     pub specials: Vec<(Slot, Special)>,
     pub lists: Vec<u32>,
-    pub calls: Vec<Call>,
+    pub calls: Vec<RoutineCall>,
     /// The entry is the first.
     pub routines: Vec<Routine>,
     /// Parameter memory in bytes, the entry's parameters first.
@@ -284,7 +284,7 @@ impl Program {
     }
 
     /// The slots that a step writes (besides those that a call writes).
-    pub fn written_slots<'p>(&'p self, step: &'p Step) -> impl Iterator<Item = Slot> + 'p {
+    pub fn written_slots<'p>(&'p self, step: &'p ProgramStep) -> impl Iterator<Item = Slot> + 'p {
         let (list, count, second) = match step.operation {
             Operation::Load(memory) => (memory.list, memory.count, 0),
             Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => (list, count, 0),
@@ -298,8 +298,8 @@ impl Program {
 /// What device code calls where an `assert` does not hold.
 pub const ASSERTION: &str = "__assertfail";
 
-pub(crate) fn blank_step(operation: Operation, line: u32) -> Step {
-    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
+pub(crate) fn blank_step(operation: Operation, line: u32) -> ProgramStep {
+    ProgramStep { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
 }
 
 /// A run of initial bytes of variables: what is given, what is zero, what the host may have written.

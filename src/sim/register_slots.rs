@@ -1,7 +1,7 @@
 //! Where a warp keeps each register: registers that live within one basic block only take turns, so that a warp's values stay
 //! in the cache.
 
-use super::program::{Home, Operation, Passing, Program, Slot, Special, Step};
+use super::program::{Home, Operation, Passing, Program, ProgramStep, Slot, Special};
 
 /// The steps of one block that name a slot.
 #[derive(Clone, Copy)]
@@ -131,7 +131,7 @@ fn find_lives(program: &Program, apart: &[Slot]) -> Vec<Option<Life>> {
 }
 
 /// The slots that a step reads, besides those that a call passes.
-fn each_source(program: &Program, step: &Step, mut each: impl FnMut(Slot)) {
+fn each_source(program: &Program, step: &ProgramStep, mut each: impl FnMut(Slot)) {
     let list = match step.operation {
         Operation::Store(memory) => program.slot_list(memory.list, memory.count),
         Operation::Pack { list, count, .. } => program.slot_list(list, count),

@@ -1,13 +1,13 @@
 //! The warps that are looked at: their accesses, how often they execute each step, and how far they differ.
 //!
-//! Warps are run as such, their lanes together (see [`block`]). First a few neighbours of the middle block, or of another where that has nothing to do. Where they, or the
+//! Warps are run as such, their lanes together (see `sim::block`). First a few neighbours of the middle block, or of another where that has nothing to do. Where they, or the
 //! threads that were counted, turn out to need what other warps provide, all of the block, if the allowance suffices; then others.
 //! Where a warp is too long for that, its lanes are run one by one, for a lone thread's loops can be skipped.
 
 use super::access::{Turns, Whole, collect_requests};
 use super::aggregate::{Tally, Together};
 use super::block;
-use super::block::{Outcome, Ran};
+use super::block::{BlockOutcome, Ran};
 use super::grid_sampling::ENOUGH;
 use super::limits::LANE;
 use super::limits::Limits;
@@ -229,7 +229,7 @@ impl Sampled<'_, '_> {
     }
 
     /// Runs these warps at home, of such a length, or those of them that turn out to be affordable; which these are.
-    fn at_home(&mut self, few: Range<u32>, length: f64) -> (Range<u32>, Outcome) {
+    fn at_home(&mut self, few: Range<u32>, length: f64) -> (Range<u32>, BlockOutcome) {
         let home = self.home.block;
         let mut affordable = few;
         if affordable.len() > 1 && affordable.len() as f64 * length * PARTING * STEP as f64 > self.budget as f64 {
@@ -276,7 +276,7 @@ impl Sampled<'_, '_> {
         (most >= 1.0).then(|| neighbouring_warps(self.ground.launch, self.home, self.limits.warps.min(most as u32)))
     }
 
-    fn run_block(&mut self, block: u64, warps: Range<u32>, recorded: Range<u32>, steps: u64) -> Outcome {
+    fn run_block(&mut self, block: u64, warps: Range<u32>, recorded: Range<u32>, steps: u64) -> BlockOutcome {
         // Where all cannot be run to their end, those that are recorded can, if that is not too much to ask.
         let length = self.tally.longest_thread() * MARGIN;
         let (needed, all) =
@@ -289,7 +289,7 @@ impl Sampled<'_, '_> {
         outcome
     }
 
-    fn adopt_outcome(&mut self, block: u64, outcome: Outcome) {
+    fn adopt_outcome(&mut self, block: u64, outcome: BlockOutcome) {
         for ran in &outcome.warps {
             if let Some(&(_, at)) = warp_places(self.ground.launch, block, ran.number).last() {
                 self.tally.add_together(at, ran);
@@ -372,7 +372,7 @@ impl Sampled<'_, '_> {
 }
 
 /// Whether all warps whose accesses are recorded were run to their end.
-fn came_to_their_end(outcome: &Outcome) -> bool {
+fn came_to_their_end(outcome: &BlockOutcome) -> bool {
     outcome.warps.iter().filter(|ran| ran.recorded).all(|ran| ran.ended)
 }
 

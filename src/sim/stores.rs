@@ -54,7 +54,7 @@ struct Stored {
 
 /// What a warp has stored.
 #[derive(Default)]
-struct Warp {
+struct WarpStores {
     lines: u64,
     sectors: AddressMap<Stored>,
 }
@@ -62,7 +62,7 @@ struct Warp {
 /// By request, what leaves for it; they are in the order of their time.
 pub(super) fn leaving_requests(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
-    let mut warps: HashMap<u32, Warp> = HashMap::new();
+    let mut warps: HashMap<u32, WarpStores> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
     let stores: Vec<(usize, BTreeMap<u64, u32>)> = requests
         .iter()
@@ -134,12 +134,12 @@ fn unfinished_sectors(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>
 /// Lines that the average warp has stored to and will store other bytes of, at any time: they are not yet whole. The requests are in the order
 /// of their time.
 pub(super) fn open_lines(requests: &[Request]) -> f64 {
-    struct Line {
+    struct OpenLine {
         first: u64,
         last: u64,
         written: [u32; SECTORS_PER_LINE as usize],
     }
-    let mut warps: HashMap<u32, (u64, AddressMap<Line>)> = HashMap::new();
+    let mut warps: HashMap<u32, (u64, AddressMap<OpenLine>)> = HashMap::new();
     for request in requests {
         let (life, lines) = warps.entry(request.warp).or_default();
         *life = request.time.max(*life);
@@ -147,7 +147,7 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
             continue;
         }
         for (sector, bytes) in sector_bytes(request) {
-            let new = || Line { first: request.time, last: request.time, written: [0; SECTORS_PER_LINE as usize] };
+            let new = || OpenLine { first: request.time, last: request.time, written: [0; SECTORS_PER_LINE as usize] };
             let line = lines.entry(line_of(sector)).or_insert_with(new);
             let written = &mut line.written[(sector % SECTORS_PER_LINE) as usize];
             // What is written once more was whole before.

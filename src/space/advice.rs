@@ -21,7 +21,7 @@ pub struct Facts {
     /// Launch bounds of any kind, which override the command line.
     pub has_launch_bounds: bool,
     /// Launch bounds with a number of resident blocks.
-    pub bounds: Option<Bounds>,
+    pub bounds: Option<LaunchBounds>,
     /// By dimension: the code tells threads of a block apart and does not ask how many there are.
     pub fixed: [bool; 3],
     /// By dimension: the code does not tell threads of a block apart.
@@ -58,7 +58,7 @@ pub struct Overrun {
 
 /// `__launch_bounds__(threads, blocks)`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct LaunchBounds {
     pub threads: u32,
     pub blocks: u32,
     /// Registers of a thread that leave room for so many blocks.
@@ -133,7 +133,7 @@ impl Seen {
 }
 
 /// An axis as its clause has it, with how many of its values occur.
-struct Written {
+struct WrittenAxis {
     what: String,
     span: Span,
     values: usize,
@@ -205,7 +205,7 @@ impl Advisor<'_> {
             }
         }
         self.beyond_the_limits();
-        for Written { what, span, values, left } in written {
+        for WrittenAxis { what, span, values, left } in written {
             if values > 1 && left == 1 {
                 self.add_warning(
                     span,
@@ -254,24 +254,24 @@ impl Advisor<'_> {
     }
 
     /// Every axis as written, but for the register cap, the cache operator and the carve-out.
-    fn written_axes(&self, seen: &Seen) -> Vec<Written> {
+    fn written_axes(&self, seen: &Seen) -> Vec<WrittenAxis> {
         let annotation = self.annotation;
         let mut axes = Vec::new();
         let product = |lists: &[Vec<u32>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
         if let Some(block) = &annotation.clauses.block {
             // `auto` stands for many shapes of any number of threads.
             let values = if let Block::Lists(lists) = &block.value { product(lists) } else { 2 };
-            axes.push(Written { what: "`block`".into(), span: block.span, values, left: seen.blocks.len() });
+            axes.push(WrittenAxis { what: "`block`".into(), span: block.span, values, left: seen.blocks.len() });
         }
         if let Some(grid) = &annotation.clauses.grid
             && let Grid::Lists(lists) = &grid.value
         {
             let left = seen.grids.iter().map(BTreeSet::len).product();
-            axes.push(Written { what: "`grid`".into(), span: grid.span, values: product(lists), left });
+            axes.push(WrittenAxis { what: "`grid`".into(), span: grid.span, values: product(lists), left });
         }
         for axis in &annotation.clauses.macros {
             let left = seen.macros.get(&axis.name).map_or(0, BTreeSet::len);
-            axes.push(Written {
+            axes.push(WrittenAxis {
                 what: format!("macro `{}`", axis.name),
                 span: axis.span,
                 values: axis.values.len(),
@@ -342,7 +342,7 @@ impl Advisor<'_> {
 
     /// A cap that takes the registers of blocks that launch bounds promise.
     fn launch_bounds(&mut self, facts: &Facts) {
-        if let Some(Bounds { threads, blocks, registers }) = facts.bounds
+        if let Some(LaunchBounds { threads, blocks, registers }) = facts.bounds
             && let Some(cap) = self.cap_above(registers)
         {
             let message = format!(

@@ -10,7 +10,7 @@ pub mod shapes;
 mod space;
 mod walk;
 
-pub use advice::{Bounds, Facts, Overrun, give_advice};
+pub use advice::{Facts, LaunchBounds, Overrun, give_advice};
 pub use grid_factors::Counted;
 pub use limits::{Limits, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 pub use space::Space;

@@ -227,7 +227,7 @@ impl Values {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum WalkStep {
     Derive(usize),
     Test(usize),
 }
@@ -239,7 +239,7 @@ pub(super) struct Walk<'a> {
     order: Vec<usize>,
     choices: Vec<Vec<usize>>,
     /// What to do once so many axes are bound.
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<WalkStep>>,
     at: Vec<usize>,
     values: Values,
     started: bool,
@@ -262,12 +262,12 @@ impl<'a> Walk<'a> {
         };
         for (index, derived) in table.derived.iter().enumerate().filter(|(_, derived)| derived.tested) {
             if let Some(depth) = ready(derived.axes) {
-                steps[depth].push(Step::Derive(index));
+                steps[depth].push(WalkStep::Derive(index));
             }
         }
         for (index, constraint) in table.constraints.iter().enumerate() {
             if let Some(depth) = ready(constraint.axes) {
-                steps[depth].push(Step::Test(index));
+                steps[depth].push(WalkStep::Test(index));
             }
         }
         let at = vec![0; order.len()];
@@ -304,8 +304,8 @@ impl<'a> Walk<'a> {
     fn passes_steps(&mut self, depth: usize) -> bool {
         for step in &self.steps[depth] {
             match *step {
-                Step::Derive(index) => self.values.derive_value(&self.table.derived[index]),
-                Step::Test(index) => {
+                WalkStep::Derive(index) => self.values.derive_value(&self.table.derived[index]),
+                WalkStep::Test(index) => {
                     if let Err(failure) = self.table.constraints[index].check_value(&self.values) {
                         if self.cut.is_none() {
                             self.cut = Some((index, self.values.original_cause(failure)));
@@ -380,8 +380,11 @@ impl<'a> Walk<'a> {
 
     /// The number of points from the start, without walking axes that nothing more hangs on.
     pub fn count_points(mut self) -> u64 {
-        let last =
-            self.steps.iter().rposition(|steps| steps.iter().any(|step| matches!(step, Step::Test(_)))).unwrap_or(0);
+        let last = self
+            .steps
+            .iter()
+            .rposition(|steps| steps.iter().any(|step| matches!(step, WalkStep::Test(_))))
+            .unwrap_or(0);
         let free =
             self.choices[last..].iter().fold(1u64, |product, choices| product.saturating_mul(choices.len() as u64));
         if last == 0 {

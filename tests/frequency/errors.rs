@@ -3,7 +3,7 @@
 use super::*;
 
 /// Asks for the profile of a kernel with a buffer and an integer, changed in one way.
-fn error(change: impl FnOnce(&mut String, &mut Launch, &mut Workload)) -> Error {
+fn error(change: impl FnOnce(&mut String, &mut Launch, &mut Workload)) -> SimError {
     let case = with_n("ret;", 1);
     let mut launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
     let (mut entry, mut workload) = ("k".to_owned(), case.workload.clone());
@@ -13,34 +13,34 @@ fn error(change: impl FnOnce(&mut String, &mut Launch, &mut Workload)) -> Error 
 
 #[test]
 fn missing_entry_is_error() {
-    assert_eq!(error(|entry, _, _| *entry = "other".into()), Error::NoEntry { name: "other".into() });
+    assert_eq!(error(|entry, _, _| *entry = "other".into()), SimError::NoEntry { name: "other".into() });
 }
 
 #[test]
 fn block_of_too_many_threads_is_error() {
-    assert!(matches!(error(|_, launch, _| launch.block = [2048; 3]), Error::Launch { .. }));
+    assert!(matches!(error(|_, launch, _| launch.block = [2048; 3]), SimError::Launch { .. }));
 }
 
 #[test]
 fn empty_grid_is_error() {
-    assert!(matches!(error(|_, launch, _| launch.grid = [0, 1, 1]), Error::Launch { .. }));
+    assert!(matches!(error(|_, launch, _| launch.grid = [0, 1, 1]), SimError::Launch { .. }));
 }
 
 #[test]
 fn argument_of_other_size_is_error() {
     let found = error(|_, _, workload| workload.arguments[1] = Argument::Scalar(vec![0; 8]));
-    assert_eq!(found, Error::Size { index: 1, expected: 4, given: 8 });
+    assert_eq!(found, SimError::Size { index: 1, expected: 4, given: 8 });
 }
 
 #[test]
 fn missing_argument_is_error() {
     let found = error(|_, _, workload| drop(workload.arguments.pop()));
-    assert_eq!(found, Error::Arguments { expected: 2, given: 1 });
+    assert_eq!(found, SimError::Arguments { expected: 2, given: 1 });
 }
 
 #[test]
 fn argument_without_buffer_is_error() {
-    assert_eq!(error(|_, _, workload| workload.arguments[1] = Argument::Buffer(9)), Error::Buffer { index: 1 });
+    assert_eq!(error(|_, _, workload| workload.arguments[1] = Argument::Buffer(9)), SimError::Buffer { index: 1 });
 }
 
 #[test]

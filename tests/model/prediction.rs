@@ -115,7 +115,7 @@ fn shortest(run: impl Fn()) -> Duration {
 }
 
 /// Calls a check with every kernel of the fixtures for sm_90.
-fn for_each_kernel(check: impl Fn(&Kernel, &Profile)) {
+fn for_each_kernel(check: impl Fn(&CubinKernel, &Profile)) {
     let everything_once = counts((1..2000).map(|line| (line, 1.0)));
     for cubin in fixtures::decoded().iter().filter(|cubin| cubin.architecture == 90) {
         Cubin::parse(&cubin.bytes).unwrap().kernels().iter().for_each(|kernel| check(kernel, &everything_once));

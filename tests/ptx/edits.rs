@@ -124,7 +124,7 @@ fn edits_without_change_keep_text() {
 fn cache_operator_of_missing_entry_is_error() {
     let text = fixtures::ptx("loads/sm_90");
     let other = set_cache_operators(&text, &[("other", CacheOperator::Cg)]);
-    assert_eq!(other, Err(Error::NoEntry { name: "other".into() }));
+    assert_eq!(other, Err(PtxError::NoEntry { name: "other".into() }));
 }
 
 #[test]
@@ -188,20 +188,20 @@ fn required_block_replaces_bounds_and_keeps_lines() {
     }
     let text = format!("{HEAD}.entry k() {{ ret; }}");
     let missing = set_required_block(&text, "other", [1, 1, 1]);
-    assert_eq!(missing, Err(Error::NoEntry { name: "other".into() }));
+    assert_eq!(missing, Err(PtxError::NoEntry { name: "other".into() }));
 }
 
 #[test]
 fn cap_of_missing_entry_is_error() {
     let text = format!("{HEAD}.entry k() {{ ret; }}");
-    assert_eq!(set_register_cap(&text, "other", 64), Err(Error::NoEntry { name: "other".into() }));
+    assert_eq!(set_register_cap(&text, "other", 64), Err(PtxError::NoEntry { name: "other".into() }));
 }
 
 #[test]
 fn cap_out_of_range_is_error() {
     let text = format!("{HEAD}.entry k() {{ ret; }}");
-    assert_eq!(set_register_cap(&text, "k", 0), Err(Error::Cap { cap: 0 }));
-    assert_eq!(set_register_cap(&text, "k", 256), Err(Error::Cap { cap: 256 }));
+    assert_eq!(set_register_cap(&text, "k", 0), Err(PtxError::Cap { cap: 0 }));
+    assert_eq!(set_register_cap(&text, "k", 256), Err(PtxError::Cap { cap: 256 }));
 }
 
 /// Compares each entry of relocatable code, alone, with the same entry among the others.
@@ -226,7 +226,7 @@ fn compare_entries_alone(text: &str, ptxas_options: &[&str], names_all_functions
         entries += 1;
     }
     assert_eq!(entries, 4);
-    assert_eq!(isolate_entry(text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
+    assert_eq!(isolate_entry(text, "none"), Err(PtxError::NoEntry { name: "none".to_owned() }));
 }
 
 #[test]

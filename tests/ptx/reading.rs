@@ -122,7 +122,7 @@ ret; }
     for (entry, expected) in [("direct", false), ("branches", false), ("indirect", true), ("listed", true)] {
         assert_eq!(calls_by_address(text, entry), Ok(expected), "{entry}");
     }
-    assert_eq!(calls_by_address(text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
+    assert_eq!(calls_by_address(text, "none"), Err(PtxError::NoEntry { name: "none".to_owned() }));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::sass::Class;
 use nvtune::sass::instruction::{Instruction, decode_section};
-use nvtune::sass::{Cubin, Kernel};
+use nvtune::sass::{Cubin, CubinKernel};
 use std::collections::{BTreeMap, HashMap};
 
 /// What came of comparing.
@@ -108,7 +108,7 @@ impl<'a> Text<'a> {
 }
 
 fn differences(
-    kernel: &Kernel,
+    kernel: &CubinKernel,
     ours: &Instruction,
     printed: &Printed,
     text: &Text,

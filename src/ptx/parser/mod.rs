@@ -6,8 +6,8 @@
 mod literal;
 mod statement;
 
-use super::error::Error;
-use super::lexer::{Kind, Lexer, Token};
+use super::error::PtxError;
+use super::lexer::{Lexer, PtxToken, TokenKind};
 use super::module::*;
 use super::types::{Scalar, StateSpace};
 use literal::{parse_integer, parse_number};
@@ -19,8 +19,8 @@ impl Module {
     /// Reads PTX text.
     ///
     /// # Errors
-    /// [`Error::Unexpected`], [`Error::Unterminated`], [`Error::Number`] or [`Error::Nesting`], with the line.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    /// [`PtxError::Unexpected`], [`PtxError::Unterminated`], [`PtxError::Number`] or [`PtxError::Nesting`], with the line.
+    pub fn parse(text: &str) -> Result<Self, PtxError> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next_token()?;
         Parser { text, lexer, token, ended: 0, depth: 0 }.parse_module()
@@ -31,7 +31,7 @@ struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
     /// The token that is looked at.
-    token: Token,
+    token: PtxToken,
     /// Where the token before it ends.
     ended: usize,
     depth: u32,
@@ -50,17 +50,17 @@ impl<'t> Parser<'t> {
         &self.text[self.token.start..self.token.end]
     }
 
-    fn next_token(&mut self) -> Result<Token, Error> {
+    fn next_token(&mut self) -> Result<PtxToken, PtxError> {
         let next = self.lexer.next_token()?;
         self.ended = self.token.end;
         Ok(std::mem::replace(&mut self.token, next))
     }
 
     fn is_mark(&self, mark: u8) -> bool {
-        self.token.kind == Kind::Mark(mark)
+        self.token.kind == TokenKind::Mark(mark)
     }
 
-    fn accept_mark(&mut self, mark: u8) -> Result<bool, Error> {
+    fn accept_mark(&mut self, mark: u8) -> Result<bool, PtxError> {
         let found = self.is_mark(mark);
         if found {
             self.next_token()?;
@@ -68,22 +68,22 @@ impl<'t> Parser<'t> {
         Ok(found)
     }
 
-    fn expect_mark(&mut self, mark: u8, expected: &'static str) -> Result<Token, Error> {
+    fn expect_mark(&mut self, mark: u8, expected: &'static str) -> Result<PtxToken, PtxError> {
         if self.is_mark(mark) { self.next_token() } else { Err(self.unexpected_token(expected)) }
     }
 
-    fn unexpected_token(&self, expected: &'static str) -> Error {
-        let end = self.token.kind == Kind::End;
+    fn unexpected_token(&self, expected: &'static str) -> PtxError {
+        let end = self.token.kind == TokenKind::End;
         let found = if end { "end of text".to_owned() } else { self.current_word().chars().take(40).collect() };
-        Error::Unexpected { line: self.token.line, expected, found }
+        PtxError::Unexpected { line: self.token.line, expected, found }
     }
 
     fn is_directive(&self) -> bool {
-        self.token.kind == Kind::Word && self.current_word().starts_with('.')
+        self.token.kind == TokenKind::Word && self.current_word().starts_with('.')
     }
 
-    fn parse_name(&mut self) -> Result<Box<str>, Error> {
-        if self.token.kind != Kind::Word || self.is_directive() {
+    fn parse_name(&mut self) -> Result<Box<str>, PtxError> {
+        if self.token.kind != TokenKind::Word || self.is_directive() {
             return Err(self.unexpected_token("a name"));
         }
         let name = self.current_word().into();
@@ -91,8 +91,8 @@ impl<'t> Parser<'t> {
         Ok(name)
     }
 
-    fn parse_unsigned(&mut self) -> Result<u64, Error> {
-        if self.token.kind != Kind::Number {
+    fn parse_unsigned(&mut self) -> Result<u64, PtxError> {
+        if self.token.kind != TokenKind::Number {
             return Err(self.unexpected_token("a number"));
         }
         let value = parse_integer(self.current_word()).ok_or_else(|| self.bad_number())?;
@@ -100,26 +100,26 @@ impl<'t> Parser<'t> {
         Ok(value)
     }
 
-    fn parse_small(&mut self) -> Result<u32, Error> {
+    fn parse_small(&mut self) -> Result<u32, PtxError> {
         let error = self.bad_number();
         u32::try_from(self.parse_unsigned()?).map_err(|_| error)
     }
 
-    fn bad_number(&self) -> Error {
-        Error::Number { line: self.token.line, text: self.current_word().chars().take(40).collect() }
+    fn bad_number(&self) -> PtxError {
+        PtxError::Number { line: self.token.line, text: self.current_word().chars().take(40).collect() }
     }
 
-    fn enter_nesting(&mut self) -> Result<(), Error> {
+    fn enter_nesting(&mut self) -> Result<(), PtxError> {
         self.depth += 1;
-        if self.depth > DEPTH { Err(Error::Nesting { line: self.token.line }) } else { Ok(()) }
+        if self.depth > DEPTH { Err(PtxError::Nesting { line: self.token.line }) } else { Ok(()) }
     }
 
-    fn parse_module(mut self) -> Result<Module, Error> {
+    fn parse_module(mut self) -> Result<Module, PtxError> {
         let mut module = Module { address_size: 64, ..Module::default() };
         let mut linkage = Linkage::Internal;
         // Where the words before a declaration (`.visible`) begin.
         let mut before = None;
-        while self.token.kind != Kind::End {
+        while self.token.kind != TokenKind::End {
             if self.accept_mark(b';')? {
                 continue;
             }
@@ -169,7 +169,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `9.0`: the lexer reads it as one number.
-    fn parse_version(&mut self) -> Result<(u32, u32), Error> {
+    fn parse_version(&mut self) -> Result<(u32, u32), PtxError> {
         let error = self.bad_number();
         let (major, minor) = self.current_word().split_once('.').ok_or_else(|| self.unexpected_token("a version"))?;
         let pair = (major.parse().map_err(|_| error.clone())?, minor.parse().map_err(|_| error)?);
@@ -178,16 +178,16 @@ impl<'t> Parser<'t> {
     }
 
     /// Debug directives end with their line, not with a semicolon.
-    fn skip_line_of(&mut self, line: u32) -> Result<(), Error> {
-        while self.token.line == line && self.token.kind != Kind::End {
+    fn skip_line_of(&mut self, line: u32) -> Result<(), PtxError> {
+        while self.token.line == line && self.token.kind != TokenKind::End {
             self.next_token()?;
         }
         Ok(())
     }
 
-    fn skip_section(&mut self) -> Result<(), Error> {
+    fn skip_section(&mut self) -> Result<(), PtxError> {
         while !self.is_mark(b'{') {
-            if self.token.kind == Kind::End {
+            if self.token.kind == TokenKind::End {
                 return Err(self.unexpected_token("the end of a section"));
             }
             self.next_token()?;
@@ -195,9 +195,9 @@ impl<'t> Parser<'t> {
         let mut depth = 0u32;
         loop {
             match self.token.kind {
-                Kind::Mark(b'{') => depth += 1,
-                Kind::Mark(b'}') => depth -= 1,
-                Kind::End => return Err(self.unexpected_token("the end of a section")),
+                TokenKind::Mark(b'{') => depth += 1,
+                TokenKind::Mark(b'}') => depth -= 1,
+                TokenKind::End => return Err(self.unexpected_token("the end of a section")),
                 _ => {}
             }
             self.next_token()?;
@@ -207,9 +207,9 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn skip_statement(&mut self) -> Result<(), Error> {
+    fn skip_statement(&mut self) -> Result<(), PtxError> {
         while !self.is_mark(b';') {
-            if self.token.kind == Kind::End {
+            if self.token.kind == TokenKind::End {
                 return Err(self.unexpected_token("`;`"));
             }
             self.next_token()?;
@@ -218,7 +218,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn parse_function(&mut self, entry: bool, linkage: Linkage, line: u32) -> Result<Function, Error> {
+    fn parse_function(&mut self, entry: bool, linkage: Linkage, line: u32) -> Result<PtxFunction, PtxError> {
         self.skip_attributes()?;
         let returns = if self.is_mark(b'(') { self.parse_parameters()? } else { Vec::new() };
         let name = self.parse_name()?;
@@ -240,22 +240,22 @@ impl<'t> Parser<'t> {
             }
             directives.push(directive);
         };
-        Ok(Function { name, entry, linkage, returns, parameters, directives, body, line, span: 0..0 })
+        Ok(PtxFunction { name, entry, linkage, returns, parameters, directives, body, line, span: 0..0 })
     }
 
     /// `.attribute(.managed)`: of no use to a reader of code.
-    fn skip_attributes(&mut self) -> Result<(), Error> {
-        while self.token.kind == Kind::Word && self.current_word() == ".attribute" {
+    fn skip_attributes(&mut self) -> Result<(), PtxError> {
+        while self.token.kind == TokenKind::Word && self.current_word() == ".attribute" {
             self.next_token()?;
             self.expect_mark(b'(', "`(`")?;
             while !self.accept_mark(b')')? {
-                if matches!(self.token.kind, Kind::End | Kind::Mark(b';' | b'{' | b'}')) {
+                if matches!(self.token.kind, TokenKind::End | TokenKind::Mark(b';' | b'{' | b'}')) {
                     return Err(self.unexpected_token("`)`"));
                 }
                 // `.unified(1, 2)` has parentheses of its own.
                 if self.accept_mark(b'(')? {
                     while !self.accept_mark(b')')? {
-                        if self.token.kind == Kind::End {
+                        if self.token.kind == TokenKind::End {
                             return Err(self.unexpected_token("`)`"));
                         }
                         self.next_token()?;
@@ -268,17 +268,17 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn parse_directive(&mut self) -> Result<Directive, Error> {
+    fn parse_directive(&mut self) -> Result<Directive, PtxError> {
         let token = self.token;
         let name: Box<str> = self.current_word().into();
         self.next_token()?;
         let mut end = token.end;
         let mut values = Vec::new();
-        if matches!(self.token.kind, Kind::Number | Kind::Text) {
+        if matches!(self.token.kind, TokenKind::Number | TokenKind::Text) {
             loop {
                 end = self.token.end;
                 match self.token.kind {
-                    Kind::Text => drop(self.next_token()?),
+                    TokenKind::Text => drop(self.next_token()?),
                     _ => values.push(self.parse_unsigned()?),
                 }
                 if !self.accept_mark(b',')? {
@@ -289,7 +289,7 @@ impl<'t> Parser<'t> {
         Ok(Directive { name, values, span: token.start..end, line: token.line })
     }
 
-    fn parse_parameters(&mut self) -> Result<Vec<Parameter>, Error> {
+    fn parse_parameters(&mut self) -> Result<Vec<Parameter>, PtxError> {
         self.expect_mark(b'(', "`(`")?;
         let mut parameters = Vec::new();
         while !self.accept_mark(b')')? {
@@ -310,7 +310,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Type, vector, alignment and pointer words, in any order.
-    fn parse_kinds(&mut self) -> Result<Kinds, Error> {
+    fn parse_kinds(&mut self) -> Result<Kinds, PtxError> {
         let mut kinds = Kinds { scalar: Scalar::B32, lanes: 1, align: None, pointer: false };
         let mut typed = false;
         while self.is_directive() {
@@ -340,7 +340,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `name`, `name[4][2]` or `name[]`, with the size in bytes and the array's extents.
-    fn parse_declarator(&mut self, kinds: &Kinds) -> Result<(Box<str>, u64, Vec<u64>), Error> {
+    fn parse_declarator(&mut self, kinds: &Kinds) -> Result<(Box<str>, u64, Vec<u64>), PtxError> {
         let name = self.parse_name()?;
         let mut extents = Vec::new();
         while self.accept_mark(b'[')? {
@@ -357,8 +357,8 @@ impl<'t> Parser<'t> {
         space: StateSpace,
         linkage: Linkage,
         (start, line): (usize, u32),
-        into: &mut Vec<Variable>,
-    ) -> Result<(), Error> {
+        into: &mut Vec<PtxVariable>,
+    ) -> Result<(), PtxError> {
         let first = into.len();
         let kinds = self.parse_kinds()?;
         let align = kinds.align.unwrap_or_else(|| natural_alignment(&kinds));
@@ -372,7 +372,7 @@ impl<'t> Parser<'t> {
                 initial = Some(values);
             }
             let (scalar, lanes) = (kinds.scalar, kinds.lanes);
-            into.push(Variable { name, space, scalar, lanes, align, size, linkage, initial, line, span: 0..0 });
+            into.push(PtxVariable { name, space, scalar, lanes, align, size, linkage, initial, line, span: 0..0 });
             if !self.accept_mark(b',')? {
                 break;
             }
@@ -389,7 +389,7 @@ impl<'t> Parser<'t> {
         extents: &[u64],
         at: u64,
         into: &mut Vec<(u64, Initial)>,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, PtxError> {
         let scalar = u64::from(kinds.scalar.size());
         if !self.accept_mark(b'{')? {
             let value = self.parse_initial(kinds.scalar)?;
@@ -417,9 +417,9 @@ impl<'t> Parser<'t> {
         Ok(next)
     }
 
-    fn parse_initial(&mut self, scalar: Scalar) -> Result<Initial, Error> {
+    fn parse_initial(&mut self, scalar: Scalar) -> Result<Initial, PtxError> {
         // `generic(name)`, `mask(name)` and `0xFF(name)` wrap an address.
-        if self.token.kind == Kind::Word {
+        if self.token.kind == TokenKind::Word {
             let mut name = self.parse_name()?;
             let wrapped = self.accept_mark(b'(')?;
             if wrapped {
@@ -450,7 +450,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `+4`, `-4`, `+-4` or nothing.
-    fn parse_displacement(&mut self) -> Result<i64, Error> {
+    fn parse_displacement(&mut self) -> Result<i64, PtxError> {
         let mut offset = 0i64;
         while self.is_mark(b'+') || self.is_mark(b'-') {
             let mut negative = false;
@@ -465,13 +465,13 @@ impl<'t> Parser<'t> {
     }
 
     /// A number with its sign.
-    fn parse_constant(&mut self) -> Result<Operand, Error> {
+    fn parse_constant(&mut self) -> Result<Operand, PtxError> {
         let mut negative = false;
         while self.is_mark(b'-') || self.is_mark(b'+') {
             negative ^= self.is_mark(b'-');
             self.next_token()?;
         }
-        if self.token.kind != Kind::Number {
+        if self.token.kind != TokenKind::Number {
             return Err(self.unexpected_token("a number"));
         }
         let value = parse_number(self.current_word()).ok_or_else(|| self.bad_number())?;

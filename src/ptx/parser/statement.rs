@@ -1,13 +1,13 @@
 //! The statements of a function's body: scopes, declarations, labels, instructions and their operands.
 
 use super::{DEPTH, Parser, state_space};
-use crate::ptx::error::Error;
-use crate::ptx::lexer::Kind;
+use crate::ptx::error::PtxError;
+use crate::ptx::lexer::TokenKind;
 use crate::ptx::module::*;
 use crate::ptx::opcode::Opcode;
 
 impl Parser<'_> {
-    pub(super) fn parse_body(&mut self) -> Result<Body, Error> {
+    pub(super) fn parse_body(&mut self) -> Result<Body, PtxError> {
         let open = self.expect_mark(b'{', "`{`")?.start;
         let mut statements = Vec::new();
         let mut scopes = 0u32;
@@ -15,7 +15,7 @@ impl Parser<'_> {
             if self.accept_mark(b'{')? {
                 scopes += 1;
                 if scopes > DEPTH {
-                    return Err(Error::Nesting { line: self.token.line });
+                    return Err(PtxError::Nesting { line: self.token.line });
                 }
                 statements.push(Statement::Open);
             } else if self.accept_mark(b'}')? {
@@ -28,7 +28,7 @@ impl Parser<'_> {
                 // An empty statement.
             } else if self.is_directive() {
                 self.local_directive(&mut statements)?;
-            } else if self.is_mark(b'@') || self.token.kind == Kind::Word {
+            } else if self.is_mark(b'@') || self.token.kind == TokenKind::Word {
                 self.parse_instruction(&mut statements)?;
             } else {
                 return Err(self.unexpected_token("a statement"));
@@ -36,7 +36,7 @@ impl Parser<'_> {
         }
     }
 
-    fn local_directive(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
+    fn local_directive(&mut self, statements: &mut Vec<Statement>) -> Result<(), PtxError> {
         let (start, line) = (self.token.start, self.token.line);
         let directive = self.current_word();
         self.next_token()?;
@@ -77,7 +77,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn parse_instruction(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
+    fn parse_instruction(&mut self, statements: &mut Vec<Statement>) -> Result<(), PtxError> {
         let mut guard = None;
         if self.accept_mark(b'@')? {
             let negated = self.accept_mark(b'!')?;
@@ -107,7 +107,7 @@ impl Parser<'_> {
     }
 
     /// What follows a label: a table of targets, a prototype, or any statement (left to the caller).
-    fn parse_labelled(&mut self, name: Box<str>, line: u32, statements: &mut Vec<Statement>) -> Result<(), Error> {
+    fn parse_labelled(&mut self, name: Box<str>, line: u32, statements: &mut Vec<Statement>) -> Result<(), PtxError> {
         let directive = if self.is_directive() { self.current_word() } else { "" };
         match directive {
             ".branchtargets" | ".calltargets" => {
@@ -135,7 +135,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn parse_list(&mut self, close: u8) -> Result<Vec<Operand>, Error> {
+    fn parse_list(&mut self, close: u8) -> Result<Vec<Operand>, PtxError> {
         self.enter_nesting()?;
         let mut operands = Vec::new();
         while !self.accept_mark(close)? {
@@ -148,27 +148,27 @@ impl Parser<'_> {
         Ok(operands)
     }
 
-    fn parse_operand(&mut self) -> Result<Operand, Error> {
+    fn parse_operand(&mut self) -> Result<Operand, PtxError> {
         let first = match self.token.kind {
-            Kind::Mark(b'{') => {
+            TokenKind::Mark(b'{') => {
                 self.next_token()?;
                 Operand::Vector(self.parse_list(b'}')?)
             }
-            Kind::Mark(b'(') => {
+            TokenKind::Mark(b'(') => {
                 self.next_token()?;
                 Operand::Group(self.parse_list(b')')?)
             }
-            Kind::Mark(b'[') => {
+            TokenKind::Mark(b'[') => {
                 self.next_token()?;
                 address_operand(self.parse_list(b']')?)
             }
-            Kind::Mark(b'!') => {
+            TokenKind::Mark(b'!') => {
                 self.next_token()?;
                 self.parse_nested().map(|inner| Operand::Not(Box::new(inner)))?
             }
-            Kind::Mark(b'-') => {
+            TokenKind::Mark(b'-') => {
                 self.next_token()?;
-                if self.token.kind == Kind::Number {
+                if self.token.kind == TokenKind::Number {
                     match self.parse_constant()? {
                         Operand::Integer(bits) => Operand::Integer(bits.wrapping_neg()),
                         Operand::Float(bits) => Operand::Float(bits ^ 1 << 31),
@@ -179,14 +179,14 @@ impl Parser<'_> {
                     self.parse_nested().map(|inner| Operand::Minus(Box::new(inner)))?
                 }
             }
-            Kind::Mark(b'+') | Kind::Number => {
+            TokenKind::Mark(b'+') | TokenKind::Number => {
                 let value = self.parse_constant()?;
                 match value {
                     Operand::Integer(bits) => Operand::Integer(bits.wrapping_add(self.parse_displacement()? as u64)),
                     other => other,
                 }
             }
-            Kind::Word if !self.is_directive() => {
+            TokenKind::Word if !self.is_directive() => {
                 let name = self.parse_name()?;
                 match &*name {
                     "_" => Operand::Sink,
@@ -206,7 +206,7 @@ impl Parser<'_> {
         Ok(first)
     }
 
-    fn parse_nested(&mut self) -> Result<Operand, Error> {
+    fn parse_nested(&mut self) -> Result<Operand, PtxError> {
         self.enter_nesting()?;
         let operand = self.parse_operand();
         self.depth -= 1;

@@ -4,14 +4,14 @@ use super::lanes::{Lanes, each_lane, lanes_where};
 use super::warp::{Warp, spread_predicate};
 use crate::sim::arithmetic::{mask_bits, update_value};
 use crate::sim::operation::bit_count;
-use crate::sim::program::{Collective, Shuffle, Slot, Step, Vote};
+use crate::sim::program::{Collective, ProgramStep, Shuffle, Slot, Vote};
 
 impl Warp<'_> {
     /// Whether all lanes that a collective names have come to it: those that did come but were not among `on`, or nothing where
     /// some have not.
     pub(super) fn meet_lanes(
         &mut self,
-        step: &Step,
+        step: &ProgramStep,
         collective: Collective,
         at: u32,
         on: u32,
@@ -31,7 +31,14 @@ impl Warp<'_> {
         Some(waiting)
     }
 
-    pub(super) fn exchange_values(&mut self, step: &Step, collective: Collective, second: Slot, invert: bool, on: u32) {
+    pub(super) fn exchange_values(
+        &mut self,
+        step: &ProgramStep,
+        collective: Collective,
+        second: Slot,
+        invert: bool,
+        on: u32,
+    ) {
         let own = *self.lanes_of(step.sources[0]);
         let unknown = self.unknown_lanes(step.sources[0]);
         let named = *self.lanes_of(step.sources[3]);

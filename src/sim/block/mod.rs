@@ -37,7 +37,7 @@ pub(super) struct Allowance {
 }
 
 /// What came of a block.
-pub(super) struct Outcome {
+pub(super) struct BlockOutcome {
     pub warps: Vec<Ran>,
     /// Control never hung on what is not known, nobody waited in vain and nobody was dropped.
     pub exact: bool,
@@ -61,7 +61,7 @@ pub(super) struct Ran {
 }
 
 /// Runs warps of a block.
-pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> Outcome {
+pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> BlockOutcome {
     let program = ground.program;
     let shared = program.dynamic_shared.saturating_add(u64::from(ground.launch.shared));
     let mut state = State {
@@ -151,7 +151,7 @@ pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowa
         requests: warp.recording.requests,
         turns: warp.recording.turns,
     });
-    Outcome { warps: warps.collect(), exact, vague, steps, global: state.global }
+    BlockOutcome { warps: warps.collect(), exact, vague, steps, global: state.global }
 }
 
 /// Lets those go on who wait at a barrier that all have come to, or, by `force`, at the first where anybody waits; tells whether

@@ -5,9 +5,9 @@ use super::state::State;
 use super::warp::Warp;
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::arithmetic::{sign_extend, update_value};
-use crate::sim::memory::{Place, accessed_place};
+use crate::sim::memory::{MemoryPlace, accessed_place};
 use crate::sim::operation::is_signed;
-use crate::sim::program::{Memory, Step, Update, Window};
+use crate::sim::program::{MemoryAccess, ProgramStep, Update, Window};
 use crate::sim::request::Request;
 
 /// Where a lane's part of a memory of all lanes begins; what lies outside of it is nowhere.
@@ -20,19 +20,19 @@ impl<'p> Warp<'p> {
         &self,
         state: &State<'p>,
         lane: usize,
-        place: Place,
+        place: MemoryPlace,
         offset: u64,
         size: u32,
     ) -> (u64, bool) {
         let program = self.ground.program;
         match place {
-            Place::Global(address) => state.read_global(address.wrapping_add(offset), size),
-            Place::Shared(address) => state.shared.read_bits(address.wrapping_add(offset), size),
-            Place::Local(address) => {
+            MemoryPlace::Global(address) => state.read_global(address.wrapping_add(offset), size),
+            MemoryPlace::Shared(address) => state.shared.read_bits(address.wrapping_add(offset), size),
+            MemoryPlace::Local(address) => {
                 self.local.read_bits(own_part(lane, program.local, address.wrapping_add(offset)), size)
             }
-            Place::Const(address) => self.ground.initial.read_constant(address.wrapping_add(offset), size),
-            Place::Param(address) => {
+            MemoryPlace::Const(address) => self.ground.initial.read_constant(address.wrapping_add(offset), size),
+            MemoryPlace::Param(address) => {
                 let first = address.wrapping_add(offset);
                 let end = first.saturating_add(u64::from(size));
                 let given = self.ground.arguments;
@@ -49,15 +49,15 @@ impl<'p> Warp<'p> {
         &mut self,
         state: &mut State<'p>,
         lane: usize,
-        (place, offset): (Place, u64),
+        (place, offset): (MemoryPlace, u64),
         size: u32,
         (value, unknown): (u64, bool),
     ) {
         let program = self.ground.program;
         match place {
-            Place::Global(address) => state.set_global(address.wrapping_add(offset), size, value, unknown),
-            Place::Shared(address) => state.shared.write_bits(address.wrapping_add(offset), size, value, unknown),
-            Place::Local(address) => {
+            MemoryPlace::Global(address) => state.set_global(address.wrapping_add(offset), size, value, unknown),
+            MemoryPlace::Shared(address) => state.shared.write_bits(address.wrapping_add(offset), size, value, unknown),
+            MemoryPlace::Local(address) => {
                 self.local.write_bits(
                     own_part(lane, program.local, address.wrapping_add(offset)),
                     size,
@@ -65,15 +65,22 @@ impl<'p> Warp<'p> {
                     unknown,
                 );
             }
-            Place::Const(_) => {}
-            Place::Param(address) => {
+            MemoryPlace::Const(_) => {}
+            MemoryPlace::Param(address) => {
                 let at = own_part(lane, program.parameters, address.wrapping_add(offset));
                 self.parameters.write_bits(at, size, value, unknown);
             }
         }
     }
 
-    pub(super) fn load_lanes(&mut self, step: &'p Step, memory: Memory, at: u32, on: u32, state: &mut State<'p>) {
+    pub(super) fn load_lanes(
+        &mut self,
+        step: &'p ProgramStep,
+        memory: MemoryAccess,
+        at: u32,
+        on: u32,
+        state: &mut State<'p>,
+    ) {
         let program = self.ground.program;
         let size = memory.scalar.size();
         let (base, vague) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
@@ -90,7 +97,7 @@ impl<'p> Warp<'p> {
                     Some((address, found)) if address == base[lane] => found,
                     _ => self.read_place(state, lane, place, u64::from(size) * index as u64, size),
                 };
-                let of_all = !matches!(place, Place::Local(_) | Place::Param(_))
+                let of_all = !matches!(place, MemoryPlace::Local(_) | MemoryPlace::Param(_))
                     || memory.window == Window::Param && !self.passed;
                 last = of_all.then_some((base[lane], (value, doubt)));
                 results[lane] = if is_signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
@@ -101,7 +108,14 @@ impl<'p> Warp<'p> {
         self.touch_places(at, &memory, AccessKind::Load, size * memory.count, on, (&base, vague));
     }
 
-    pub(super) fn store_lanes(&mut self, step: &'p Step, memory: Memory, at: u32, on: u32, state: &mut State<'p>) {
+    pub(super) fn store_lanes(
+        &mut self,
+        step: &'p ProgramStep,
+        memory: MemoryAccess,
+        at: u32,
+        on: u32,
+        state: &mut State<'p>,
+    ) {
         let program = self.ground.program;
         let size = memory.scalar.size();
         let (base, vague) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
@@ -120,8 +134,8 @@ impl<'p> Warp<'p> {
 
     pub(super) fn update_atomically(
         &mut self,
-        step: &'p Step,
-        memory: Memory,
+        step: &'p ProgramStep,
+        memory: MemoryAccess,
         update: Update,
         at: u32,
         on: u32,
@@ -137,7 +151,7 @@ impl<'p> Warp<'p> {
             let (old, doubt) = self.read_place(state, lane, place, 0, size);
             let new = update_value(update, kind, old, a[lane], b[lane]);
             // In global memory other blocks may have come first.
-            let doubt = doubt || matches!(place, Place::Global(_)) || vague >> lane & 1 != 0;
+            let doubt = doubt || matches!(place, MemoryPlace::Global(_)) || vague >> lane & 1 != 0;
             self.write_place(state, lane, (place, 0), size, (new, doubt || given >> lane & 1 != 0));
             results[lane] = old;
             unknown |= u32::from(doubt) << lane;
@@ -149,7 +163,7 @@ impl<'p> Warp<'p> {
     fn touch_places(
         &mut self,
         at: u32,
-        memory: &Memory,
+        memory: &MemoryAccess,
         kind: AccessKind,
         width: u32,
         on: u32,
@@ -180,12 +194,12 @@ impl<'p> Warp<'p> {
     }
 }
 
-fn place_address(place: Place) -> Option<(MemorySpace, u64)> {
+fn place_address(place: MemoryPlace) -> Option<(MemorySpace, u64)> {
     match place {
-        Place::Global(address) => Some((MemorySpace::Global, address)),
-        Place::Shared(address) => Some((MemorySpace::Shared, address)),
-        Place::Local(address) => Some((MemorySpace::Local, address)),
-        Place::Const(address) => Some((MemorySpace::Constant, address)),
-        Place::Param(_) => None,
+        MemoryPlace::Global(address) => Some((MemorySpace::Global, address)),
+        MemoryPlace::Shared(address) => Some((MemorySpace::Shared, address)),
+        MemoryPlace::Local(address) => Some((MemorySpace::Local, address)),
+        MemoryPlace::Const(address) => Some((MemorySpace::Constant, address)),
+        MemoryPlace::Param(_) => None,
     }
 }

@@ -9,9 +9,9 @@ use super::state::{BARRIERS, Recording, State};
 use crate::sim::arithmetic::{compute_carried, mask_bits};
 use crate::sim::decode;
 use crate::sim::masked_memory::Flat;
-use crate::sim::memory::{Place, place_of};
+use crate::sim::memory::{MemoryPlace, place_of};
 use crate::sim::operation::Combine;
-use crate::sim::program::{Home, Operation, Program, Reduction, Slot, Step, Window};
+use crate::sim::program::{Home, Operation, Program, ProgramStep, Reduction, Slot, Window};
 use crate::sim::thread::{Ground, Place3, special_value};
 use std::rc::Rc;
 
@@ -163,7 +163,7 @@ impl<'p> Warp<'p> {
         }
     }
 
-    pub fn any_unknown(&self, step: &Step) -> u32 {
+    pub fn any_unknown(&self, step: &ProgramStep) -> u32 {
         step.sources.iter().fold(0, |unknown, &slot| unknown | self.unknown_lanes(slot))
     }
 
@@ -364,7 +364,7 @@ impl<'p> Warp<'p> {
     }
 
     /// The lanes for which a guarded step is executed.
-    fn guarded_lanes(&mut self, step: &Step, at: u32, on: u32) -> u32 {
+    fn guarded_lanes(&mut self, step: &ProgramStep, at: u32, on: u32) -> u32 {
         let holds = self.holding_lanes(step.guard);
         let taken = if step.negated { !holds } else { holds };
         let unknown = self.unknown_lanes(step.guard) & on;
@@ -388,7 +388,7 @@ impl<'p> Warp<'p> {
         if backward { taken & !unknown } else { taken | unknown }
     }
 
-    fn execute_step(&mut self, step: &'p Step, at: u32, on: u32, state: &mut State<'p>) {
+    fn execute_step(&mut self, step: &'p ProgramStep, at: u32, on: u32, state: &mut State<'p>) {
         let program = self.ground.program;
         match step.operation {
             Operation::Alu { alu, kind, mode } => {
@@ -462,11 +462,11 @@ impl<'p> Warp<'p> {
                 let inside = |value: u64| {
                     let inside = matches!(
                         (window, place_of(value)),
-                        (Window::Shared, Place::Shared(_))
-                            | (Window::Local, Place::Local(_))
-                            | (Window::Const, Place::Const(_))
-                            | (Window::Param, Place::Param(_))
-                            | (Window::Global, Place::Global(_))
+                        (Window::Shared, MemoryPlace::Shared(_))
+                            | (Window::Local, MemoryPlace::Local(_))
+                            | (Window::Const, MemoryPlace::Const(_))
+                            | (Window::Param, MemoryPlace::Param(_))
+                            | (Window::Global, MemoryPlace::Global(_))
                     );
                     u64::from(inside)
                 };
@@ -490,7 +490,7 @@ impl<'p> Warp<'p> {
     fn arrive_at_barrier(
         &mut self,
         state: &mut State<'p>,
-        step: &Step,
+        step: &ProgramStep,
         lanes: u32,
         reduction: Option<(Reduction, bool)>,
     ) {

@@ -1,4 +1,4 @@
-//! Single instructions: opcode, modifiers and operands -> [`Step`].
+//! Single instructions: opcode, modifiers and operands -> [`ProgramStep`].
 
 use super::{Decoder, Names, Target};
 use crate::ptx::{AccessKind, Initial, Instruction, MemorySpace, Mnemonic, Operand, Scalar, StateSpace};
@@ -7,11 +7,12 @@ use crate::sim::operation::{Alu, Combine, Compare, Mode, bit_count, is_float};
 use crate::sim::program::ASSERTION;
 use crate::sim::program::blank_step;
 use crate::sim::program::{
-    Call, Callee, Collective, Memory, Operation, Passing, Reduction, Shuffle, Slot, Step, Update, Vote, Window,
+    Callee, Collective, MemoryAccess, Operation, Passing, ProgramStep, Reduction, RoutineCall, Shuffle, Slot, Update,
+    Vote, Window,
 };
 
 impl<'m> Decoder<'m> {
-    pub(super) fn decode_step(&mut self, instruction: &'m Instruction, names: &mut Names<'m>) -> Step {
+    pub(super) fn decode_step(&mut self, instruction: &'m Instruction, names: &mut Names<'m>) -> ProgramStep {
         let mut step = match self.decode_operation(instruction, names) {
             Some(step) => step,
             None => self.opaque_step(instruction, None, names),
@@ -30,7 +31,7 @@ impl<'m> Decoder<'m> {
         i: &'m Instruction,
         space: Option<(MemorySpace, AccessKind, u32)>,
         names: &Names<'m>,
-    ) -> Step {
+    ) -> ProgramStep {
         let mut targets = Vec::new();
         if let Some(first) = i.operands.first() {
             self.add_destinations(first, names, &mut targets);
@@ -66,7 +67,7 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn decode_operation(&mut self, i: &'m Instruction, names: &mut Names<'m>) -> Option<Step> {
+    fn decode_operation(&mut self, i: &'m Instruction, names: &mut Names<'m>) -> Option<ProgramStep> {
         use crate::ptx::Mnemonic::*;
         let mnemonic = i.opcode.mnemonic;
         let modifiers: Vec<&str> = i.opcode.modifiers().collect();
@@ -102,13 +103,13 @@ impl<'m> Decoder<'m> {
                 let kind = if has("u32") { Scalar::U32 } else { Scalar::U64 };
                 let target = self.target_slot(operand(0)?, names)?;
                 let source = self.source_slot(operand(1)?, kind, names)?;
-                Some(Step { target, sources: [source, 0, 0, 0], ..blank_step(operation, i.line) })
+                Some(ProgramStep { target, sources: [source, 0, 0, 0], ..blank_step(operation, i.line) })
             }
             Isspacep => {
                 let target = self.target_slot(operand(0)?, names)?;
                 let source = self.source_slot(operand(1)?, Scalar::B64, names)?;
                 let operation = Operation::InSpace(parse_window(&modifiers));
-                Some(Step { target, sources: [source, 0, 0, 0], ..blank_step(operation, i.line) })
+                Some(ProgramStep { target, sources: [source, 0, 0, 0], ..blank_step(operation, i.line) })
             }
             Setp => self.set_predicate(i, &modifiers, names),
             Mov if matches!(operand(1), Some(Operand::Vector(_))) => {
@@ -117,7 +118,7 @@ impl<'m> Decoder<'m> {
                 let width = bit_count(kind) / (list.len() as u32).max(1);
                 let (list, count) = self.push_list(&list);
                 let target = self.target_slot(operand(0)?, names)?;
-                Some(Step { target, ..blank_step(Operation::Pack { list, count, width }, i.line) })
+                Some(ProgramStep { target, ..blank_step(Operation::Pack { list, count, width }, i.line) })
             }
             Mov if matches!(operand(0), Some(Operand::Vector(_))) => {
                 let kind = Scalar::from_name(modifiers.last()?)?;
@@ -126,7 +127,7 @@ impl<'m> Decoder<'m> {
                 let (list, count) = self.push_list(&list);
                 let source = self.source_slot(operand(1)?, kind, names)?;
                 let operation = Operation::Unpack { list, count, width };
-                Some(Step { sources: [source, 0, 0, 0], ..blank_step(operation, i.line) })
+                Some(ProgramStep { sources: [source, 0, 0, 0], ..blank_step(operation, i.line) })
             }
             Addc | Subc | Madc | Add | Sub | Mad if has("cc") || without_carry(mnemonic) != mnemonic => {
                 let plain = without_carry(mnemonic);
@@ -158,7 +159,7 @@ impl<'m> Decoder<'m> {
         operation: Operation,
         kind: Scalar,
         names: &Names<'m>,
-    ) -> Option<Step> {
+    ) -> Option<ProgramStep> {
         let target = self.target_slot(i.operands.first()?, names)?;
         if i.operands.len() > 5 {
             return None;
@@ -181,10 +182,10 @@ impl<'m> Decoder<'m> {
             *slot = self.source_slot(operand, kind, names)?;
         }
         let event = matches!(operation, Operation::Alu { alu: Alu::Min | Alu::Max, kind, .. } if !is_float(kind));
-        Some(Step { target, sources, event, ..blank_step(operation, i.line) })
+        Some(ProgramStep { target, sources, event, ..blank_step(operation, i.line) })
     }
 
-    fn set_predicate(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+    fn set_predicate(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<ProgramStep> {
         let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
         let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
         let combine = modifiers.iter().find_map(|m| match *m {
@@ -209,7 +210,7 @@ impl<'m> Decoder<'m> {
         };
         let combine = if i.operands.len() > 3 { combine? } else { Combine::None };
         let operation = Operation::SetPredicate { compare, kind, combine, invert, second };
-        Some(Step { target, sources: [a, b, c, 0], event: true, ..blank_step(operation, i.line) })
+        Some(ProgramStep { target, sources: [a, b, c, 0], event: true, ..blank_step(operation, i.line) })
     }
 
     /// Base slot, offset and window of an address operand.
@@ -241,7 +242,7 @@ impl<'m> Decoder<'m> {
         values: Option<&'m Operand>,
         modifiers: &[&str],
         names: &Names<'m>,
-    ) -> Option<(Memory, Slot)> {
+    ) -> Option<(MemoryAccess, Slot)> {
         let scalar = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
         if bit_count(scalar) > 64 {
             return None;
@@ -252,18 +253,18 @@ impl<'m> Decoder<'m> {
             None => Vec::new(),
         };
         let (list, count) = self.push_list(&slots);
-        Some((Memory { window, scalar, list, count, offset }, slot))
+        Some((MemoryAccess { window, scalar, list, count, offset }, slot))
     }
 
-    fn decode_load(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+    fn decode_load(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<ProgramStep> {
         // A second operand of the address list is a cache policy.
         let (memory, base) = self.decode_memory(i.operands.get(1)?, i.operands.first(), modifiers, names)?;
-        Some(Step { sources: [base, 0, 0, 0], ..blank_step(Operation::Load(memory), i.line) })
+        Some(ProgramStep { sources: [base, 0, 0, 0], ..blank_step(Operation::Load(memory), i.line) })
     }
 
-    fn decode_store(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+    fn decode_store(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<ProgramStep> {
         let (memory, base) = self.decode_memory(i.operands.first()?, i.operands.get(1), modifiers, names)?;
-        Some(Step { sources: [base, 0, 0, 0], ..blank_step(Operation::Store(memory), i.line) })
+        Some(ProgramStep { sources: [base, 0, 0, 0], ..blank_step(Operation::Store(memory), i.line) })
     }
 
     fn decode_atomic(
@@ -272,7 +273,7 @@ impl<'m> Decoder<'m> {
         modifiers: &[&str],
         returns: bool,
         names: &Names<'m>,
-    ) -> Option<Step> {
+    ) -> Option<ProgramStep> {
         let update = modifiers.iter().find_map(|m| parse_update(m))?;
         let first = usize::from(returns);
         let (memory, base) = self.decode_memory(i.operands.get(first)?, None, modifiers, names)?;
@@ -282,10 +283,14 @@ impl<'m> Decoder<'m> {
             Some(operand) if update == Update::CompareSwap => self.source_slot(operand, memory.scalar, names)?,
             _ => 0,
         };
-        Some(Step { target, sources: [base, a, b, 0], ..blank_step(Operation::Atomic { memory, update }, i.line) })
+        Some(ProgramStep {
+            target,
+            sources: [base, a, b, 0],
+            ..blank_step(Operation::Atomic { memory, update }, i.line)
+        })
     }
 
-    fn decode_barrier(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+    fn decode_barrier(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<ProgramStep> {
         let has = |word: &str| modifiers.contains(&word);
         let reduction = match () {
             () if !has("red") => None,
@@ -307,7 +312,7 @@ impl<'m> Decoder<'m> {
         };
         let sources = [number(self, operands.first())?, number(self, operands.get(1))?, predicate, 0];
         let operation = Operation::Barrier { waits: !has("arrive"), reduction, invert };
-        Some(Step { target, sources, ..blank_step(operation, i.line) })
+        Some(ProgramStep { target, sources, ..blank_step(operation, i.line) })
     }
 
     /// A predicate that may have a `!` before it.
@@ -318,7 +323,7 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn decode_collective(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+    fn decode_collective(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<ProgramStep> {
         let has = |word: &str| modifiers.contains(&word);
         let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m)).unwrap_or(Scalar::B32);
         let collective = match i.opcode.mnemonic {
@@ -370,10 +375,10 @@ impl<'m> Decoder<'m> {
             };
         }
         let operation = Operation::Collective { collective, second, invert };
-        Some(Step { target, sources, ..blank_step(operation, i.line) })
+        Some(ProgramStep { target, sources, ..blank_step(operation, i.line) })
     }
 
-    fn branch_table(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
+    fn branch_table(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<ProgramStep> {
         let source = self.source_slot(i.operands.first()?, Scalar::U32, names)?;
         let Operand::Name(label) = i.operands.get(1)? else {
             return None;
@@ -383,10 +388,10 @@ impl<'m> Decoder<'m> {
         };
         let targets: Option<Vec<u32>> = table.iter().map(|name| names.find_step(name)).collect();
         let (list, count) = self.push_list(&targets?);
-        Some(Step { sources: [source, 0, 0, 0], ..blank_step(Operation::BranchTable { list, count }, i.line) })
+        Some(ProgramStep { sources: [source, 0, 0, 0], ..blank_step(Operation::BranchTable { list, count }, i.line) })
     }
 
-    fn decode_call(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
+    fn decode_call(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<ProgramStep> {
         let mut operands = i.operands.iter().peekable();
         let results = match operands.peek() {
             Some(Operand::Group(list)) => {
@@ -429,7 +434,7 @@ impl<'m> Decoder<'m> {
                 .collect()
         };
         let (results, arguments) = (passing(results), passing(arguments));
-        self.program.calls.push(Call { callee, results, arguments });
+        self.program.calls.push(RoutineCall { callee, results, arguments });
         let index = self.program.calls.len() as u32 - 1;
         Some(blank_step(Operation::Call(index), i.line))
     }

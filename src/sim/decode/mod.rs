@@ -15,13 +15,13 @@ use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special
 use super::reconvergence;
 use super::register_slots;
 use crate::ptx;
-use crate::ptx::{Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement, Variable};
+use crate::ptx::{Initial, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable, Scalar, Statement};
 use std::collections::HashMap;
 
 /// The largest alignment; the language's own is 128 bytes.
 const ALIGNMENT: u32 = 1 << 12;
 
-pub(super) fn decode_entry(module: &Module, entry: &Function) -> Program {
+pub(super) fn decode_entry(module: &Module, entry: &PtxFunction) -> Program {
     let mut decoder = Decoder {
         module,
         program: Program::default(),
@@ -62,7 +62,7 @@ struct Decoder<'m> {
     specials: HashMap<&'m str, Slot>,
     /// Module-scope variables.
     symbols: HashMap<&'m str, Meaning>,
-    functions: Vec<&'m Function>,
+    functions: Vec<&'m PtxFunction>,
     /// Bytes of local memory given out.
     local: u64,
 }
@@ -161,7 +161,7 @@ impl<'m> Decoder<'m> {
         let shared = next.get(&ptx::StateSpace::Shared).copied().unwrap_or(0);
         self.program.shared = shared;
         self.program.dynamic_shared = self.shared_of_functions(shared);
-        let is_dynamic = |variable: &&Variable| variable.space == ptx::StateSpace::Shared && variable.size == 0;
+        let is_dynamic = |variable: &&PtxVariable| variable.space == ptx::StateSpace::Shared && variable.size == 0;
         for variable in module.variables.iter().filter(is_dynamic) {
             let address = align_up(self.program.dynamic_shared, variable.align.max(16));
             self.program.dynamic_shared = address;
@@ -242,7 +242,7 @@ impl<'m> Decoder<'m> {
         at
     }
 
-    fn decode_routine(&mut self, index: usize, function: &'m Function) {
+    fn decode_routine(&mut self, index: usize, function: &'m PtxFunction) {
         let first_slot = self.program.slots.len() as u32;
         let first_step = self.program.steps.len() as u32;
         let mut scope = HashMap::new();

@@ -95,14 +95,14 @@ pub(super) struct Event {
     pub holds: bool,
 }
 
-struct Sample {
+struct LoopSample {
     values: Vec<u64>,
     counts: Vec<u64>,
     log: usize,
 }
 
 #[derive(Default)]
-struct Loop {
+struct SampledLoop {
     /// The loop's steps: from its head to the branch back.
     span: Option<RangeInclusive<u32>>,
     passes: u64,
@@ -110,7 +110,7 @@ struct Loop {
     next: u64,
     /// How far the next attempt is put off after a failure.
     patience: u64,
-    samples: Vec<Sample>,
+    samples: Vec<LoopSample>,
     /// Counts at pass [`BASE`].
     base: Vec<u64>,
     /// An estimate was tried.
@@ -119,7 +119,7 @@ struct Loop {
     skipped: bool,
 }
 
-impl Loop {
+impl SampledLoop {
     /// Makes the loop ready for its next activation; gives whether it was being sampled.
     fn reset_for(&mut self, warmup: u64) -> bool {
         let sampling = !self.samples.is_empty();
@@ -143,7 +143,7 @@ impl Loop {
 pub(super) struct Loops {
     /// By the step of the branch back: index in `loops` plus one, 0 for none.
     index: Vec<u32>,
-    loops: Vec<Loop>,
+    loops: Vec<SampledLoop>,
     warmup: u64,
     log: Vec<Event>,
     sampling: u32,
@@ -184,7 +184,7 @@ impl Loops {
     pub fn branch_back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
         if self.index[branch as usize] == 0 {
             let span = Some(head..=branch);
-            self.loops.push(Loop { span, next: self.warmup, patience: self.warmup, ..Loop::default() });
+            self.loops.push(SampledLoop { span, next: self.warmup, patience: self.warmup, ..SampledLoop::default() });
             self.index[branch as usize] = self.loops.len() as u32;
         }
         let entry = &mut self.loops[self.index[branch as usize] as usize - 1];
@@ -201,7 +201,7 @@ impl Loops {
             self.sampling += 1;
         }
         let log = self.log.len();
-        entry.samples.push(Sample { values: state.values().to_vec(), counts: state.counts().to_vec(), log });
+        entry.samples.push(LoopSample { values: state.values().to_vec(), counts: state.counts().to_vec(), log });
         if entry.samples.len() < SAMPLES {
             return;
         }
@@ -236,7 +236,7 @@ impl Loops {
 fn skip_iterations(
     state: &mut impl LoopState,
     program: &Program,
-    samples: &[Sample],
+    samples: &[LoopSample],
     log: &[Event],
     branch: u32,
 ) -> bool {
@@ -244,7 +244,7 @@ fn skip_iterations(
         return false;
     };
     let deltas: Vec<u64> = s3.counts.iter().zip(&s2.counts).map(|(after, before)| after - before).collect();
-    let same = |after: &Sample, before: &Sample| {
+    let same = |after: &LoopSample, before: &LoopSample| {
         after.counts.iter().zip(&before.counts).zip(&deltas).all(|((a, b), d)| a - b == *d)
     };
     if !same(s1, s0) || !same(s2, s1) {
@@ -263,7 +263,7 @@ fn skip_iterations(
 fn estimate_rest(
     state: &mut impl LoopState,
     program: &Program,
-    samples: &[Sample],
+    samples: &[LoopSample],
     log: &[Event],
     span: RangeInclusive<u32>,
     (base, passes): (&[u64], u64),
@@ -283,14 +283,14 @@ fn estimate_rest(
 
 /// Iterations after the sampled ones in which every comparison that matters turns out as it did, less one, so that the
 /// loop ends as it would have.
-fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Event]) -> Option<u64> {
+fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[LoopSample], log: &[Event]) -> Option<u64> {
     let [s0, s1, s2, s3] = samples else {
         return None;
     };
     if !analysis.decided {
         return None;
     }
-    let events = |from: &Sample, to: &Sample| -> Vec<Event> {
+    let events = |from: &LoopSample, to: &LoopSample| -> Vec<Event> {
         let span = from.log.min(to.log)..to.log.min(log.len());
         log[span].iter().copied().filter(|event| analysis.events[event.step as usize]).collect()
     };
@@ -364,14 +364,16 @@ fn advance_registers(
     state: &mut impl LoopState,
     program: &Program,
     analysis: &Analysis,
-    samples: &[Sample],
+    samples: &[LoopSample],
     iterations: u64,
 ) {
     let [s0, s1, s2, s3] = samples else { return };
     for &(slot, course) in &analysis.courses {
         let at = slot as usize;
         let width = u32::from(program.widths[at]);
-        let step = |after: &Sample, before: &Sample| mask_bits(after.values[at].wrapping_sub(before.values[at]), width);
+        let step = |after: &LoopSample, before: &LoopSample| {
+            mask_bits(after.values[at].wrapping_sub(before.values[at]), width)
+        };
         let delta = step(s3, s2);
         let even = step(s2, s1) == delta && step(s1, s0) == delta;
         match course {

@@ -4,7 +4,7 @@
 
 use crate::ptx::Scalar;
 use crate::sim::operation::{Alu, is_float};
-use crate::sim::program::{Operation, Passing, Program, Slot, Step, Window};
+use crate::sim::program::{Operation, Passing, Program, ProgramStep, Slot, Window};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
@@ -95,7 +95,7 @@ enum Role {
 const CHAIN: u32 = 500;
 
 impl<'p> Slice<'p> {
-    fn definitions_of(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p Step)> + use<'p> {
+    fn definitions_of(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p ProgramStep)> + use<'p> {
         let (program, executed) = (self.program, self.executed);
         let all = program.definitions.get(slot as usize).map_or(&[][..], |d| d.as_slice());
         all.iter()
@@ -109,7 +109,7 @@ impl<'p> Slice<'p> {
         slot: Slot,
         role: Role,
         depth: u32,
-        test: impl Fn(&mut Self, usize, &'p Step) -> bool,
+        test: impl Fn(&mut Self, usize, &'p ProgramStep) -> bool,
     ) -> bool {
         if let Some(&known) = self.seen.get(&(slot, role)) {
             return known;
@@ -186,7 +186,7 @@ impl<'p> Slice<'p> {
         })
     }
 
-    fn is_unchanged(&mut self, step: &Step, depth: u32) -> bool {
+    fn is_unchanged(&mut self, step: &ProgramStep, depth: u32) -> bool {
         step.sources.iter().all(|&source| self.is_invariant(source, depth))
     }
 
@@ -214,7 +214,7 @@ impl<'p> Slice<'p> {
     }
 
     /// Whether what decides a step is known to be linear.
-    fn decides_linearly(&mut self, index: u32, step: &Step, exits_of: Option<&RangeInclusive<u32>>) -> bool {
+    fn decides_linearly(&mut self, index: u32, step: &ProgramStep, exits_of: Option<&RangeInclusive<u32>>) -> bool {
         if let Some(inside) = exits_of {
             let leaves = match step.operation {
                 Operation::Branch(target) => index == *inside.end() || !inside.contains(&target),

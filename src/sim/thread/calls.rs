@@ -1,8 +1,8 @@
 //! Calls of functions: how arguments and results get there and back.
 
 use super::{DEPTH, Frame, Stray, Thread};
-use crate::sim::memory::{FUNCTION_BASE, Place};
-use crate::sim::program::{Call, Callee, Passing};
+use crate::sim::memory::{FUNCTION_BASE, MemoryPlace};
+use crate::sim::program::{Callee, Passing, RoutineCall};
 
 impl<'p> Thread<'p> {
     fn pass_values(&mut self, from: Passing, to: Passing) {
@@ -13,16 +13,16 @@ impl<'p> Thread<'p> {
             }
             (Passing::Slot(from), Passing::Param(to, size)) => {
                 let (value, unknown) = self.slot_value(from);
-                self.write_place(Place::Param(to), 0, size.min(8) as u32, value, unknown);
+                self.write_place(MemoryPlace::Param(to), 0, size.min(8) as u32, value, unknown);
             }
             (Passing::Param(from, size), Passing::Slot(to)) => {
-                let (value, unknown) = self.read_place(Place::Param(from), 0, size.min(8) as u32);
+                let (value, unknown) = self.read_place(MemoryPlace::Param(from), 0, size.min(8) as u32);
                 self.set_slot(to, value, unknown);
             }
             (Passing::Param(from, from_size), Passing::Param(to, to_size)) => {
                 for byte in 0..from_size.min(to_size).min(1 << 16) {
-                    let (value, unknown) = self.read_place(Place::Param(from), byte, 1);
-                    self.write_place(Place::Param(to), byte, 1, value, unknown);
+                    let (value, unknown) = self.read_place(MemoryPlace::Param(from), byte, 1);
+                    self.write_place(MemoryPlace::Param(to), byte, 1, value, unknown);
                 }
             }
         }
@@ -33,13 +33,13 @@ impl<'p> Thread<'p> {
             Passing::Slot(slot) => self.set_slot(slot, 0, true),
             Passing::Param(at, size) => {
                 for byte in 0..size.min(1 << 16) {
-                    self.write_place(Place::Param(at), byte, 1, 0, true);
+                    self.write_place(MemoryPlace::Param(at), byte, 1, 0, true);
                 }
             }
         }
     }
 
-    pub(super) fn call_routine(&mut self, call: &'p Call, index: u32) {
+    pub(super) fn call_routine(&mut self, call: &'p RoutineCall, index: u32) {
         let callee = match call.callee {
             Callee::Function(function) => Some(function),
             Callee::Indirect(slot) => {
@@ -98,7 +98,7 @@ impl<'p> Thread<'p> {
             match (kept, to) {
                 (Some((value, unknown)), Passing::Slot(slot)) => self.set_slot(slot, value, unknown),
                 (Some((value, unknown)), Passing::Param(at, size)) => {
-                    self.write_place(Place::Param(at), 0, size.min(8) as u32, value, unknown);
+                    self.write_place(MemoryPlace::Param(at), 0, size.min(8) as u32, value, unknown);
                 }
                 (None, to) => self.pass_values(from, to),
             }

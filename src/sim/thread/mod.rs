@@ -12,9 +12,9 @@ use super::arithmetic::{compare_values, compute_carried, compute_result, mask_bi
 use super::branch_trace::Path;
 use super::decode;
 use super::loops::{Analyses, Event, LoopState, Loops};
-use super::memory::{Initial, Overlay, Place, place_of};
+use super::memory::{Initial, MemoryPlace, Overlay, place_of};
 use super::operation::{Alu, Combine, bit_count, is_signed};
-use super::program::{Operation, Program, Slot, Special, Step, Window};
+use super::program::{Operation, Program, ProgramStep, Slot, Special, Window};
 use crate::launch::Launch;
 use crate::ptx::Scalar;
 use crate::ptx::{AccessKind, MemorySpace};
@@ -87,7 +87,7 @@ pub(crate) struct Allowance {
 }
 
 /// What came of a thread.
-pub(crate) struct Outcome {
+pub(crate) struct ThreadOutcome {
     /// Executions of each step.
     pub counts: Vec<u64>,
     pub exact: bool,
@@ -203,7 +203,7 @@ impl<'p> Thread<'p> {
     }
 
     /// Runs the thread to its end or to the end of its allowance.
-    pub fn run_to_end(mut self) -> Outcome {
+    pub fn run_to_end(mut self) -> ThreadOutcome {
         let program = self.program;
         let mut loops = Loops::new(program.steps.len(), self.allowance.warmup);
         let mut cut = false;
@@ -306,11 +306,11 @@ impl<'p> Thread<'p> {
         }
         let Self { counts, exact, estimated, vague, interpreted, touches, mut path, global, stray, .. } = self;
         path.cut |= cut;
-        Outcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
+        ThreadOutcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
     }
 
     /// Whether a guarded step is executed.
-    fn is_executed(&mut self, step: &Step, at: u32) -> bool {
+    fn is_executed(&mut self, step: &ProgramStep, at: u32) -> bool {
         let taken = (self.values[step.guard as usize] & 1 != 0) != step.negated;
         if !self.unknown[step.guard as usize] {
             return taken;
@@ -335,7 +335,7 @@ impl<'p> Thread<'p> {
         if *patience > PATIENCE { !backward } else { taken }
     }
 
-    fn any_unknown(&self, step: &Step) -> bool {
+    fn any_unknown(&self, step: &ProgramStep) -> bool {
         step.sources.iter().any(|&slot| self.unknown[slot as usize])
     }
 
@@ -351,7 +351,7 @@ impl<'p> Thread<'p> {
     }
 
     /// Steps that are not on the way of ordinary loops.
-    fn execute_other(&mut self, step: &Step, at: u32) {
+    fn execute_other(&mut self, step: &ProgramStep, at: u32) {
         let program = self.program;
         let (first, first_unknown) = self.slot_value(step.sources[0]);
         match step.operation {
@@ -397,11 +397,11 @@ impl<'p> Thread<'p> {
             Operation::InSpace(window) => {
                 let inside = matches!(
                     (window, place_of(first)),
-                    (Window::Shared, Place::Shared(_))
-                        | (Window::Local, Place::Local(_))
-                        | (Window::Const, Place::Const(_))
-                        | (Window::Param, Place::Param(_))
-                        | (Window::Global, Place::Global(_))
+                    (Window::Shared, MemoryPlace::Shared(_))
+                        | (Window::Local, MemoryPlace::Local(_))
+                        | (Window::Const, MemoryPlace::Const(_))
+                        | (Window::Param, MemoryPlace::Param(_))
+                        | (Window::Global, MemoryPlace::Global(_))
                 );
                 self.set_slot(step.target, u64::from(inside), first_unknown);
             }
@@ -420,7 +420,7 @@ impl<'p> Thread<'p> {
         }
     }
 
-    fn compute_carry(&mut self, step: &Step, alu: Alu, kind: Scalar, takes: bool, gives: bool) {
+    fn compute_carry(&mut self, step: &ProgramStep, alu: Alu, kind: Scalar, takes: bool, gives: bool) {
         let v = step.sources.map(|slot| self.values[slot as usize]);
         let unknown = self.any_unknown(step);
         let (value, carry) = compute_carried(alu, kind, v, takes && self.carry);
