@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 /// PTX instructions of a thread that is watched.
 const WATCHED: u64 = 20_000;
 
-/// That threads fail, as where an assertion asks for another block, or reach beyond their shared memory, as where the extents of arrays do
-/// not follow the block, which a GPU may let pass.
+/// Explains why a launch of the kernel fails: an assertion that expects another block, or
+/// an access beyond shared memory, which a GPU may not detect.
 pub fn explain_refusal(
     symbol: &str,
     launch: &Launch,

@@ -22,7 +22,8 @@ const AT_ONCE: f64 = 64.0;
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
 
-/// What is known of the kernel `symbol` of a module; launch and workload are the baseline's.
+/// Collects the facts about the kernel `symbol` of a module. Launch and workload are the
+/// baseline's.
 pub fn collect_facts(
     module: &Module,
     symbol: &str,
@@ -139,7 +140,7 @@ fn ignores_grid(module: &Module, body: &Body) -> bool {
     !body.instructions().any(is_uncertain) && !functions.chain([body]).any(asks)
 }
 
-/// Whether a special register is read in this dimension.
+/// Returns whether a special register is read in this dimension.
 pub fn reads_register(body: &Body, register: &str, dimension: &str) -> bool {
     body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
         // Without a dimension: all of them, as a vector.

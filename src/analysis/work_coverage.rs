@@ -14,7 +14,8 @@ use crate::space::{Counted, Space};
 pub struct Shares([bool; 3]);
 
 impl Shares {
-    /// None where the kernel may hand out its work by atomics, or in functions that it calls.
+    /// Finds how a kernel shares out its work. Returns none if it may do so by atomics or
+    /// in functions that it calls.
     pub fn of_kernel(module: &Module, symbol: &str) -> Self {
         let body = module.entry(symbol).and_then(|entry| entry.body.as_ref());
         let is_certain =
@@ -56,7 +57,7 @@ impl Shares {
     }
 }
 
-/// The threads of a launch in x, y and z.
+/// Returns the threads of a launch in x, y and z.
 pub fn threads_by_dimension(launch: &Launch) -> [u64; 3] {
     std::array::from_fn(|at| u64::from(launch.grid[at]) * u64::from(launch.block[at]))
 }

@@ -3,7 +3,7 @@
 use super::element::Element;
 use super::types::{Type, vector_fields};
 
-/// Why a parameter of this type cannot be given a value.
+/// Explains why a parameter of this type cannot be given a value.
 pub(crate) fn explain_refusal(name: &str, text: &str) -> String {
     if text.ends_with('&') {
         return format!("`{name}` is a reference (`{text}`): what it refers to lives in the host's program");
@@ -62,7 +62,8 @@ fn without_qualifiers(text: &str) -> &str {
     text
 }
 
-/// What an array of numbers (`float[4]`, `int[2][3]`) is made of, and how many of it; its extents are in brackets.
+/// Returns the element of an array of numbers (`float[4]`, `int[2][3]`) and its length.
+/// Extents are in brackets.
 pub(crate) fn array_of_numbers(text: &str) -> Option<(Element, u64)> {
     let (element, extents) = text.split_once('[')?;
     let extents = extents.trim_end().strip_suffix(']')?.split(']');
@@ -70,7 +71,8 @@ pub(crate) fn array_of_numbers(text: &str) -> Option<(Element, u64)> {
     Some((Type::element(element)?, extents.product::<Option<u64>>()?))
 }
 
-/// The kind of opaque handle that a declaration names: its value means something only in the process that made it.
+/// Returns the kind of opaque handle that a declaration names. Its value has a meaning
+/// only in the process that created it.
 pub(crate) fn opaque_handle(declaration: &str) -> Option<&'static str> {
     declaration.split(' ').find_map(|word| match word {
         "cudaTextureObject_t" | "CUtexObject" => Some("texture"),

@@ -39,7 +39,8 @@ impl Scalar {
         matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64)
     }
 
-    /// The smallest and largest value of an integer type; `None` for floating types.
+    /// Returns the smallest and largest value of an integer type, or `None` for floating
+    /// types.
     pub fn integer_bounds(self) -> Option<(i128, i128)> {
         match self {
             Scalar::I8 => Some((i8::MIN.into(), i8::MAX.into())),

@@ -12,7 +12,8 @@ pub(crate) fn defined_name(line: &str) -> Option<Range<usize>> {
     (length > 0).then(|| start..start + length)
 }
 
-/// Names and bodies of all, in their order; the parameters of one that has some are a part of its body.
+/// Lists names and bodies of all macros, in order. The parameters of a macro are part of
+/// its body.
 pub(crate) fn all_definitions(text: &str) -> Vec<(Span, Span)> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -26,7 +27,7 @@ pub(crate) fn all_definitions(text: &str) -> Vec<(Span, Span)> {
     found
 }
 
-/// Names and bodies of those without parameters, in their order.
+/// Lists names and bodies of the macros without parameters, in order.
 pub(crate) fn plain_macros(text: &str) -> Vec<(Span, Span)> {
     let mut found = all_definitions(text);
     // A parenthesis right behind the name begins parameters.
@@ -44,7 +45,7 @@ pub(crate) fn of_kernels(source: &Source) -> Vec<&str> {
         .collect()
 }
 
-/// What a macro of this name is defined as, each time.
+/// Lists the bodies of all definitions of a macro.
 pub(crate) fn bodies_of(source: &Source, name: &str) -> Vec<Span> {
     let of_name = plain_macros(&source.text).into_iter().filter(|(of, _)| source.slice(*of) == name);
     of_name.map(|(_, body)| body).collect()

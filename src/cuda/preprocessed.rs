@@ -104,7 +104,8 @@ pub fn left_out(text: &str, lines: &BTreeSet<u32>, side: Side) -> BTreeSet<u32> 
     branches.iter().filter(is_left_out).flat_map(|branch| branch.lines.clone()).collect()
 }
 
-/// The branches of all `#if` of a text, and the lines with code; `None` where directives say that lines have other numbers.
+/// Returns the branches of each `#if` of a text, and the lines with code. Returns `None`
+/// if directives renumber the lines.
 pub(crate) fn compiled_branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
     let tokens = cxx_tokens(text);
     let mut tokens_behind = tokens.iter().peekable();

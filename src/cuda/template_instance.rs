@@ -64,7 +64,8 @@ pub(crate) fn template_arguments(qualified: &str) -> Option<Vec<&str>> {
     Some(split_at_commas(inner))
 }
 
-/// Whether an argument of the comment names what the compiler spells so.
+/// Returns whether an argument of the comment names what the compiler spells as
+/// `compiled`.
 pub(crate) fn arguments_agree(written: &str, compiled: &str) -> bool {
     let (written, compiled) = (type_tokens(written), type_tokens(compiled));
     written.len() == compiled.len()
@@ -75,7 +76,8 @@ pub(crate) fn arguments_agree(written: &str, compiled: &str) -> bool {
         })
 }
 
-/// The number that the compiler spells with cast and suffix: `(unsigned long long)8ull`.
+/// Reads a number that the compiler spells with cast and suffix: `(unsigned long
+/// long)8ull`.
 pub(crate) fn enumerator_value(compiled: &str) -> Option<u64> {
     match type_tokens(compiled).as_slice() {
         [number] => number.parse().ok(),

@@ -102,7 +102,7 @@ impl Type {
         element_named(&strip_qualifiers(text).1)
     }
 
-    /// The type that a text spells.
+    /// Returns the type that a text spells.
     pub fn parse_type(text: &str) -> Type {
         let other = || Type::Other(text.trim().to_string());
         let (_, base) = strip_qualifiers(text);

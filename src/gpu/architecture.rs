@@ -200,7 +200,7 @@ impl Machine {
         }
     }
 
-    /// The vendor's flagship of an architecture, for predictions without a GPU.
+    /// Returns the vendor's flagship of an architecture, for predictions without a GPU.
     pub fn with_nominal_clocks(architecture: Architecture) -> Self {
         let row = NOMINAL.iter().rev().find(|row| row.0 <= architecture.capability).unwrap_or(&NOMINAL[0]);
         let &(_, _, sms, clock_ghz, bandwidth, l2) = row;

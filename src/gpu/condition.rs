@@ -52,7 +52,7 @@ impl Conditions {
         self.doubtful += u32::from(counts && !condition.throttled.is_empty());
     }
 
-    /// Those of two GPUs together.
+    /// Joins the conditions of two GPUs.
     pub fn joined_with(mut self, other: Conditions) -> Conditions {
         for (range, with) in [(&mut self.sm_mhz, other.sm_mhz), (&mut self.memory_mhz, other.memory_mhz)] {
             [with.0, with.1].into_iter().for_each(|value| widen_range(range, value));

@@ -38,7 +38,7 @@ impl Watch {
         Watch { uuid: uuid.to_owned(), starting: Some(process::start_thread(open_library)), nvml: None }
     }
 
-    /// How the GPU is now.
+    /// Reads the current condition of the GPU.
     pub fn read_condition(&mut self) -> Condition {
         if let Some(starting) = self.starting.take() {
             self.nvml = starting.join();

@@ -12,7 +12,8 @@ use crate::sim::profile::Access;
 pub(super) struct Alike(Vec<(Access, f64)>);
 
 impl Alike {
-    /// Those of global and shared memory: spilled values are like no array's.
+    /// Averages accesses to global and shared memory. Spilled values resemble no array's
+    /// and do not count.
     pub fn from_profile(profile: &Profile) -> Self {
         let mut alike = Self::default();
         for (line, access) in &profile.accesses {

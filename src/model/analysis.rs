@@ -144,7 +144,8 @@ impl Analysis {
         Self::with_trips(kernel, profile, &[])
     }
 
-    /// The same, with iterations of the loops that the profile does not know, from the outermost depth inwards.
+    /// Analyses a kernel with given iterations of the loops that the profile does not
+    /// know, from the outermost depth inwards.
     pub fn with_trips(kernel: &CubinKernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
         let instructions = instruction::decode_section(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
@@ -164,7 +165,7 @@ impl Analysis {
         &self.decoded.flow
     }
 
-    /// Executions of each block of the flow by the average warp of the grid.
+    /// Returns executions of each block of the flow by the average warp of the grid.
     pub fn block_counts(&self) -> &[f64] {
         &self.mean
     }

@@ -32,7 +32,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The predicted time in microseconds.
+    /// Returns the predicted time in microseconds.
     pub fn time_us(&self) -> f64 {
         LAUNCH_US + self.beyond_launch()
     }

@@ -96,8 +96,8 @@ impl<'a> Caches<'a> {
         self.machine.l2_bytes as f64 / parts
     }
 
-    /// Sectors that a warp reads again and that the level-1 cache has lost meanwhile: so many warps of an SM moved more than its bytes
-    /// through it.
+    /// Returns the sectors that a warp reads again after the level-1 cache has lost them,
+    /// with `warps` resident warps on an SM.
     pub fn level1_misses(&self, warps: f64) -> f64 {
         // However many warps there are, they touch no more of a buffer than there is of it; and a line takes its place whole, however
         // few of its sectors are there.
@@ -111,8 +111,9 @@ impl<'a> Caches<'a> {
         )
     }
 
-    /// The same of the level-2 cache, through which all resident warps move what they read. They follow each other in the grid, so
-    /// that they share among them what the grid's warps share on average, as far as each stays in one place.
+    /// Returns the sectors that a warp reads again after the level-2 cache has lost them.
+    /// All resident warps read through it. They are neighbours in the grid and share as
+    /// much as the grid's warps do on average.
     pub fn level2_misses(&self, warps: f64, part: fn(&Reuse) -> f64) -> f64 {
         self.missed_sectors(self.level2_bytes(), part, |buffer, sectors| {
             let (alone, size) = (sectors * SECTOR_BYTES * warps, self.buffer_bytes(buffer));
@@ -138,7 +139,7 @@ impl<'a> Caches<'a> {
         self.analysis.traffic.iter().find(|of| of.buffer == buffer)
     }
 
-    /// Bytes of a buffer, as far as it is known.
+    /// Returns the bytes of a buffer as far as they are known.
     pub fn buffer_bytes(&self, buffer: Option<u32>) -> f64 {
         if buffer == Some(VARIABLES) {
             return self.analysis.variables as f64;
@@ -147,8 +148,9 @@ impl<'a> Caches<'a> {
         known.map_or(f64::INFINITY, |&bytes| bytes as f64)
     }
 
-    /// What a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
-    /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
+    /// Returns what a warp exchanges with the level-2 cache: its writes and the first
+    /// reads of its block. For a buffer that the blocks of an SM read repeatedly, the
+    /// level-1 cache keeps what fits.
     pub fn moved_sectors(&self) -> Moved {
         let warps = self.warps / f64::from(self.machine.sms.max(1));
         let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;

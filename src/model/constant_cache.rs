@@ -30,7 +30,8 @@ struct LoopLoads {
 }
 
 impl Constants {
-    /// Many loads of constants are operands of other instructions, so the PTX is asked.
+    /// Collects loads of constants from the PTX, because many of them are operands of
+    /// other machine instructions.
     pub(super) fn from_profile(profile: &Profile) -> Self {
         let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
         let mut loops: Vec<LoopLoads> = Vec::new();

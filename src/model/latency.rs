@@ -75,7 +75,8 @@ impl Latencies {
         (self.dram + doubling * (sectors / LINE_SECTORS).log2(), doubling)
     }
 
-    /// Cycles until so many lines' sectors are there from the level-2 cache, and what twice as many take longer.
+    /// Returns the cycles until the level-2 cache has delivered the sectors of `lines`,
+    /// and the extra cycles for twice as many.
     pub fn level2_cycles(&self, lines: f64) -> (f64, f64) {
         let doubling = self.l2 * L2_DOUBLING;
         (self.l2 + doubling * lines.log2(), doubling)
@@ -161,8 +162,9 @@ impl Throughput {
         Self { by_pipe: row.1 }
     }
 
-    /// Cycles that a warp's instruction keeps its pipe busy, on average over an SM's four sub-cores. An instruction of the tensor pipe is
-    /// taken for a 16 x 8 x 16 multiply.
+    /// Returns for how many cycles a warp's instruction keeps its pipe busy, averaged
+    /// over an SM's four sub-cores. An instruction of the tensor pipe counts as a 16 x 8
+    /// x 16 multiply.
     pub fn pipe_interval(&self, pipe: Pipe) -> f64 {
         let of_warp = if pipe == Pipe::Tensor { TENSOR_STEP } else { 32.0 };
         of_warp / self.by_pipe[pipe as usize]

@@ -48,7 +48,7 @@ pub enum Limiter {
     VirtualResources,
 }
 
-/// The occupancy of an SM under blocks of one kind.
+/// Computes the occupancy of an SM under blocks of one kind.
 pub fn compute_occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
     let warps = demand.threads.div_ceil(WARP);
     let limits = [

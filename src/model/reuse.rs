@@ -53,7 +53,8 @@ struct Region {
     repeats: bool,
 }
 
-/// What is read again; `scale` is the number of machine instructions for one of the profile's.
+/// Finds what is read again. `scale` is the number of machine instructions for each
+/// instruction of the profile.
 pub(super) fn find_reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64) -> Vec<Reuse> {
     let mut regions: Vec<Option<Region>> = (0..=flow.loops.len()).map(|_| None).collect();
     let mut found: Vec<Reuse> = Vec::new();

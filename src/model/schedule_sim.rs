@@ -64,7 +64,7 @@ pub(super) struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// The cost of each block; 0 for those that are not executed.
+    /// Returns the cost of each block, 0 for blocks that are not executed.
     pub(super) fn block_costs(&self) -> Vec<Cost> {
         let mut costs = vec![Cost::default(); self.flow.blocks.len()];
         let mut warp = ReplayedWarp::default();

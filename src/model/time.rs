@@ -29,7 +29,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// That of a launch that is not possible.
+    /// Returns the prediction for a launch that is not possible.
     pub(super) fn impossible(analysis: &Analysis) -> Self {
         let (us, cycles) = (f64::INFINITY, analysis.cycles);
         Self { us, bottleneck: Bottleneck::Launch, cycles, terms: Terms::default() }

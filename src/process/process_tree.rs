@@ -1,7 +1,8 @@
 //! The processes that descend from one: what a signal must reach that only its ancestor was sent.
 
-/// The living descendants of `ancestor`, children before their own children; none where the system does not tell (no `/proc`). A process
-/// of another session (a daemon, as that of a compiler cache) is on its own.
+/// Lists the living descendants of `ancestor`, children before their own children. The
+/// list is empty if the system does not report them (no `/proc`). A process of another
+/// session (a daemon such as a compiler cache's) is not followed.
 pub fn descendants_of(ancestor: u32) -> Vec<u32> {
     let mut parents = Vec::new();
     let session = own_session();

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The time at which this process was started, to a hundredth of a second; now where the system does not tell.
+/// Returns the start time of this process to a hundredth of a second, or the current time
+/// if the system does not report it.
 pub fn process_start() -> SystemTime {
     let now = SystemTime::now();
     process_age().and_then(|age| now.checked_sub(age)).unwrap_or(now)

@@ -33,7 +33,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// Most bytes of one output. Tools write their results into files; a dry run of 1,000 sources takes some 10 MiB.
 const MOST_OUTPUT: usize = 64 << 20;
 
-/// How long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
+/// Returns how long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
 pub fn tool_patience() -> Duration {
     static FOUND: OnceLock<Duration> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -42,7 +42,7 @@ pub fn tool_patience() -> Duration {
     })
 }
 
-/// A value of `NVTUNE_PATIENCE`.
+/// Reads a value of `NVTUNE_PATIENCE`.
 pub fn parse_seconds(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9)
 }

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 impl Module {
-    /// The canonical text of the kernel `entry`; `None` if the module has no such kernel.
+    /// Returns the canonical text of the kernel `entry`, or `None` if the module has no
+    /// such kernel.
     pub fn canonical_text(&self, entry: &str) -> Option<String> {
         let entry = self.entry(entry)?;
         let mut writer =

@@ -54,7 +54,7 @@ pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, Ptx
     Ok(replace_spans(text, edits))
 }
 
-/// The text with these spans, which do not overlap, replaced.
+/// Replaces these spans of a text, which do not overlap.
 pub(super) fn replace_spans(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let mut result = String::with_capacity(text.len() + 16 * edits.len());

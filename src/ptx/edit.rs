@@ -44,7 +44,7 @@ impl Edits {
     }
 }
 
-/// The text with these entries edited.
+/// Returns the text with these entries edited.
 ///
 /// # Errors
 /// As [`set_register_caps`], [`set_required_block`] and [`set_cache_operators`].

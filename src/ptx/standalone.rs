@@ -12,7 +12,7 @@ use super::module::{Module, PtxFunction, Statement};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// The text in which `entry` is alone. Each line keeps its number.
+/// Returns the text without all other entries. Each line keeps its number.
 ///
 /// # Errors
 /// As [`Module::parse`]; [`PtxError::NoEntry`].

@@ -69,7 +69,7 @@ impl Flow {
         flow
     }
 
-    /// How many loops a block is in.
+    /// Counts the loops around a block.
     pub fn loop_depth(&self, block: usize) -> u32 {
         self.blocks.get(block).and_then(|block| block.innermost).map_or(0, |index| self.loops[index].depth)
     }
@@ -95,8 +95,8 @@ impl Flow {
             .collect()
     }
 
-    /// For each block the first one that is executed exactly as often: of the same loop, on all ways to the block, and with the
-    /// block on all ways from it.
+    /// Returns for each block the first block that is executed exactly as often. It is in
+    /// the same loop, dominates the block, and is followed by the block on all paths.
     pub fn equivalent_blocks(&self, dominators: &[Option<usize>]) -> Vec<usize> {
         let after = self.immediate_postdominators();
         let passes = |from: usize, through: usize| {

@@ -95,36 +95,38 @@ impl<'data> File<'data> {
         Some(Section { index, header })
     }
 
-    /// The bytes of a section; none for a section without contents (`SHT_NOBITS`).
+    /// Returns the bytes of a section; none for a section without contents
+    /// (`SHT_NOBITS`).
     pub(super) fn section_data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], SassError> {
         section.header.data(LE, self.bytes).map_err(|_| {
             SassError::at(name, section.header.sh_offset(LE), "the contents reach beyond the end of the file")
         })
     }
 
-    /// The bytes of the file that a section takes.
+    /// Returns the range of a section in the file.
     pub(super) fn section_place(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let header = self.section(name)?.header;
         let start = usize::try_from(header.sh_offset(LE)).ok()?;
         Some(start..start.checked_add(usize::try_from(header.sh_size(LE)).ok()?)?)
     }
 
-    /// Size of a section in memory.
+    /// Returns the size of a section in memory.
     pub(super) fn section_size(&self, section: Section<'data>) -> u64 {
         section.header.sh_size(LE)
     }
 
-    /// The section's flags, which carry the barrier count in the first layout.
+    /// Returns the section's flags, which carry the barrier count in the first layout.
     pub(super) fn section_flags(&self, section: Section<'data>) -> u64 {
         section.header.sh_flags(LE)
     }
 
-    /// The section's info field, which carries the register count in the first layout.
+    /// Returns the section's info field, which carries the register count in the first
+    /// layout.
     pub(super) fn section_info(&self, section: Section<'data>) -> u32 {
         section.header.sh_info(LE)
     }
 
-    /// The function symbols with their indices in the symbol table.
+    /// Lists the function symbols with their indices in the symbol table.
     pub(super) fn function_symbols(&self) -> impl Iterator<Item = (u32, Symbol<'data>)> + '_ {
         self.symbols.iter().enumerate().filter_map(|(index, symbol)| {
             if symbol.st_type() != elf::STT_FUNC {
@@ -143,7 +145,8 @@ impl<'data> File<'data> {
         (index != 0 && index < self.sections.len()).then_some(index)
     }
 
-    /// The relocations of the section called `name`, in either form (`.rel` with the addend in place, `.rela`).
+    /// Reads the relocations of the section called `name`, in either form (`.rel` with
+    /// the addend in place, `.rela`).
     ///
     /// # Errors
     /// Where the relocation section is cut short.

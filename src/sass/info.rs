@@ -98,7 +98,7 @@ impl InfoRecord<'_> {
     }
 }
 
-/// The known records of an `.nv.info` section.
+/// Reads the known records of an `.nv.info` section.
 ///
 /// # Errors
 /// Where a record reaches beyond the end, or has a format that is not known (its length then is not either).

@@ -23,7 +23,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The PTX line (1-based) that the instruction at `offset` (bytes from the section's start) was made from.
+    /// Returns the PTX line (1-based) of the instruction at `offset` (bytes from the
+    /// section's start).
     pub fn line_at(&self, offset: u32) -> Option<u32> {
         let after = self.rows.partition_point(|&(start, _)| start <= offset);
         let &(_, line) = self.rows.get(after.checked_sub(1)?)?;

@@ -132,7 +132,7 @@ impl Pipe {
 
 const UNKNOWN: Opcode = Opcode { mnemonic: "", class: Class::Other, pipe: Pipe::Alu, relative: false };
 const OPCODES: usize = 1 << 9;
-/// The opcode with these nine bits.
+/// Returns the opcode with these nine bits.
 pub(crate) fn find_opcode(base: u16, architecture: u32) -> Opcode {
     static BY_BASE: [Opcode; OPCODES] = by_base();
     let exception =

@@ -17,7 +17,7 @@ const NO_CAP: u16 = 0xff;
 /// Space of an `.nv.shared` section whose symbols are not laid out yet (`-rdc=true`); the reserve is not in it.
 const GLOBAL_INFO: &str = ".nv.info";
 
-/// The kernels of a cubin, in the order of its symbol table.
+/// Reads the kernels of a cubin, in the order of its symbol table.
 pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<CubinKernel<'data>>, SassError> {
     let symbols: Vec<(u32, Symbol<'data>)> = file.function_symbols().collect();
     let mut callees: HashMap<usize, Vec<DeviceFunction<'data>>> = HashMap::new();

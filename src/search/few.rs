@@ -66,8 +66,9 @@ impl<'a> Few<'a> {
         Self { task, suppositions, given: Vec::new() }
     }
 
-    /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
-    /// refused. Empty: the search is over.
+    /// Returns the indices of the points to time next; none ends the search. `times` are
+    /// the times so far in any unit, `None` for points that were not timed or were
+    /// refused.
     pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         let mut next = match self.given.is_empty() {
             true => self.task.first_round(self.suppositions.hedged_points(FIRST), FIRST),

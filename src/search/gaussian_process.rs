@@ -16,8 +16,8 @@ pub(super) fn rough_covariance(a: &[f64], b: &[f64], length: f64) -> f64 {
     (-apart / length).exp()
 }
 
-/// The lower triangle whose product with its transpose is `matrix`, of which the lower triangle is given; `None` where it is
-/// not positive.
+/// Computes the lower triangle whose product with its transpose is `matrix`, given by its
+/// lower triangle. Returns `None` if the matrix is not positive.
 pub(super) fn factor_cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     for row in 0..matrix.len() {
         for column in 0..=row {
@@ -36,7 +36,7 @@ pub(super) fn factor_cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>
     Some(matrix)
 }
 
-/// The x with `factor` x = `right`, for a lower triangle.
+/// Solves `factor` x = `right` for a lower triangle.
 pub(super) fn solve_forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut x: Vec<f64> = Vec::with_capacity(right.len());
     for (entries, right) in factor.iter().zip(right) {

@@ -83,7 +83,7 @@ impl Suppositions {
         Self { looked_at, times }
     }
 
-    /// Indices of at most `count` points, that of least predicted time first.
+    /// Returns indices of at most `count` points, the least predicted time first.
     pub fn hedged_points(&self, count: usize) -> Vec<usize> {
         let looked_at = &self.looked_at;
         // By supposition: how much slower each point is than the best.

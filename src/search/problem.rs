@@ -27,14 +27,14 @@ impl<'a> Task<'a> {
         Self { points, baseline, most, places: scaled_points(points) }
     }
 
-    /// A first round: the baseline, and besides it of `others` at most `count`.
+    /// Returns a first round: the baseline and at most `count` of `others`.
     pub fn first_round(&self, others: impl IntoIterator<Item = usize>, count: usize) -> Vec<usize> {
         let baseline = Some(self.baseline).filter(|&index| index < self.points.len());
         let others = others.into_iter().filter(|&index| index != self.baseline);
         baseline.into_iter().chain(others.take(count)).collect()
     }
 
-    /// What is known of who runs and gives the right results, of the `given`.
+    /// Returns which of the `given` points are known to run with correct results.
     pub fn known_borne<'t>(&'t self, given: &'t [usize], times: &'t [Option<f64>]) -> Borne<'t> {
         let ran = |&index: &usize| times.get(index).copied().flatten().is_some();
         let (good, mut bad): (Vec<usize>, Vec<usize>) = given.iter().partition(|index| ran(index));
@@ -76,8 +76,9 @@ pub(super) struct Borne<'t> {
 }
 
 impl Borne<'_> {
-    /// How likely a point is among them: the share of those near it that are. A block or a macro that a kernel does not bear, it
-    /// bears with no other register cap either.
+    /// Estimates how likely a point runs with correct results: the share of points near
+    /// it that do. A block or macro that fails with one register cap fails with all of
+    /// them.
     pub fn likelihood_of(&self, index: usize) -> f64 {
         if self.culprits.iter().any(|&culprit| self.task.has_value(index, culprit)) {
             return 0.0;

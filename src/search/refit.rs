@@ -68,8 +68,9 @@ impl<'a> Refit<'a> {
         Self { task, given: BTreeSet::new(), turn: Turn::Natural, begun: None, settled: BTreeSet::new() }
     }
 
-    /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
-    /// refused. Empty: the search is over.
+    /// Returns the indices of the points to time next; none ends the search. `times` are
+    /// the times so far in any unit, `None` for points that were not timed or were
+    /// refused.
     pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         let next = match self.turn {
             Turn::Natural => self.begun.take().unwrap_or_else(|| self.natural_points()),
@@ -84,7 +85,7 @@ impl<'a> Refit<'a> {
         next
     }
 
-    /// The same with these points for the first round.
+    /// Sets the points of the first round.
     pub fn with_first(self, first: Vec<usize>) -> Self {
         Self { begun: Some(first), ..self }
     }
@@ -112,7 +113,7 @@ impl<'a> Refit<'a> {
         self.task.first_round(Suppositions::new(&self.task, DOUBT).hedged_points(FIRST / 2 + 1), FIRST / 2)
     }
 
-    /// Points that hedge the prediction, and others that are far from all.
+    /// Returns points that hedge the prediction, and points that are far from all others.
     pub fn spread_points(&self) -> Vec<usize> {
         let mut chosen = self.hedged_points();
         let distance = |index: usize, to: usize| squared_distance(&self.task.places[index], &self.task.places[to]);

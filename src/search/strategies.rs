@@ -55,7 +55,7 @@ impl<'a> Search<'a> {
         strategy == Strategy::Refit && most >= FEW
     }
 
-    /// The same with these points for the first round, where [`Self::begins_early`].
+    /// Sets the points of the first round of a strategy that [`Self::begins_early`].
     pub fn with_first(self, first: Vec<usize>) -> Self {
         match self {
             Self::Refit(search) => Self::Refit(search.with_first(first)),
@@ -63,7 +63,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The points to time next; `times` are those so far, `None` for what is not timed or was refused. Empty: the search is over.
+    /// Returns the points to time next; none ends the search. `times` are the times so
+    /// far, `None` for points that were not timed or were refused.
     pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         match self {
             Self::Once(all) => std::mem::take(all),
@@ -73,8 +74,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The indices of the configurations that a strategy times, in the order of predicted time; of one with several rounds, the
-/// first round.
+/// Returns the indices of the configurations that a strategy times, in the order of
+/// predicted time. For a strategy with several rounds, these are the first.
 pub fn choose_candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),

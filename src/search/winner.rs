@@ -54,7 +54,8 @@ pub struct Promise {
     slower: f64,
 }
 
-/// What is promised of the points that are looked at, by index; nothing where the baseline has no prediction.
+/// Returns the promise of each point with a prediction, by index. Returns nothing if the
+/// baseline has no prediction.
 pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
     if points.get(baseline).is_none_or(|point| !point.score.predicted_us.is_finite()) {
         return Vec::new();

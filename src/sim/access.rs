@@ -70,7 +70,8 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// That the average warp of the grid does this, and not what those do that were looked at.
+    /// Sets what the average warp of the grid does, in place of the mean over the sampled
+    /// warps.
     pub fn average_over(&mut self, turns: Vec<Turns>) {
         self.is_average = true;
         let pairs = self.turns.iter_mut().zip(turns);
@@ -82,7 +83,7 @@ impl Whole {
         Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps], is_average: false }
     }
 
-    /// One more warp.
+    /// Adds the turns of one more warp.
     pub fn add_warp(&mut self, warp: impl IntoIterator<Item = Turns>) {
         for ((most, sum), turns) in self.most.iter_mut().zip(&mut self.turns).zip(warp) {
             *most = turns.executions.max(*most);
@@ -163,7 +164,8 @@ struct Judged {
 /// Parts of a buffer of which it is told whether a warp touches them.
 const PARTS: u64 = 1024;
 
-/// By buffer the share of its parts that the warps touch; `buffers` are their bytes.
+/// Returns the share of each buffer's parts that the warps touch. `buffers` are sizes in
+/// bytes.
 pub(crate) fn buffer_spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, Spread> {
     let mut touched: HashMap<(u32, usize), BTreeSet<u64>> = HashMap::new();
     for request in requests.iter().filter(|request| request.space == MemorySpace::Global) {

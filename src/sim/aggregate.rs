@@ -126,7 +126,7 @@ impl<'p> Tally<'p> {
         is_told && pairs.all(|(one, like)| one <= like * ALIKE && (one * ALIKE >= like || one <= like * LEAVES))
     }
 
-    /// A warp executes what any of its lanes does.
+    /// Adds a warp, which executes whatever any of its lanes does.
     pub fn add_warp(&mut self, warp: Together) {
         let Some(at) = warp.at else { return };
         let by_block = branch_trace::shared_blocks(&warp.paths);
@@ -153,12 +153,12 @@ impl<'p> Tally<'p> {
         self.program.steps.iter().zip(&self.most).any(|(step, &count)| count > 0 && accesses(&step.operation))
     }
 
-    /// Instructions of the busiest thread so far.
+    /// Returns the instructions of the busiest thread so far.
     pub fn longest_thread(&self) -> f64 {
         self.longest
     }
 
-    /// Steps that were executed, each counted once.
+    /// Counts the distinct steps that were executed.
     pub fn reached_steps(&self) -> u64 {
         self.most.iter().filter(|count| **count > 0).count() as u64
     }
@@ -168,7 +168,7 @@ impl<'p> Tally<'p> {
         *self = Self::new(self.program, &self.launch);
     }
 
-    /// A warp that was run as one; its last thread is at this place.
+    /// Adds a warp that was run as one. `at` is the place of its last thread.
     pub fn add_together(&mut self, at: Place3, ran: &Ran) {
         let instructions = self.count_instructions(ran.counts.iter().map(|&count| count as f64));
         if ran.ended {
@@ -184,7 +184,8 @@ impl<'p> Tally<'p> {
         self.add_further(at, ran);
     }
 
-    /// The implicit return at the end of a body has no line and is no instruction.
+    /// Sums executions over all steps except the implicit return at the end of a body,
+    /// which is no instruction.
     pub fn count_instructions(&self, counts: impl Iterator<Item = f64>) -> f64 {
         counts.zip(&self.program.steps).filter(|(_, step)| step.line > 0).map(|(count, _)| count).sum()
     }
@@ -194,8 +195,9 @@ impl<'p> Tally<'p> {
         self.most.iter().zip(self.shared_counts()).map(|(&most, shared)| most as f64 * shared)
     }
 
-    /// Executions of each step by the average warp of the grid. Where no warp was run to its end, lone threads stand for theirs, and
-    /// where none of these was, all are taken for as busy as the busiest.
+    /// Returns executions of each step by the average warp of the grid. If no warp was
+    /// run to its end, lone threads represent their warps. Without lone threads, every
+    /// warp counts as the busiest.
     pub fn mean_counts(&self) -> Vec<f64> {
         let alone = || {
             let mut grid = Grid::new(&self.launch);
@@ -225,7 +227,8 @@ impl<'p> Tally<'p> {
         self.shared.iter().map(|sum| if self.warps > 0.0 { sum / self.warps } else { 1.0 })
     }
 
-    /// A further warp, of which only what it executes counts for the mean; its last thread is at this place.
+    /// Adds a warp whose execution counts enter the mean and nothing else. `at` is the
+    /// place of its last thread.
     pub fn add_further(&mut self, at: Place3, ran: &Ran) {
         if ran.ended {
             let lanes = ran.turns.iter().map(|turns| turns.lanes).collect();
@@ -251,8 +254,9 @@ impl<'p> Tally<'p> {
         self.grid = grid;
     }
 
-    /// How often the average warp of the grid executes each memory step (its `mean`), and with how many lanes; `None` where these were not
-    /// counted.
+    /// Returns how often the average warp executes each memory step, and with how many
+    /// lanes. `mean` are its executions of all steps. Returns `None` if the lanes were
+    /// not counted.
     pub fn mean_turns(&self, mean: &[f64]) -> Option<Vec<Turns>> {
         let turns = |(&executions, lanes)| Turns { executions, lanes };
         Some(mean.iter().zip(self.grid.mean_lanes()?).map(turns).collect())

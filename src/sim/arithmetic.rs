@@ -10,7 +10,7 @@ use crate::ptx::Scalar;
 use std::cmp::Ordering;
 use std::num::FpCategory;
 
-/// The low `width` bits.
+/// Returns the low `width` bits.
 pub(crate) fn mask_bits(value: u64, width: u32) -> u64 {
     if width >= 64 { value } else { value & ((1 << width) - 1) }
 }
@@ -23,13 +23,13 @@ pub(crate) fn sign_extend(value: u64, width: u32) -> i64 {
     ((value << (64 - width)) as i64) >> (64 - width)
 }
 
-/// The value of an operand of an integer type.
+/// Returns the value of an operand of an integer type.
 pub(crate) fn integer_value(value: u64, kind: Scalar) -> i128 {
     let width = bit_count(kind);
     if is_signed(kind) { i128::from(sign_extend(value, width)) } else { i128::from(mask_bits(value, width)) }
 }
 
-/// The result of `alu` in type `kind`.
+/// Computes the result of `alu` in type `kind`.
 pub(crate) fn compute_result(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
     match alu {
         Alu::Convert { from } => return convert_value(v[0], from, kind, mode),
@@ -88,7 +88,7 @@ fn f32_of(bits: u64) -> f32 {
     f32::from_bits(bits as u32)
 }
 
-/// Whether `a relation b` in type `kind`.
+/// Returns whether `a relation b` holds in type `kind`.
 pub(crate) fn compare_values(relation: Compare, kind: Scalar, a: u64, b: u64) -> bool {
     let ordering = match kind {
         Scalar::F32 => f32_of(a).partial_cmp(&f32_of(b)),
@@ -456,7 +456,7 @@ pub(crate) fn order_integers(kind: Scalar, a: u64, b: u64) -> Ordering {
     integer_value(a, kind).cmp(&integer_value(b, kind))
 }
 
-/// Addition and the like with a carry into and out of it.
+/// Computes an addition or subtraction with a carry in, and returns the carry out.
 pub(crate) fn compute_carried(alu: Alu, kind: Scalar, v: [u64; 4], carry: bool) -> (u64, bool) {
     let width = bit_count(kind);
     let carry = i128::from(carry);
@@ -471,7 +471,8 @@ pub(crate) fn compute_carried(alu: Alu, kind: Scalar, v: [u64; 4], carry: bool) 
     (exact as u64, exact < 0 || exact >> width != 0)
 }
 
-/// What an atomic leaves behind where `old` was; `b` is the new value of a compare-and-swap.
+/// Returns the value that an atomic stores in place of `old`. `b` is the new value of a
+/// compare-and-swap.
 pub(crate) fn update_value(update: Update, kind: Scalar, old: u64, a: u64, b: u64) -> u64 {
     let width = bit_count(kind);
     let join = |alu| compute_result(alu, kind, Mode::default(), [old, a, 0, 0]);

@@ -14,7 +14,8 @@ const PASS: f64 = 0.64;
 /// The same of one word that is added to as a floating-point number, before it can be added to again.
 const FLOAT_AGAIN: f64 = 1.76;
 
-/// Nanoseconds that lines are busy with a request, summed over them.
+/// Estimates for how many nanoseconds lines are busy with a request, summed over the
+/// lines.
 pub(super) fn busy_ns(request: &Request, operation: &Operation) -> f64 {
     let Operation::Atomic { memory, update } = *operation else { return 0.0 };
     // Loops around a comparison mostly end where another thread has changed the word, of which a warp that is run alone knows nothing.

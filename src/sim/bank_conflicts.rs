@@ -11,9 +11,11 @@ const TAG_BANK: [u8; 27] = [3, 2, 3, 2, 1, 3, 2, 1, 2, 3, 2, 3, 1, 3, 1, 2, 3, 1
 /// Banks of shared memory, and of the level-1 cache, which is the same memory.
 const BANKS: usize = 32;
 
-/// Passes over shared memory's banks, averaged over the parts of the warp that are served together. Where neighbouring lanes, or every second
-/// ones, load from one address in pairs, twice as many lanes are served together, and a pass counts half (Greg Smith of NVIDIA,
-/// forums.developer.nvidia.com, "Unexpected shared memory bank conflict").
+/// Counts passes over the banks of shared memory, averaged over the parts of the warp
+/// that are served together. Twice as many lanes are served together if neighbouring
+/// lanes, or every second ones, load from one address in pairs. A pass counts half then
+/// (Greg Smith of NVIDIA, forums.developer.nvidia.com, "Unexpected shared memory bank
+/// conflict").
 pub(super) fn shared_passes(request: &Request) -> f64 {
     let parts = parts_of_warp(request.width);
     let packed = if parts > 1 && request.kind == AccessKind::Load && is_in_pairs(request) { 2 } else { 1 };
@@ -21,7 +23,8 @@ pub(super) fn shared_passes(request: &Request) -> f64 {
     f64::from(served.iter().sum::<u32>()) / served.len().max(1) as f64 / packed as f64
 }
 
-/// Cycles that the level-1 cache takes for a request in these lines: for its look-ups, or for the words of a load, whichever are more.
+/// Estimates the cycles of the level-1 cache for a request in these lines: its look-ups
+/// or the words of a load, whichever are more.
 pub(super) fn global_cycles(request: &Request, lines: &[u64]) -> f64 {
     let looked_up = busiest_bank::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line)));
     let words =

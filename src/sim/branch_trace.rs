@@ -61,7 +61,7 @@ fn mix_hash(around: u64, head: u32, passes: u64) -> u64 {
 }
 
 impl Path {
-    /// A block begins; `outer` is the head of the outermost loop around it.
+    /// Records that a block begins. `outer` is the head of the outermost loop around it.
     pub fn enter_block(&mut self, leader: u32, outer: u32) {
         if self.records.len() < RECORDS {
             let first = self.active.first().filter(|active| active.head == outer);
@@ -77,7 +77,8 @@ impl Path {
         }
     }
 
-    /// A branch back at `end` was taken, and `skipped` iterations were skipped then.
+    /// Records that a branch back at `end` was taken and that `skipped` iterations were
+    /// skipped.
     pub fn go_back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
         self.go_on(head, depth);
         match self.active.iter().rposition(|active| active.head == head && active.depth == depth) {
@@ -95,7 +96,8 @@ impl Path {
         }
     }
 
-    /// The thread goes on at `step`: loops that it is not in have ended.
+    /// Records that the thread continues at `step`, which ends the loops that do not
+    /// contain it.
     pub fn go_on(&mut self, step: u32, depth: usize) {
         while let Some(active) = self.active.last()
             && (active.depth > depth || active.depth == depth && !(active.head..=active.end).contains(&step))
@@ -106,7 +108,7 @@ impl Path {
     }
 }
 
-/// The first steps of basic blocks.
+/// Marks the first steps of basic blocks.
 pub(super) fn find_leaders(program: &Program) -> Vec<bool> {
     let mut leaders = vec![false; program.steps.len() + 1];
     leaders[0] = true;
@@ -134,7 +136,8 @@ pub(super) fn find_leaders(program: &Program) -> Vec<bool> {
     leaders
 }
 
-/// The head of the outermost loop around each step; that step itself where there is none.
+/// Returns the head of the outermost loop around each step, or the step itself if it is
+/// in no loop.
 pub(super) fn outermost_heads(program: &Program) -> Vec<u32> {
     let mut heads: Vec<u32> = (0..program.steps.len() as u32).collect();
     let mut from = program.steps.len();
@@ -151,7 +154,8 @@ pub(super) fn outermost_heads(program: &Program) -> Vec<u32> {
     heads
 }
 
-/// How much oftener than its busiest lane a warp executes each block, by the block's first step; 1 for those that are not here.
+/// Returns by what factor a warp executes each block more often than its busiest lane.
+/// The key is the block's first step; a block without a key has the factor 1.
 pub(super) fn shared_blocks(paths: &[Path]) -> HashMap<u32, f64> {
     let Some((first, others)) = paths.split_first() else { return HashMap::new() };
     if others.iter().all(|other| other.records == first.records) {

@@ -165,7 +165,8 @@ impl Grid {
         rest
     }
 
-    /// The block and warp to look at next; `None` where the mean is known well enough.
+    /// Returns the block and warp to run next, or `None` if the mean is known well
+    /// enough.
     pub fn next_warp(&mut self) -> Option<(u64, u32)> {
         let Next { block, warp, is_sought } = self.choose_next()?;
         if is_sought {
@@ -265,7 +266,8 @@ impl Grid {
         strata.iter().zip(looked).map(of).sum()
     }
 
-    /// Executions of each step by the average warp; `None` where no warp was run to its end.
+    /// Returns executions of each step by the average warp, or `None` if no warp was run
+    /// to its end.
     pub fn mean_counts(&self) -> Option<Vec<f64>> {
         self.mean_of(|sample| Some(&sample.counts))
     }
@@ -304,7 +306,8 @@ impl Grid {
         Some(mean)
     }
 
-    /// Share of the blocks that come after the last one of which a warp does anything worth mentioning: a grid that is larger than its data.
+    /// Returns the share of the blocks after the last block that does substantial work.
+    /// It is above 0 if the grid is larger than its data.
     pub fn idle_share(&self) -> f64 {
         let longest = self.samples.iter().map(|sample| sample.instructions).fold(0.0, f64::max);
         let works = |sample: &&WarpSample| sample.instructions > longest * IDLE;

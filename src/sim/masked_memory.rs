@@ -24,7 +24,7 @@ impl Flat {
         (end <= self.bytes.len()).then_some(at..end)
     }
 
-    /// Up to eight bytes, and whether any of them is unknown.
+    /// Reads up to eight bytes, and whether any of them is unknown.
     pub fn read_bits(&self, at: u64, size: u32) -> (u64, bool) {
         let Some(span) = self.byte_span(at, size) else { return (0, true) };
         let bits = match self.bytes[span.clone()] {

@@ -34,7 +34,7 @@ pub(crate) enum MemoryPlace {
     Param(u64),
 }
 
-/// The place of a generic address.
+/// Returns the place of a generic address.
 pub(crate) fn place_of(address: u64) -> MemoryPlace {
     let offset = address & (WINDOW - 1);
     match address >> 32 << 32 {
@@ -46,7 +46,8 @@ pub(crate) fn place_of(address: u64) -> MemoryPlace {
     }
 }
 
-/// The place that an instruction accesses from this base address, by the window that it names.
+/// Returns the place that an instruction accesses from this base address, by the window
+/// that it names.
 pub(crate) fn accessed_place(memory: &MemoryAccess, base: u64) -> MemoryPlace {
     let address = base.wrapping_add(memory.offset as u64);
     match memory.window {
@@ -79,7 +80,7 @@ pub(crate) fn in_region(address: u64) -> Option<(usize, i64)> {
     Some((index as usize, address.wrapping_sub(buffer_base(index as usize)) as i64))
 }
 
-/// The region of a global address: the buffer's number plus one, or the module's.
+/// Returns the region of a global address: the buffer's number plus one, or the module's.
 pub(crate) fn region_of(address: u64) -> u64 {
     address >> REGION_BITS
 }
@@ -104,7 +105,7 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Everything written so far may since have been written by others.
+    /// Marks everything written so far as possibly overwritten by other threads.
     pub fn distrust_all(&mut self) {
         self.age += 1;
     }
@@ -118,7 +119,7 @@ impl Overlay {
         }
     }
 
-    /// The bytes that were written and are known, by address.
+    /// Lists the bytes that were written and are known, by address.
     pub fn known_bytes(&self) -> impl Iterator<Item = (u64, u8)> {
         self.words.iter().flat_map(|(&index, &word)| {
             (0..8u32).filter_map(move |byte| {
@@ -188,7 +189,7 @@ pub(crate) struct Given<'w> {
     contents: &'w Buffer,
 }
 
-/// What the workload gives the variables of a module.
+/// Returns the contents that the workload gives to the variables of a module.
 pub(crate) fn given_variables<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
     let found = symbols.iter().filter_map(|symbol| {
         let Placed { constant, offset, size, .. } = variables.iter().find(|placed| *placed.name == *symbol.symbol)?;
@@ -207,7 +208,8 @@ pub(crate) struct Initial<'w> {
 }
 
 impl Initial<'_> {
-    /// Bits of global memory and whether they are unknown (out of bounds, or never given).
+    /// Reads bits of global memory, and whether they are unknown (out of bounds, or never
+    /// given).
     pub fn read_global(&self, address: u64, size: u32) -> (u64, bool) {
         let region = region_of(address);
         if region == MODULE_REGION {

@@ -77,7 +77,7 @@ pub enum SimError {
     Buffer { index: usize },
 }
 
-/// The profile of `entry` under a launch and workload.
+/// Profiles `entry` under a launch and workload.
 ///
 /// # Errors
 /// [`SimError`] where the entry does not exist, or the launch or the workload does not fit it.
@@ -177,8 +177,9 @@ pub fn written_by_thread(
     writes_of_block(module, entry, launch, workload, block, run)
 }
 
-/// The lines of PTX that each of these threads (its block, its place in that) executes, run alone; `None` for one that does not end
-/// within so many instructions, or whose way hangs on what is not known.
+/// Returns the lines of PTX that each of these threads (its block, its place in the
+/// block) executes when it runs alone. A thread has `None` if it does not end within
+/// `instructions`, or if its path depends on unknown values.
 ///
 /// # Errors
 /// As [`profile_entry`]; [`SimError::Launch`] where a block or thread lies outside the launch.
@@ -198,8 +199,9 @@ pub fn executed_lines(
     })
 }
 
-/// What these threads (block, place in that), run alone, surely do that no launch may do, as to reach beyond the workload's buffers or the
-/// shared memory of their block: the first such thing of each that does one within so many instructions.
+/// Returns the first invalid access of each of these threads (block, place in the block),
+/// run alone for at most `instructions`. An access is invalid if it certainly leaves the
+/// workload's buffers or the block's shared memory.
 ///
 /// # Errors
 /// As [`profile_entry`]; [`SimError::Launch`] where a block or thread lies outside the launch.

@@ -151,7 +151,7 @@ impl Compare {
         })
     }
 
-    /// What holds for an ordering; `None` is "unordered".
+    /// Returns whether the relation holds for an ordering. `None` is "unordered".
     pub fn holds_for(self, ordering: Option<std::cmp::Ordering>) -> bool {
         use std::cmp::Ordering::{Equal, Greater, Less};
         let Some(ordering) = ordering else {
@@ -341,7 +341,7 @@ pub(crate) fn is_signed(kind: Scalar) -> bool {
     matches!(kind, Scalar::S8 | Scalar::S16 | Scalar::S32 | Scalar::S64)
 }
 
-/// Bits of a value of this type (1 for a predicate).
+/// Returns the bits of a value of this type (1 for a predicate).
 pub(crate) fn bit_count(kind: Scalar) -> u32 {
     if kind == Scalar::Pred { 1 } else { kind.size() * 8 }
 }

@@ -6,8 +6,8 @@ pub(crate) fn unravel_index(index: u64, extents: [u32; 3]) -> [u32; 3] {
     [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
 }
 
-/// The linear index of what lies in the middle along each dimension: that of the middle of all indices lies at a rim where the last
-/// extent is even.
+/// Returns the linear index of the middle along each dimension. The middle of all linear
+/// indices would be at an edge if the last extent is even.
 pub(crate) fn middle_index([x, y, z]: [u32; 3]) -> u64 {
     let [x, y, z] = [x, y, z].map(u64::from);
     x / 2 + x * (y / 2 + y * (z / 2))

@@ -50,8 +50,9 @@ impl Profile {
         }
     }
 
-    /// The same, where so many warps share buffers of so many bytes: what they bring into the level-2 cache beyond a buffer's size somebody has
-    /// brought before, as far as it is not known what.
+    /// Returns the profile for `warps` warps that share these buffers. Fetches beyond a
+    /// buffer's size are counted as hits of the level-2 cache, as far as nothing else is
+    /// known.
     #[must_use]
     pub fn with_shared(mut self, buffers: &[u64], warps: f64) -> Self {
         let brought = |(line, access): (&u32, &Access)| {
@@ -72,8 +73,8 @@ impl Profile {
         self
     }
 
-    /// The same, for a workload whose buffers have so many bytes. A record ends long before a loop that walks over a buffer again and
-    /// again comes to its end; yet nobody touches more sectors of a buffer for the first time than it has.
+    /// Returns the profile with at most as many first touches of a buffer as it has
+    /// sectors. A record may end long before a loop that walks over a buffer repeatedly.
     #[must_use]
     pub fn within_buffers(mut self, buffers: &[u64]) -> Self {
         let instructions: f64 = self.counts.values().sum();
@@ -187,7 +188,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Sectors of one access that no warp of the block has touched before.
+    /// Returns the sectors of one access that no warp of the block has touched before.
     pub(crate) fn fresh_sectors(&self) -> f64 {
         self.sectors * (1.0 - self.reuse.max(self.block_reuse).clamp(0.0, 1.0))
     }

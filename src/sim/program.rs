@@ -283,7 +283,7 @@ impl Program {
         self.lists.get(first as usize..(first + count) as usize).unwrap_or(&[])
     }
 
-    /// The slots that a step writes (besides those that a call writes).
+    /// Lists the slots that a step writes, except those that a call writes.
     pub fn written_slots<'p>(&'p self, step: &'p ProgramStep) -> impl Iterator<Item = Slot> + 'p {
         let (list, count, second) = match step.operation {
             Operation::Load(memory) => (memory.list, memory.count, 0),
@@ -311,7 +311,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Bits and whether they are unknown.
+    /// Reads bits, and whether they are unknown.
     pub fn read_bits(&self, offset: u64, size: u32) -> (u64, bool) {
         let end = offset.saturating_add(u64::from(size));
         let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);

@@ -10,7 +10,7 @@ use super::program::{Operation, Program};
 /// More blocks than this stay in the order of the text: the search is recursive.
 const MOST: usize = 1000;
 
-/// The rank of each step, and of the end.
+/// Returns the rank of each step, and of the end.
 pub(super) fn rank_steps(program: &Program) -> Vec<u32> {
     let count = program.steps.len();
     let firsts: Vec<u32> = (0..count as u32).filter(|&at| program.leaders[at as usize]).collect();

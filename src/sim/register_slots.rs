@@ -15,7 +15,8 @@ struct Life {
 /// A home that is not given out yet.
 const LATER: u32 = u32::MAX;
 
-/// The home of each slot. What no step writes is the same for all lanes of a warp, but for the registers that tell them apart.
+/// Returns the home of each slot. A slot that no step writes is equal in all lanes of a
+/// warp, except registers that identify the lane.
 pub(super) fn find_homes(program: &Program) -> Vec<Home> {
     let apart: Vec<Slot> = program
         .specials

@@ -54,13 +54,13 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// The first and the last thread of the warp.
+    /// Returns the first and the last thread of the warp.
     pub fn end_threads(&self, launch: &Launch) -> Vec<Place3> {
         let places = warp_places(launch, self.block, self.warp);
         places.first().into_iter().chain(places.last()).map(|(_, at)| *at).collect()
     }
 
-    /// The warp of a thread.
+    /// Returns the warp of a thread.
     pub fn of_thread(at: Place3, launch: &Launch) -> Self {
         let linear = |index: [u32; 3], [x, y, _]: [u32; 3]| {
             let [a, b, c] = index.map(u64::from);

@@ -59,7 +59,8 @@ struct WarpStores {
     sectors: AddressMap<Stored>,
 }
 
-/// By request, what leaves for it; they are in the order of their time.
+/// Returns for each request what leaves the cache because of it. `requests` are ordered
+/// by time.
 pub(super) fn leaving_requests(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
     let mut warps: HashMap<u32, WarpStores> = HashMap::new();

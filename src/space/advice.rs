@@ -65,7 +65,7 @@ pub struct LaunchBounds {
     pub registers: u32,
 }
 
-/// The warnings, in no promised order.
+/// Returns the warnings, in no promised order.
 pub fn give_advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
     let mut advisor = Advisor { annotation, space, found: Vec::new() };
     let seen = Seen::of_space(space);

@@ -15,7 +15,8 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What an expression of a comment names, itself or through arguments of the workload.
+    /// Collects what an expression of a comment names, directly or through arguments of
+    /// the workload.
     pub(super) fn count_names(annotation: &Annotation, expression: &Expr) -> Self {
         let mut found = Self::default();
         found.add_names(annotation, expression, &mut BTreeSet::new());

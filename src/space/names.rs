@@ -36,14 +36,14 @@ pub(super) enum Refusal {
     Silent,
 }
 
-/// The type of a parameter, as its declaration spells it.
+/// Returns the type of a parameter, as its declaration spells it.
 pub(super) fn declared_type(annotation: &Annotation, parameter: &str) -> Option<Type> {
     let kernel = &annotation.kernel;
     let at = kernel.parameters.iter().position(|name| name.as_deref() == Some(parameter))?;
     Some(Type::parse_type(kernel.declarations.get(at)?.strip_suffix(parameter)?))
 }
 
-/// The place of a name's value, and the axes that it hangs on.
+/// Returns the place of a name's value, and the axes that it depends on.
 pub(super) fn resolve_name(
     annotation: &Annotation,
     names: &BTreeMap<String, Meaning>,

@@ -20,8 +20,9 @@ const AUTO_Y: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const AUTO_X3: [u32; 5] = [8, 16, 32, 64, 128];
 const AUTO_YZ3: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// The shapes of `block(auto)` for blocks that extend in these dimensions: 32 to 1024 threads in steps of a warp in x alone; in more
-/// dimensions, shapes of whole warps with 64 to 1024 threads.
+/// Lists the shapes of `block(auto)` for blocks that extend in these dimensions. In x
+/// alone, these have 32 to 1024 threads in steps of a warp. In more dimensions, they are
+/// whole warps with 64 to 1024 threads.
 pub(crate) fn automatic_shapes(extends: [bool; 3]) -> Vec<Dim3> {
     let shapes: Vec<Dim3> = match extends {
         [_, false, false] => return (1..=32).map(|warps| [warps * WARP, 1, 1]).collect(),
@@ -40,8 +41,8 @@ fn product_of([xs, ys, zs]: [&[u32]; 3]) -> Vec<Dim3> {
     xs.iter().flat_map(|&x| ys.iter().flat_map(move |&y| zs.iter().map(move |&z| [x, y, z]))).collect()
 }
 
-/// The shapes of one list for each dimension that the limits allow, x slowest. Never more than the limits leave: the
-/// product of the lists is not made.
+/// Lists the shapes of one list for each dimension that the limits allow, x slowest. The
+/// complete product of the lists is never built.
 pub(crate) fn listed_shapes(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
     let one = vec![1];
     let list = |dimension: usize| lists.get(dimension).unwrap_or(&one);
@@ -54,7 +55,8 @@ pub(crate) fn listed_shapes(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
     shapes
 }
 
-/// How far a shape is from the usual block: first the count of threads, then how elongated it is, then wider in x and in y first.
+/// Ranks a shape by its distance from the usual block: by thread count, then elongation,
+/// then wider in x and in y first.
 pub(crate) fn shape_strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
     let threads: u32 = shape.iter().product();
     (threads.abs_diff(USUAL_THREADS), shape.iter().sum(), Reverse(shape))

@@ -77,7 +77,8 @@ impl Space {
         Ok(space)
     }
 
-    /// The `trips` clause under a configuration: iterations of loops, from the outermost depth inwards.
+    /// Evaluates the `trips` clause under a configuration: iterations of loops, from the
+    /// outermost depth inwards.
     ///
     /// # Errors
     /// Where a name has no value, or a count is no number of 0 or more.

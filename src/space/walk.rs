@@ -54,7 +54,8 @@ impl Table {
         }
     }
 
-    /// The axes in groups that no constraint connects; each in the order of the table.
+    /// Returns the axes in groups that no constraint connects, each in the order of the
+    /// table.
     pub fn connected_axes(&self) -> Vec<Vec<usize>> {
         let mut sets: Vec<AxisSet> = (0..self.axes.len()).map(|axis| 1 << axis).collect();
         for constraint in &self.constraints {
@@ -204,7 +205,7 @@ impl Values {
         self.set_value(slot, Some(Value::Int(value)));
     }
 
-    /// The failure that this one only passes on, if it does.
+    /// Returns the failure that this one passes on, or this one.
     pub fn original_cause(&self, failure: Failure) -> Failure {
         match (&failure, &self.fault) {
             (Failure::Fault(Located { fault: Fault::NoValue(_), .. }), Some(fault)) => Failure::Fault(fault.clone()),
@@ -284,7 +285,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The same, but the walk ends once it has cut so many branches (at least one).
+    /// Ends the walk after it has cut `branches` branches (at least one).
     pub fn with_patience(self, branches: u64) -> Walk<'a> {
         Walk { patience: branches.max(1), ..self }
     }
@@ -294,7 +295,7 @@ impl<'a> Walk<'a> {
         self.patience == 0
     }
 
-    /// The same with all positions of each axis.
+    /// Walks all positions of each axis.
     pub fn over_all(table: &'a Table, order: Vec<usize>) -> Walk<'a> {
         let choices = order.iter().map(|&axis| (0..table.axes[axis].len()).collect()).collect();
         Walk::new(table, order, choices)
@@ -373,12 +374,13 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// The axes of the walk and their positions at the point it is on.
+    /// Lists the axes of the walk and their positions at the current point.
     pub fn current_point(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.order.iter().zip(&self.at).zip(&self.choices).map(|((&axis, &at), choices)| (axis, choices[at]))
     }
 
-    /// The number of points from the start, without walking axes that nothing more hangs on.
+    /// Counts the points from the start, without walking axes that nothing further
+    /// depends on.
     pub fn count_points(mut self) -> u64 {
         let last = self
             .steps

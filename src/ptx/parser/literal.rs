@@ -2,7 +2,7 @@
 
 use crate::ptx::module::Operand;
 
-/// An integer literal: decimal, `0x`, `0b`, octal, with an optional `U`.
+/// Reads an integer literal: decimal, `0x`, `0b`, octal, with an optional `U`.
 pub(super) fn parse_integer(text: &str) -> Option<u64> {
     let digits = text.strip_suffix(['U', 'u']).unwrap_or(text);
     let lower = digits.as_bytes().get(1).map(u8::to_ascii_lowercase);
@@ -14,7 +14,7 @@ pub(super) fn parse_integer(text: &str) -> Option<u64> {
     }
 }
 
-/// Any numeric literal.
+/// Reads any numeric literal.
 pub(super) fn parse_number(text: &str) -> Option<Operand> {
     let prefix = text.get(..2);
     match prefix {

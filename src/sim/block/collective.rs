@@ -7,8 +7,8 @@ use crate::sim::operation::bit_count;
 use crate::sim::program::{Collective, ProgramStep, Shuffle, Slot, Vote};
 
 impl Warp<'_> {
-    /// Whether all lanes that a collective names have come to it: those that did come but were not among `on`, or nothing where
-    /// some have not.
+    /// Records lanes that came to a collective. Returns those that came earlier once all
+    /// have come that it names, else `None`.
     pub(super) fn meet_lanes(
         &mut self,
         step: &ProgramStep,

@@ -8,7 +8,7 @@ use crate::sim::operation::{Alu, Compare, Mode, Round, bit_count, is_float, is_s
 /// A value of each lane.
 pub(super) type Lanes = [u64; 32];
 
-/// The numbers of the lanes that are set.
+/// Lists the numbers of the lanes whose bits are set.
 pub(super) fn each_lane(mut lanes: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = lanes.trailing_zeros();
@@ -17,7 +17,7 @@ pub(super) fn each_lane(mut lanes: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The lanes for which something holds.
+/// Returns the lanes for which `holds` is true.
 pub(super) fn lanes_where(holds: impl Fn(usize) -> bool) -> u32 {
     (0..32).fold(0, |found, lane| found | u32::from(holds(lane)) << lane)
 }
@@ -38,7 +38,8 @@ fn from_single(a: f32) -> u64 {
     u64::from(a.to_bits())
 }
 
-/// The results of the lanes that are `on`; those of others mean nothing.
+/// Computes the results of the lanes that are `on`. The results of others have no
+/// meaning.
 pub(super) fn compute_lanes(alu: Alu, kind: Scalar, mode: Mode, [a, b, c, d]: [&Lanes; 4], on: u32) -> Lanes {
     let plain = mode.round == Round::Nearest && !mode.saturate && !mode.relu;
     let whole = !is_float(kind) && plain;
@@ -97,7 +98,7 @@ pub(super) fn compute_lanes(alu: Alu, kind: Scalar, mode: Mode, [a, b, c, d]: [&
     results
 }
 
-/// The lanes for which `a relation b`, among those that are `on`.
+/// Returns the lanes that are `on` and for which `a relation b` holds.
 pub(super) fn compare_lanes(relation: Compare, kind: Scalar, a: &Lanes, b: &Lanes, on: u32) -> u32 {
     let narrow = |value: u64| {
         if is_signed(kind) { sign_extend(value, bit_count(kind)) } else { mask_bits(value, bit_count(kind)) as i64 }

@@ -73,7 +73,7 @@ pub(super) struct Warp<'p> {
     pub recording: Recording,
 }
 
-/// What nothing changes in a block.
+/// Returns the values that are constant within a block.
 pub(super) fn fixed_lanes(ground: &Ground<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
     let Ground { program, launch, .. } = *ground;
     let mut values: Vec<(Lanes, bool)> = Vec::new();
@@ -140,7 +140,7 @@ impl<'p> Warp<'p> {
         warp
     }
 
-    /// The values of a slot, by lane.
+    /// Returns the values of a slot, by lane.
     pub fn lanes_of(&self, slot: Slot) -> &Lanes {
         const NOTHING: &Lanes = &[0; 32];
         match self.ground.program.homes[slot as usize] {
@@ -149,7 +149,7 @@ impl<'p> Warp<'p> {
         }
     }
 
-    /// The lanes of which a slot is not known.
+    /// Returns the lanes in which a slot is not known.
     pub fn unknown_lanes(&self, slot: Slot) -> u32 {
         match self.ground.program.homes[slot as usize] {
             Home::Same(at) => {
@@ -167,7 +167,7 @@ impl<'p> Warp<'p> {
         step.sources.iter().fold(0, |unknown, &slot| unknown | self.unknown_lanes(slot))
     }
 
-    /// The lanes of which a predicate holds.
+    /// Returns the lanes in which a predicate is true.
     pub fn holding_lanes(&self, slot: Slot) -> u32 {
         let values = self.lanes_of(slot);
         lanes_where(|lane| values[lane] & 1 != 0)
@@ -511,7 +511,7 @@ impl<'p> Warp<'p> {
     }
 }
 
-/// A predicate of each lane.
+/// Returns a predicate of each lane from their bits.
 pub(super) fn spread_predicate(holds: u32) -> Lanes {
     std::array::from_fn(|lane| u64::from(holds >> lane & 1))
 }

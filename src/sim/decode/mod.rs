@@ -482,7 +482,7 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// The generic address of a window's byte 0.
+/// Returns the generic address of a window's byte 0.
 pub(super) fn window_base(window: Window) -> u64 {
     match window {
         Window::Shared => SHARED_BASE,

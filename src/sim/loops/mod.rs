@@ -165,7 +165,7 @@ impl Loops {
         }
     }
 
-    /// The loop of this backward branch was left.
+    /// Records that the loop of this backward branch was left.
     pub fn leave_loop(&mut self, branch: u32) {
         let number = self.index[branch as usize] as usize;
         if let Some(entry) = number.checked_sub(1).and_then(|number| self.loops.get_mut(number)) {
@@ -180,7 +180,8 @@ impl Loops {
         }
     }
 
-    /// A backward branch to `head` was taken: samples the loop, and skips what can be skipped.
+    /// Handles a backward branch to `head`: samples the loop, and skips iterations if
+    /// possible.
     pub fn branch_back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
         if self.index[branch as usize] == 0 {
             let span = Some(head..=branch);
