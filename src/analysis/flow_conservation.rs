@@ -1,15 +1,17 @@
-//! Executions that were observed of some blocks of a control flow -> of all of them, by flow conservation: what flows into a block flows out.
+//! Executions that were observed of some blocks of a control flow -> of all of them, by flow
+//! conservation: what flows into a block flows out.
 //!
-//! What is not known of a loop is what the `trips` clause says of its depth, else 32 iterations (LLVM's prior of 124 : 4 for a
-//! back edge); a branch of which nothing is known is even.
+//! What is not known of a loop is what the `trips` clause says of its depth, else 32 iterations
+//! (LLVM's prior of 124 : 4 for a back edge); a branch of which nothing is known is even.
 
 use crate::sass::control_flow::{Flow, Loop};
 
 /// Iterations of a loop that nothing is known about.
 const UNKNOWN_TRIPS: f64 = 32.0;
 
-/// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also gives what flows into each, which is
-/// more than its executions where parts of a warp meet that went different ways.
+/// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also gives
+/// what flows into each, which is more than its executions where parts of a warp meet that went
+/// different ways.
 pub(crate) fn conserve_flow(
     flow: &Flow,
     dominators: &[Option<usize>],
@@ -55,7 +57,8 @@ pub(crate) fn conserve_flow(
     (counts, inflow)
 }
 
-/// The most that can flow into each block: what was observed of it, else what can flow into those after it.
+/// The most that can flow into each block: what was observed of it, else what can flow into those
+/// after it.
 fn flow_bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
     let mut most = vec![f64::INFINITY; flow.blocks.len()];
     for &index in order.iter().rev() {
@@ -72,7 +75,8 @@ fn flow_bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f6
     most
 }
 
-/// For each block that every iteration of its innermost loop passes (but for one that leaves the loop), the loop's header.
+/// For each block that every iteration of its innermost loop passes (but for one that leaves the
+/// loop), the loop's header.
 fn in_every_iteration(flow: &Flow) -> Vec<Option<usize>> {
     let mut headers = vec![None; flow.blocks.len()];
     for (index, l) in flow.loops.iter().enumerate().filter(|(_, l)| l.blocks.len() <= LARGEST) {
@@ -136,7 +140,8 @@ fn outflow_of(
             .iter()
             .position(|l| l.blocks.binary_search(&from).is_ok() && l.blocks.binary_search(&to).is_err());
         if let Some(outermost) = outermost {
-            // As often as the loop was entered; where it has several ways out, an observed block knows its own share.
+            // As often as the loop was entered; where it has several ways out, an observed block
+            // knows its own share.
             let ways = if observed[to].is_some() { 1.0 } else { exits[outermost] };
             let share = entered[outermost] / ways;
             shares.push((to, share));
@@ -145,7 +150,8 @@ fn outflow_of(
             inside.push(to);
         }
     }
-    // Who can be reached from here only takes what was observed of him first; a warp may go all ways of a branch, one after another.
+    // Who can be reached from here only takes what was observed of him first; a warp may go all
+    // ways of a branch, one after another.
     let is_owned = |to: usize| observed[to].is_some() && flow.blocks[to].predecessors.len() == 1;
     let owned: f64 = inside.iter().filter(|&&to| is_owned(to)).filter_map(|&to| observed[to]).sum();
     left = (left - owned).max(0.0);
@@ -166,7 +172,8 @@ fn outflow_of(
     shares
 }
 
-/// Shares an amount among takers evenly, but to each no more than its bound, unless all have theirs.
+/// Shares an amount among takers evenly, but to each no more than its bound, unless all have
+/// theirs.
 fn share_evenly(amount: f64, bounds: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..bounds.len()).collect();
     order.sort_by(|&a, &b| bounds[a].total_cmp(&bounds[b]));

@@ -63,8 +63,8 @@ fn launch_bounds(entry: &PtxFunction) -> Option<LaunchBounds> {
     Some(LaunchBounds { threads, blocks, registers })
 }
 
-/// Whether the kernel is compiled with launch bounds or a number of registers of its own (`__launch_bounds__`, `__maxnreg__`), wherever
-/// the source has them from.
+/// Whether the kernel is compiled with launch bounds or a number of registers of its own
+/// (`__launch_bounds__`, `__maxnreg__`), wherever the source has them from.
 pub fn has_launch_bounds(module: &Module, symbol: &str) -> bool {
     let bounds = [".maxntid", ".reqntid", ".minnctapersm", ".maxnreg"];
     module.entry(symbol).is_some_and(|entry| bounds.iter().any(|name| directive_values(entry, name).is_some()))
@@ -87,8 +87,8 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
     has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
 }
 
-/// Returns why the block and the register cap must stay the baseline's: `setmaxnreg` moves registers between the warps of a block,
-/// and waits for ever if the block has too few.
+/// Returns why the block and the register cap must stay the baseline's: `setmaxnreg` moves
+/// registers between the warps of a block, and waits for ever if the block has too few.
 pub fn fixed_registers(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_pool = |instruction: &Instruction| instruction.opcode.mnemonic == Mnemonic::Setmaxnreg;
     reached_bodies(module, symbol)
@@ -96,7 +96,8 @@ pub fn fixed_registers(module: &Module, symbol: &str) -> Option<&'static str> {
         .then_some("its warps exchange registers (setmaxnreg), whose number its block and launch bounds fix")
 }
 
-/// Returns why equal results do not prove that other blocks work: the kernel orders memory accesses within a block only.
+/// Returns why equal results do not prove that other blocks work: the kernel orders memory accesses
+/// within a block only.
 pub fn block_scope(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_scoped = |instruction: &Instruction| shape_invariance::has_block_scope(&instruction.opcode);
     reached_bodies(module, symbol).any(|body| body.instructions().any(is_scoped)).then_some(
@@ -110,8 +111,9 @@ fn reached_bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = 
     module.entry(symbol).into_iter().chain(functions).filter_map(|function| function.body.as_ref())
 }
 
-/// The dimensions in which the kernel tells threads apart without asking how many there are, and those in which it does neither. Not
-/// known, and so not told, where the kernel hands out its work by atomics or calls functions.
+/// The dimensions in which the kernel tells threads apart without asking how many there are, and
+/// those in which it does neither. Not known, and so not told, where the kernel hands out its work
+/// by atomics or calls functions.
 fn fixed_dimensions(module: &Module, entry: &PtxFunction, body: &Body) -> ([bool; 3], [bool; 3]) {
     let is_uncertain = |instruction: &Instruction| {
         instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
@@ -129,7 +131,8 @@ fn fixed_dimensions(module: &Module, entry: &PtxFunction, body: &Body) -> ([bool
     (is_told.map(|is_told| is_told == (true, false)), is_told.map(|is_told| is_told == (false, false)))
 }
 
-/// Whether no thread asks how many blocks there are. Not known where work is handed out by atomics, or functions are called.
+/// Whether no thread asks how many blocks there are. Not known where work is handed out by atomics,
+/// or functions are called.
 fn ignores_grid(module: &Module, body: &Body) -> bool {
     let is_uncertain = |instruction: &Instruction| {
         instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
@@ -149,12 +152,14 @@ pub fn reads_register(body: &Body, register: &str, dimension: &str) -> bool {
     })
 }
 
-/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that is open.
+/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that
+/// is open.
 pub fn stored_by(module: &Module, symbol: &str) -> Option<u64> {
     bytes_stored(module.entry(symbol)?.body.as_ref()?)
 }
 
-/// The most bytes that a thread stores to global memory, where no call or atomic operation leaves that open, nor a loop around a store.
+/// The most bytes that a thread stores to global memory, where no call or atomic operation leaves
+/// that open, nor a loop around a store.
 fn bytes_stored(body: &Body) -> Option<u64> {
     bytes_moved(body, |effect| effect == Effect::Write)
 }
@@ -190,8 +195,9 @@ fn bytes_moved(body: &Body, counts: impl Fn(Effect) -> bool) -> Option<u64> {
     accesses.try_fold(0u64, |bytes, (at, width)| (!is_run_again(at)).then(|| bytes.saturating_add(*width)))
 }
 
-/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
-/// searches may work for long and find nothing. Not known where what they did is an estimate.
+/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of
+/// a kernel that can. One that searches may work for long and find nothing. Not known where what
+/// they did is an estimate.
 fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
     let mut reaching = reaching_instructions(body).peekable();
     if reaching.peek().is_none() {
@@ -213,7 +219,8 @@ fn reaching_instructions(body: &Body) -> impl Iterator<Item = &Instruction> {
     })
 }
 
-/// Returns the bytes that a load or store (`st.global.v4.f32`) moves; 0 if it cannot reach a buffer.
+/// Returns the bytes that a load or store (`st.global.v4.f32`) moves; 0 if it cannot reach a
+/// buffer.
 fn access_width(opcode: &Opcode) -> Option<u64> {
     let is_other =
         |space| matches!(space, StateSpace::Local | StateSpace::Param | StateSpace::Shared | StateSpace::Const);
@@ -230,7 +237,8 @@ mod tests {
     use crate::ptx::Module;
     use crate::space::{Facts, LaunchBounds};
 
-    /// The facts of a kernel with these directives and this body, after a device function with that one.
+    /// The facts of a kernel with these directives and this body, after a device function with that
+    /// one.
     fn of(directives: &str, body: &str, function: &str) -> Facts {
         let text = format!(
             ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\

@@ -1,17 +1,20 @@
 //! PTX -> whether a kernel's threads know nothing of their block but their position in the grid.
 //!
-//! Where the whole kernel sees `blockIdx * blockDim + threadIdx` (and `gridDim * blockDim`, for strides) and no other trace of
-//! the block, a launch of as many threads in blocks of another shape does the same. What a register holds of the launch is followed as
-//! a polynomial in its numbers, for compilers take such sums apart and put them together in another order. The answer is yes only
-//! where that is certain: anything that works within a block or warp, or that this does not follow, is a no. Functions that are called
-//! are judged as the kernel is: what they are given is the same in every shape, or the answer is no.
+//! Where the whole kernel sees `blockIdx * blockDim + threadIdx` (and `gridDim * blockDim`, for
+//! strides) and no other trace of the block, a launch of as many threads in blocks of another shape
+//! does the same. What a register holds of the launch is followed as a polynomial in its numbers,
+//! for compilers take such sums apart and put them together in another order. The answer is yes
+//! only where that is certain: anything that works within a block or warp, or that this does not
+//! follow, is a no. Functions that are called are judged as the kernel is: what they are given is
+//! the same in every shape, or the answer is no.
 
 use crate::ptx::Opcode;
 use crate::ptx::opcode::{Class, Mnemonic, ProductPart};
 use crate::ptx::{Body, Instruction, Module, Operand, Scalar, StateSpace};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A number of the launch in one dimension, or another that is the same however threads are in blocks.
+/// A number of the launch in one dimension, or another that is the same however threads are in
+/// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Factor<'a> {
     Thread(u8),
@@ -42,7 +45,8 @@ const MOST_TERMS: usize = 24;
 /// What CUDA gives device code to call, which is the same for every thread.
 const SYSTEM_CALLS: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 
-/// True where every launch with the same threads in each dimension does the same, however they are in blocks of these extents.
+/// True where every launch with the same threads in each dimension does the same, however they are
+/// in blocks of these extents.
 pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
     let Some(entry) = module.entry(symbol) else { return false };
     let bound = |name: &str| name == ".reqntid" || name.contains("cluster");
@@ -96,7 +100,8 @@ fn written_names(operand: &Operand) -> Vec<&str> {
     }
 }
 
-/// The instructions that write a register, and the place of the first of them among those of [`Body::dominators_first`].
+/// The instructions that write a register, and the place of the first of them among those of
+/// [`Body::dominators_first`].
 struct Writes {
     first: usize,
     count: usize,
@@ -105,7 +110,8 @@ struct Writes {
 struct Follower<'a> {
     extents: Extents,
     writes: HashMap<&'a str, Writes>,
-    /// What registers hold of the launch; the others hold what is the same however threads are in blocks.
+    /// What registers hold of the launch; the others hold what is the same however threads are in
+    /// blocks.
     held: HashMap<&'a str, Polynomial<'a>>,
 }
 
@@ -141,8 +147,8 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// Returns the result of integer arithmetic: `None` if it is not followed, `Some(None)` for other
-    /// instructions.
+    /// Returns the result of integer arithmetic: `None` if it is not followed, `Some(None)` for
+    /// other instructions.
     fn sum_of(&self, index: usize, opcode: &Opcode, sources: &'a [Operand]) -> Option<Option<Polynomial<'a>>> {
         use crate::ptx::Scalar::{B32, B64, S32, S64, U32, U64};
         use Mnemonic::{Add, Cvt, Mad, Mov, Mul, Neg, Not, Shl, Sub};
@@ -186,7 +192,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What a name holds; `None` for a special register that is not followed, and for a register that is first written by what comes later.
+    /// What a name holds; `None` for a special register that is not followed, and for a register
+    /// that is first written by what comes later.
     fn value_of_name(&self, index: usize, name: &'a str) -> Option<Polynomial<'a>> {
         if let Some(held) = self.held.get(name) {
             return Some(held.clone());
@@ -236,7 +243,8 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Tells whether an instruction may depend on the block: its threads meet there, it uses shared memory, or it is unknown.
+/// Tells whether an instruction may depend on the block: its threads meet there, it uses shared
+/// memory, or it is unknown.
 fn is_of_block(opcode: &Opcode) -> bool {
     matches!(opcode.class(), Class::Barrier | Class::AsyncBarrier | Class::Warp | Class::Matrix | Class::Unknown)
         || matches!(opcode.mnemonic, Mnemonic::Brx | Mnemonic::Setmaxnreg)
@@ -244,7 +252,8 @@ fn is_of_block(opcode: &Opcode) -> bool {
         || has_block_scope(opcode)
 }
 
-/// Tells whether an instruction orders memory within a block or a cluster only. In another shape its threads may be in two.
+/// Tells whether an instruction orders memory within a block or a cluster only. In another shape
+/// its threads may be in two.
 pub fn has_block_scope(opcode: &Opcode) -> bool {
     opcode.modifiers().any(|part| matches!(part, "cta" | "cluster"))
         && opcode.spaces().all(|space| space != StateSpace::Shared)
@@ -276,7 +285,8 @@ impl<'a> Polynomial<'a> {
         self.terms.keys().flatten().any(|factor| !matches!(factor, Factor::Register(_)))
     }
 
-    /// Whether it is the same in a wider register: a constant, or no more than all threads of the launch.
+    /// Whether it is the same in a wider register: a constant, or no more than all threads of the
+    /// launch.
     fn is_small(&self) -> bool {
         let is_small = |(factors, coefficient): (&Vec<Factor<'_>>, &i64)| {
             let is_number = |factor: &Factor<'_>| !matches!(factor, Factor::Register(_));
@@ -288,7 +298,8 @@ impl<'a> Polynomial<'a> {
         }
     }
 
-    /// Whether it is the same however threads are in blocks: `blockIdx * blockDim` comes with `threadIdx`, as often.
+    /// Whether it is the same however threads are in blocks: `blockIdx * blockDim` comes with
+    /// `threadIdx`, as often.
     fn is_same(&self, follower: &Follower<'_>) -> bool {
         let mut positions: BTreeMap<(u8, Vec<Factor<'_>>), i64> = BTreeMap::new();
         for (factors, coefficient) in &self.terms {
@@ -341,7 +352,8 @@ impl<'a> Polynomial<'a> {
                 *term = term.wrapping_add(by.wrapping_mul(*times));
             }
         }
-        // A position times a position, as in the square of a distance, has terms that tell nothing one by one.
+        // A position times a position, as in the square of a distance, has terms that tell nothing
+        // one by one.
         if is_same && is_other_same && !product.is_same(follower) {
             return Some(Self::unknown());
         }
@@ -417,7 +429,8 @@ mod tests {
             (with("mad.lo.s32 %r8, %r4, %r4, %r9;\nsetp.ge.s32 %p1, %r8, 9;"), true),
             (apart("mul.lo.s32 %r8, %r7, %r7;"), false),
             (apart("sub.s32 %r5, %r9, %r7;\nmul.lo.s32 %r8, %r5, %r3;"), false),
-            // A wait is for whole other grids, and what may begin then waits in its turn for all of this one.
+            // A wait is for whole other grids, and what may begin then waits in its turn for all of
+            // this one.
             (with("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;"), true),
             // What only a block knows.
             (with("setp.eq.s32 %p1, %r3, 0;"), false),
@@ -435,7 +448,8 @@ mod tests {
             // Another dimension's extent; 256 where the block's extent should be.
             ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.y;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\nsetp.lt.s32 %p1, %r4, 9;".into(), false),
             ("mov.u32 %r1, %ctaid.x;\nshl.b32 %r2, %r1, 8;\nmov.u32 %r3, %tid.x;\nor.b32 %r4, %r2, %r3;".into(), false),
-            // A register that holds now one thing, now another, and one that is read before it is written.
+            // A register that holds now one thing, now another, and one that is read before it is
+            // written.
             (apart("mov.u32 %r5, 0;\n@%p2 mov.u32 %r5, %r3;\nadd.s32 %r8, %r5, %r7;"), false),
             (apart("$L:\nadd.s32 %r8, %r5, 1;\nmov.u32 %r5, %r3;\n@%p2 bra $L;"), false),
             // Blocks that the compiler has placed above those that they follow.

@@ -1,7 +1,8 @@
-//! Whether each thread of a kernel has a share of the work of its own, so that a launch of fewer leaves some undone.
+//! Whether each thread of a kernel has a share of the work of its own, so that a launch of fewer
+//! leaves some undone.
 //!
-//! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is timed. What always holds: what is not certain
-//! is not told.
+//! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is
+//! timed. What always holds: what is not certain is not told.
 
 use super::ptx_facts::reads_register;
 use crate::launch::{Configuration, DIMENSIONS, Launch};
@@ -9,7 +10,8 @@ use crate::ptx::opcode::Class;
 use crate::ptx::{Body, Module};
 use crate::space::{Counted, Space};
 
-/// By dimension: the kernel knows its threads, and not how many blocks of them there are. For kernels that know them by their position alone.
+/// By dimension: the kernel knows its threads, and not how many blocks of them there are. For
+/// kernels that know them by their position alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shares([bool; 3]);
 
@@ -27,7 +29,8 @@ impl Shares {
         }))
     }
 
-    /// That a launch has fewer threads than the one that is `made` of the baseline under the same macros; with the remedy.
+    /// That a launch has fewer threads than the one that is `made` of the baseline under the same
+    /// macros; with the remedy.
     pub fn left_undone(
         self,
         space: &Space,
@@ -41,7 +44,8 @@ impl Shares {
         let like_baseline = Configuration { macros: configuration.macros.clone(), ..space.baseline().clone() };
         let (before, after) = (threads_by_dimension(&made(&like_baseline)?), threads_by_dimension(launch));
         let at = (0..3).find(|&at| self.0[at] && after[at] < before[at])?;
-        // A grid that the block counts, itself or as a macro that is tied to it, covers what there is to do, whatever is left over.
+        // A grid that the block counts, itself or as a macro that is tied to it, covers what there
+        // is to do, whatever is left over.
         let tied = space.tied_macros();
         let is_counted = |of: usize| {
             let Counted { block, macros, .. } = space.counted_by(of);

@@ -1,7 +1,7 @@
 //! Reads brackets and commas: the tokens of code by their texts, and plain text by its characters.
 //!
-//! A closing bracket is taken for the partner of any open one: in code that compiles, each is closed by its own kind.
-//! The caller knows whether `<` is a bracket.
+//! A closing bracket is taken for the partner of any open one: in code that compiles, each is
+//! closed by its own kind. The caller knows whether `<` is a bracket.
 
 /// Counts the open brackets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +26,8 @@ impl Depth {
         true
     }
 
-    /// Passes a token where `<` and `>` are brackets of templates too. Within other brackets they compare.
+    /// Passes a token where `<` and `>` are brackets of templates too. Within other brackets they
+    /// compare.
     pub fn pass_template(&mut self, text: &str) -> bool {
         match text {
             "<" | ">" | ">>" if self.round > 0 => {}
@@ -39,7 +40,8 @@ impl Depth {
         true
     }
 
-    /// Takes each open `<` that is in no other bracket for closed; returns that no bracket was passed.
+    /// Takes each open `<` that is in no other bracket for closed; returns that no bracket was
+    /// passed.
     pub fn close_angles(&mut self) -> bool {
         if self.round == 0 {
             self.angle = 0;
@@ -53,8 +55,8 @@ pub(crate) fn closes_bracket(text: &str) -> bool {
     matches!(text, ")" | "]" | "}")
 }
 
-/// Returns the place of the bracket `to` that belongs to the bracket `from` at the first of `places`. These go forwards
-/// from an opening bracket, or backwards from a closing one.
+/// Returns the place of the bracket `to` that belongs to the bracket `from` at the first of
+/// `places`. These go forwards from an opening bracket, or backwards from a closing one.
 pub(crate) fn matching_bracket<'t>(
     places: impl IntoIterator<Item = usize>,
     text: impl Fn(usize) -> &'t str,
@@ -78,7 +80,8 @@ pub(crate) fn matching_bracket<'t>(
     None
 }
 
-/// Returns the place of the bracket that closes the one at the first of `places`. `pass` says what a bracket is.
+/// Returns the place of the bracket that closes the one at the first of `places`. `pass` says what
+/// a bracket is.
 pub(crate) fn closing_bracket<'t>(
     places: impl IntoIterator<Item = usize>,
     text: impl Fn(usize) -> &'t str,
@@ -88,8 +91,8 @@ pub(crate) fn closing_bracket<'t>(
     places.into_iter().find(|&at| pass(&mut depth, text(at)) && depth.is_outside())
 }
 
-/// Returns the ranges between the commas outside brackets, of the tokens from `from` to before `to`: at least one.
-/// `pass` says what a bracket is.
+/// Returns the ranges between the commas outside brackets, of the tokens from `from` to before
+/// `to`: at least one. `pass` says what a bracket is.
 pub(crate) fn split_parts<'t>(
     from: usize,
     to: usize,

@@ -16,8 +16,9 @@ struct Group {
 /// The groups that a place is in, from the outermost, each with the number of its branch.
 type LinePlace = Vec<(usize, usize)>;
 
-/// What the tokens between the first and the last can be: one list, or where `#if` stands among them, one for each choice of branches,
-/// first branches first. A group without `#else` may leave all of its branches out.
+/// What the tokens between the first and the last can be: one list, or where `#if` stands among
+/// them, one for each choice of branches, first branches first. A group without `#else` may leave
+/// all of its branches out.
 pub(crate) fn token_lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> {
     let (mut groups, mut here, mut places): (Vec<Group>, LinePlace, Vec<LinePlace>) =
         (Vec::new(), Vec::new(), Vec::new());

@@ -31,8 +31,8 @@ pub(crate) fn explain_refusal(name: &str, text: &str) -> String {
     }
 }
 
-/// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the parameter must be a pointer to
-/// something that holds numbers.
+/// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the
+/// parameter must be a pointer to something that holds numbers.
 pub(crate) fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
     let Some(element) = element else { return Ok(None) };
     let target = text.trim_end().strip_suffix('*').map(without_qualifiers);
@@ -81,8 +81,9 @@ pub(crate) fn opaque_handle(declaration: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference, a pointer to a function or to
-/// pointers. Types may have other names, of which only the compiler knows what they are.
+/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference,
+/// a pointer to a function or to pointers. Types may have other names, of which only the compiler
+/// knows what they are.
 pub fn takes_no_value(declaration: &str) -> bool {
     let outer = without_arguments(declaration);
     // `float (*rows)[4]` is `float rows[][4]`: numbers side by side.
@@ -97,8 +98,8 @@ pub fn points_to_arrays(declaration: &str) -> bool {
     outer.matches('[').count() > usize::from(!outer.contains('(')) && !takes_no_value(declaration)
 }
 
-/// Whether a parameter may be a structure that is passed by value, as far as its declaration tells: neither a pointer nor the like, nor a
-/// number by its type's own name.
+/// Whether a parameter may be a structure that is passed by value, as far as its declaration tells:
+/// neither a pointer nor the like, nor a number by its type's own name.
 pub fn may_be_structure(declaration: &str) -> bool {
     const NUMBERS: [&str; 11] =
         ["bool", "_Bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "half"];

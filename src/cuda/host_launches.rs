@@ -1,7 +1,7 @@
 //! Source texts -> the launches that they write, by tree-sitter's CUDA grammar.
 //!
-//! Text in, facts for advice out; no launch depends on them. What the grammar does not understand, and what may be another value in
-//! another build, is unknown.
+//! Text in, facts for advice out; no launch depends on them. What the grammar does not understand,
+//! and what may be another value in another build, is unknown.
 
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
@@ -11,7 +11,8 @@ use tree_sitter::{Node, Parser, Tree};
 /// How deep names may refer to other names in the value of an extent.
 const DEEPEST: u32 = 8;
 
-/// Functions of the runtime and the driver that launch a kernel by its address, without its launch stub.
+/// Functions of the runtime and the driver that launch a kernel by its address, without its launch
+/// stub.
 const BY_ADDRESS: [&str; 9] = [
     "cudaLaunchKernel",
     "cudaLaunchKernelEx",
@@ -150,7 +151,8 @@ impl HostCode {
         }
     }
 
-    /// Returns the one initial value of a name that is in scope at `place` and that nothing changes.
+    /// Returns the one initial value of a name that is in scope at `place` and that nothing
+    /// changes.
     fn definition_of<'t>(&self, source: &Source, place: Node<'t>) -> Option<Node<'t>> {
         let name = node_text(source, place);
         let mut root = place;
@@ -185,7 +187,8 @@ impl HostCode {
         (is_in_scope && !is_changed && !is_of_itself).then_some(*value)
     }
 
-    /// Returns the number that a macro stands for, where it is defined once and no option may define it otherwise.
+    /// Returns the number that a macro stands for, where it is defined once and no option may
+    /// define it otherwise.
     fn macro_value(&self, name: &str) -> Option<u32> {
         let mut values = Vec::new();
         for (source, tree) in &self.files {

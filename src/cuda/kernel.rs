@@ -1,7 +1,7 @@
 //! C++ tokens after a tuning comment -> the `__global__` function that follows it.
 //!
-//! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
-//! launch bounds. Types come from the compiler later (see `workload::entry`).
+//! No C++ parser: what is needed is the function's name, the names of its parameters and whether it
+//! is a template or has launch bounds. Types come from the compiler later (see `workload::entry`).
 
 use super::brackets;
 use super::brackets::{Depth, split_parts};
@@ -27,12 +27,14 @@ pub struct Kernel {
     pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
-    /// The template's parameters in order, as far as they can be told; `None` for a template, and for one without a name.
+    /// The template's parameters in order, as far as they can be told; `None` for a template, and
+    /// for one without a name.
     pub template_parameters: Vec<Option<TemplateParameter>>,
-    /// What stands between the angle brackets behind the name of an explicit specialization (`template <> ... k<float>(...)`).
+    /// What stands between the angle brackets behind the name of an explicit specialization
+    /// (`template <> ... k<float>(...)`).
     pub arguments: Option<Span>,
-    /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`): what a header goes by where the
-    /// kernel is not compiled.
+    /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`):
+    /// what a header goes by where the kernel is not compiled.
     pub waits_for_grid: bool,
 }
 
@@ -49,7 +51,8 @@ const TYPES: [&str; 15] = [
     "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t",
     "char8_t", "char16_t", "char32_t",
 ];
-/// Words that are no name of a parameter and no type either: after one of these a name can still be the type.
+/// Words that are no name of a parameter and no type either: after one of these a name can still be
+/// the type.
 const QUALIFIERS: [&str; 15] = [
     "const",
     "volatile",
@@ -73,9 +76,10 @@ fn is_type_word(word: &str) -> bool {
     TYPES.contains(&word) || QUALIFIERS.contains(&word)
 }
 
-/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them. `before` is the
-/// code above the comment, which may begin the declaration already (`template <typename T>`). `given` are the parameters that have a
-/// value. `around` are the files around the source, which may define a macro that stands for `__global__`.
+/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning
+/// comment is in them. `before` is the code above the comment, which may begin the declaration
+/// already (`template <typename T>`). `given` are the parameters that have a value. `around` are
+/// the files around the source, which may define a macro that stands for `__global__`.
 pub(crate) fn find_kernel<'a>(
     source: &'a Source,
     before: &[CxxToken],
@@ -176,7 +180,8 @@ pub(crate) fn find_kernel<'a>(
     Err(nothing())
 }
 
-/// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`, itself or by a name for it.
+/// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`,
+/// itself or by a name for it.
 fn waits_for_grid(code: &[CxxToken], source: &Source) -> bool {
     let Some(open) = code.iter().position(|token| source.slice(token.span) == "{") else { return false };
     let body = &code[open..closing_index(code, source, open).unwrap_or(code.len())];
@@ -214,7 +219,8 @@ fn closing_index(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
     brackets::closing_bracket(open..code.len(), |at| source.slice(code[at].span), Depth::pass_token)
 }
 
-/// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing closes it.
+/// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing
+/// closes it.
 fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     if text(open) != "<" {
@@ -242,8 +248,8 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
     None
 }
 
-/// The parameters behind the word `template`; none where they cannot be told, nor behind what may be none or several: a
-/// macro, a pack, an `#if`.
+/// The parameters behind the word `template`; none where they cannot be told, nor behind what may
+/// be none or several: a macro, a pack, an `#if`.
 fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<TemplateParameter>> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     let open = template + 1;
@@ -278,8 +284,9 @@ fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> V
     pieces.take_while(counts_one).map(one).collect()
 }
 
-/// The parameters, of which there are several lists where `#if` stands among them. Which is compiled hangs on macros that nobody
-/// knows here: it is the one whose parameters are `given`, else one that has all that are.
+/// The parameters, of which there are several lists where `#if` stands among them. Which is
+/// compiled hangs on macros that nobody knows here: it is the one whose parameters are `given`,
+/// else one that has all that are.
 fn compiled_parameters(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
     let mut lists = lists.into_iter().map(|list| split_parameters(source, &list));
     let first = lists.next().unwrap_or_default();
@@ -291,8 +298,8 @@ fn compiled_parameters(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str
     lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
 }
 
-/// What a word that stands alone between commas is defined as, where it is a macro that the source defines once, as for parameters that
-/// kernels share.
+/// What a word that stands alone between commas is defined as, where it is a macro that the source
+/// defines once, as for parameters that kernels share.
 fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
     let [body] = macros::bodies_of(source, source.slice(alone.span))[..] else { return None };
     let tokens = cxx_tokens(source.slice(body)).into_iter();
@@ -332,7 +339,8 @@ fn split_parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>
 /// The name that one declarator declares.
 fn declared_name(source: &Source, tokens: &[CxxToken]) -> Option<String> {
     let text = |token: &CxxToken| source.slice(token.span);
-    // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or `&`.
+    // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or
+    // `&`.
     let group = tokens.windows(2).position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
     if let Some(group) = group {
         let inner = tokens[group..].iter().take_while(|token| text(token) != ")");

@@ -1,4 +1,5 @@
-//! The macros that a source defines itself -> their names and bodies, whatever `#if` they stand under.
+//! The macros that a source defines itself -> their names and bodies, whatever `#if` they stand
+//! under.
 
 use super::tokens::{directive_end, is_word, split_directive};
 use crate::diag::{Source, Span};

@@ -1,6 +1,8 @@
-//! A preprocessed text -> which lines of each file the compiler is given, and the text of a file without those that `#if` leaves out.
+//! A preprocessed text -> which lines of each file the compiler is given, and the text of a file
+//! without those that `#if` leaves out.
 //!
-//! What always holds: a branch is left out only if it has code, and none of its lines is in the preprocessed text.
+//! What always holds: a branch is left out only if it has code, and none of its lines is in the
+//! preprocessed text.
 
 use super::line_markers::LineMarker;
 use super::tokens::{CxxKind, cxx_tokens, split_directive};
@@ -53,8 +55,8 @@ pub(crate) struct Branch {
     group: u32,
     /// It may be for one side of a compile alone.
     is_of_device: bool,
-    /// It stands among the arguments of a call, which the preprocessor writes in another place if that is a macro's. Where another
-    /// branch came through in its place, it does not.
+    /// It stands among the arguments of a call, which the preprocessor writes in another place if
+    /// that is a macro's. Where another branch came through in its place, it does not.
     is_in_call: bool,
 }
 
@@ -66,7 +68,8 @@ pub enum Side {
     Device,
 }
 
-/// A text with blanks in place of the branches that are not compiled for the host; places in it stay what they are.
+/// A text with blanks in place of the branches that are not compiled for the host; places in it
+/// stay what they are.
 pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
     let left_out = left_out(text, lines, Side::Host);
     if left_out.is_empty() {
@@ -82,7 +85,8 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
     kept
 }
 
-/// The lines of the branches that are certainly not compiled, where these lines came through the preprocessor.
+/// The lines of the branches that are certainly not compiled, where these lines came through the
+/// preprocessor.
 pub fn left_out(text: &str, lines: &BTreeSet<u32>, side: Side) -> BTreeSet<u32> {
     let source = Source::new("", text.as_bytes());
     let Some((branches, code)) = compiled_branches(&source.text) else { return BTreeSet::new() };

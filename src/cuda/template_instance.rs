@@ -1,8 +1,9 @@
 //! The arguments of a `template` clause <-> the name that the compiler gives an instance.
 //!
-//! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned int)7u>`, `k<    ::__half>`. Both
-//! sides are read as tokens; names of types agree where one ends in the other (`Op` and `ns::Op`). A typedef that is not in
-//! [`TYPEDEFS`] is for the compiler to see through (see [`alias`](crate::workload::template_args)).
+//! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned int)7u>`,
+//! `k<    ::__half>`. Both sides are read as tokens; names of types agree where one ends in the
+//! other (`Op` and `ns::Op`). A typedef that is not in [`TYPEDEFS`] is for the compiler to see
+//! through (see [`alias`](crate::workload::template_args)).
 
 use super::brackets::{matching_bracket, split_at_commas};
 use super::tokens::{CxxKind, CxxToken, cxx_tokens, is_word};
@@ -57,7 +58,8 @@ pub(crate) fn is_unnamed(scope: &str) -> bool {
     UNNAMED.iter().any(|prefix| scope.starts_with(prefix))
 }
 
-/// Returns the template arguments in a qualified name, each as written; `None` for a name without any.
+/// Returns the template arguments in a qualified name, each as written; `None` for a name without
+/// any.
 pub(crate) fn template_arguments(qualified: &str) -> Option<Vec<&str>> {
     let (_, inner) = qualified.split_once('<')?;
     let inner = inner.trim_end().strip_suffix('>')?;
@@ -85,8 +87,8 @@ pub(crate) fn enumerator_value(compiled: &str) -> Option<u64> {
     }
 }
 
-/// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is `7`, `    ::ns::Op<(int)4> ` is `ns::Op<4>`.
-/// An enumerator keeps its cast, for its name is not told.
+/// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is `7`,
+/// `    ::ns::Op<(int)4> ` is `ns::Op<4>`. An enumerator keeps its cast, for its name is not told.
 pub(crate) fn as_written(compiled: &str) -> String {
     let mut found: Vec<&str> = Vec::new();
     for word in split_words(compiled) {
@@ -137,7 +139,8 @@ fn split_words(text: &str) -> Vec<&str> {
     spans.into_iter().map(|span| &text[span.start..span.end]).collect()
 }
 
-/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and marks.
+/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and
+/// marks.
 fn type_tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     for token in split_words(text) {
@@ -146,7 +149,8 @@ fn type_tokens(text: &str) -> Vec<String> {
         }
         let is_number = token.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
         match tokens.last_mut() {
-            // A scope belongs to the name: `ns::Op` is one token, and so is `::Op`, without its colons.
+            // A scope belongs to the name: `ns::Op` is one token, and so is `::Op`, without its
+            // colons.
             Some(last) if token == "::" && last.ends_with(is_word) => last.push_str("::"),
             None | Some(_) if token == "::" => {}
             Some(last) if last.ends_with("::") => last.push_str(token),
@@ -162,14 +166,16 @@ fn type_tokens(text: &str) -> Vec<String> {
     join_tokens(tokens)
 }
 
-/// Takes `(type)` from the end; that of an enumeration without a name has brackets of its own: `(::[unnamed type (instance 6)])`.
+/// Takes `(type)` from the end; that of an enumeration without a name has brackets of its own:
+/// `(::[unnamed type (instance 6)])`.
 fn remove_cast(tokens: &mut Vec<String>) {
     if let Some(open) = matching_bracket((0..tokens.len()).rev(), |at| tokens[at].as_str(), ")", "(") {
         tokens.truncate(open);
     }
 }
 
-/// Builtin types of several words as one token, typedefs seen through, `const` before what it qualifies.
+/// Builtin types of several words as one token, typedefs seen through, `const` before what it
+/// qualifies.
 fn join_tokens(tokens: Vec<String>) -> Vec<String> {
     let is_name = |token: &str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let mut found: Vec<String> = Vec::new();
@@ -195,7 +201,8 @@ fn join_tokens(tokens: Vec<String>) -> Vec<String> {
     found
 }
 
-/// What the compiler calls the arguments of a `template` clause, by position, as far as it was asked.
+/// What the compiler calls the arguments of a `template` clause, by position, as far as it was
+/// asked.
 pub type Spelled = BTreeMap<usize, String>;
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Winners -> the text of `STEM.tune.h`: launch parameters as macros and functions for C and C++.
 //!
-//! In: what the header says of each kernel ([`HeaderKernel`]). Out: the text, which depends on nothing else, so that equal
-//! results give equal bytes. A section for each kernel comes first: its numbers in a comment, its macros, and
-//! declarations of its functions. Definitions and helpers come last. A part for any C or C++ file and a part that
-//! takes the types of CUDA's headers have guards of their own, so the header may be included again after those.
-//! No line has more than 120 columns, unless one word is longer.
+//! In: what the header says of each kernel ([`HeaderKernel`]). Out: the text, which depends on
+//! nothing else, so that equal results give equal bytes. A section for each kernel comes first: its
+//! numbers in a comment, its macros, and declarations of its functions. Definitions and helpers
+//! come last. A part for any C or C++ file and a part that takes the types of CUDA's headers have
+//! guards of their own, so the header may be included again after those. No line has more than 120
+//! columns, unless one word is longer.
 
 use super::header_text::{HEADER_END, Text};
 use crate::launch::Dim3;
@@ -29,7 +30,8 @@ pub struct HeaderKernel {
     pub function: String,
     pub parameters: Vec<KernelParameter>,
     pub block: Dim3,
-    /// The winner's block if the launches of the header are the baseline's and the object starts the winner instead.
+    /// The winner's block if the launches of the header are the baseline's and the object starts
+    /// the winner instead.
     pub winner_block: Option<Dim3>,
     /// Register cap; 0 is none.
     pub cap: u32,
@@ -37,14 +39,16 @@ pub struct HeaderKernel {
     pub macros: BTreeMap<String, i64>,
     /// The values that the source itself gives them.
     pub source_macros: BTreeMap<String, i64>,
-    /// Whether the winner stands in the place of nvcc's kernel, so that launches by the kernel's address run it too.
+    /// Whether the winner stands in the place of nvcc's kernel, so that launches by the kernel's
+    /// address run it too.
     pub is_in_place: bool,
     pub provenance: Provenance,
     /// The baseline's time over the winner's; meaningless for a baseline.
     pub speedup: f64,
     /// The GPU's name and architecture, `NVIDIA H200, sm_90`.
     pub gpu: String,
-    /// Resident warps in percent of the most that an SM holds, rounded; `None` where the machine code was not looked at.
+    /// Resident warps in percent of the most that an SM holds, rounded; `None` where the machine
+    /// code was not looked at.
     pub occupancy: Option<u32>,
     /// Blocks of the grid in x, y and z.
     pub grid: HostFunction,
@@ -55,7 +59,8 @@ pub struct HeaderKernel {
     pub others: Vec<(u32, HeaderKernel)>,
     /// Whether its blocks wait for each other, so that it must be launched cooperatively.
     pub cooperative: bool,
-    /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where it is no axis, and not spoken of.
+    /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where it
+    /// is no axis, and not spoken of.
     pub carveout: Option<i32>,
 }
 
@@ -83,7 +88,8 @@ pub struct HostParameter {
     /// The type in C.
     pub kind: String,
     pub name: String,
-    /// Which of the kernel's parameters it is, from 0, and which field of it (`.n`); empty for the parameter itself.
+    /// Which of the kernel's parameters it is, from 0, and which field of it (`.n`); empty for the
+    /// parameter itself.
     pub argument: usize,
     pub field: String,
 }
@@ -91,7 +97,8 @@ pub struct HostParameter {
 /// How the names of the functions begin that expressions of the header call.
 pub const HEADER_DETAIL: &str = "nvtune_detail_";
 
-/// What a structure in the namespace `nvtune` cannot be called: its own functions, and words of C++ that `name(...)` allows.
+/// What a structure in the namespace `nvtune` cannot be called: its own functions, and words of C++
+/// that `name(...)` allows.
 const RESERVED: &str = " block grid shared carveout launch \
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await co_return \
     co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast else \
@@ -107,15 +114,16 @@ pub fn macro_name(name: &str) -> String {
         .collect()
 }
 
-/// The names among these whose macros would be called as those of another: neither of them gets macros, for no reader could tell
-/// whose they are.
+/// The names among these whose macros would be called as those of another: neither of them gets
+/// macros, for no reader could tell whose they are.
 pub fn without_macros<'a>(names: &[&'a str]) -> BTreeSet<&'a str> {
     let shares = |name: &&&str| names.iter().any(|other| other != *name && macro_name(other) == macro_name(name));
     names.iter().filter(shares).copied().collect()
 }
 
-/// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of one name in different folders may be used
-/// side by side. Of one source an old header in another folder may be found, too: it has nothing new to say of its kernels.
+/// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of one
+/// name in different folders may be used side by side. Of one source an old header in another
+/// folder may be found, too: it has nothing new to say of its kernels.
 fn guard(stem: &str, kernel: &str) -> String {
     // FNV-1a (Fowler, Noll, Vo), 32 bits, of what the names in upper case do not tell apart.
     let digest = |digest: u32, byte: u8| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193);
@@ -143,7 +151,8 @@ impl Header {
         text.starts_with(b"/* made by nvtune ")
     }
 
-    /// Names the macro that nvtune's builds define where the object has the winners that the header speaks of.
+    /// Names the macro that nvtune's builds define where the object has the winners that the header
+    /// speaks of.
     pub fn tuned_macro(stem: &str) -> String {
         format!("NVTUNE_{}_TUNED", macro_name(stem))
     }
@@ -194,7 +203,8 @@ pub(super) struct Section<'a> {
     pub has_macros: bool,
 }
 
-/// A name in the namespace `nvtune` for each kernel: its own, with `_` behind it where that cannot be.
+/// A name in the namespace `nvtune` for each kernel: its own, with `_` behind it where that cannot
+/// be.
 fn type_names(names: &[&str]) -> Vec<String> {
     let is_reserved = |name: &str| RESERVED.split_whitespace().any(|word| word == name);
     let of = |name: &&str| {

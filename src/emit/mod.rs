@@ -1,4 +1,5 @@
-//! Winner -> what the build gets: entries and launch stubs (through the ticket for the shims of ptxas and cicc) and the header.
+//! Winner -> what the build gets: entries and launch stubs (through the ticket for the shims of
+//! ptxas and cicc) and the header.
 
 mod build_plan;
 pub mod cxx_expression;

@@ -1,8 +1,8 @@
 //! One measurer for each GPU at a time: a lock by the GPU's UUID.
 //!
-//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a claim ends with its process,
-//! however that ends, for the kernel releases a file's lock with the last handle of it. All measuring processes of a user on a
-//! machine see the same locks.
+//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a
+//! claim ends with its process, however that ends, for the kernel releases a file's lock with the
+//! last handle of it. All measuring processes of a user on a machine see the same locks.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::getuid;
@@ -36,7 +36,8 @@ impl Claim {
     }
 }
 
-/// The folder for locks: in the user's runtime folder where there is one, else in that for temporary files.
+/// The folder for locks: in the user's runtime folder where there is one, else in that for
+/// temporary files.
 fn lock_folder() -> io::Result<PathBuf> {
     let user = getuid().as_raw();
     let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -21,12 +21,14 @@ use std::sync::Arc;
 
 /// Sectors of 32 bytes for each byte that the 32 threads of a warp access side by side.
 const SECTORS_PER_BYTE: f64 = 1.0;
-/// Bytes that a thread accesses in one pass over shared memory's banks, or through the level-1 cache.
+/// Bytes that a thread accesses in one pass over shared memory's banks, or through the level-1
+/// cache.
 const PASS_BYTES: u32 = 4;
 /// Sectors of a store that leave the level-1 cache in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
-/// Shares of what is near for which a warp's cycles are found; between them they lie on straight lines.
+/// Shares of what is near for which a warp's cycles are found; between them they lie on straight
+/// lines.
 pub const HELD: [f64; 2] = [0.9, 1.0];
 
 /// A kernel of one variant: all that scoring needs to know of its code.
@@ -41,7 +43,8 @@ pub struct Analysis {
     pub memory_cycles: f64,
     /// Cycles besides, were what is read again in the level-2 cache and not in the level-1 cache.
     pub far_cycles: f64,
-    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others have brought into it, and not none.
+    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others have
+    /// brought into it, and not none.
     pub held_cycles: [f64; HELD.len()],
     /// Instructions that a thread executes.
     pub instructions: f64,
@@ -66,7 +69,8 @@ pub struct Analysis {
 /// What one warp moves to and from one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Index in the workload's buffers, or [`VARIABLES`](crate::sim::profile::VARIABLES); none where it is not always the same.
+    /// Index in the workload's buffers, or [`VARIABLES`](crate::sim::profile::VARIABLES); none
+    /// where it is not always the same.
     pub buffer: Option<u32>,
     /// Sectors that it moves.
     pub sectors: f64,
@@ -78,7 +82,8 @@ pub struct Traffic {
     pub partial: f64,
     /// Sectors that are completed after a part of them has left.
     pub completed: f64,
-    /// Lines with a sector of which its block writes some bytes, and neither writes nor reads the others.
+    /// Lines with a sector of which its block writes some bytes, and neither writes nor reads the
+    /// others.
     pub unfinished: f64,
     /// Bytes that it writes.
     pub written: f64,
@@ -106,10 +111,12 @@ pub struct Spills {
 pub struct Work {
     /// Cycles of an SM that each pipe is busy for the warp.
     pub pipes: [f64; Pipe::COUNT],
-    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a warp tell each other something.
+    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a warp
+    /// tell each other something.
     pub shared_cycles: f64,
     pub exchange_cycles: f64,
-    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often as anything of it is.
+    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often as
+    /// anything of it is.
     pub local_loaded: f64,
     pub local_loaded_lines: f64,
     /// The same of what is stored, and the sectors of which a store writes only a part.
@@ -122,9 +129,11 @@ pub struct Work {
     pub open_lines: f64,
     /// Cycles of the average warp over those of the busiest, each alone.
     pub activity: f64,
-    /// Instructions of the longest warp of the average block over those of the average warp; 1 at least.
+    /// Instructions of the longest warp of the average block over those of the average warp; 1 at
+    /// least.
     pub straggling: f64,
-    /// As in the profile: the share of the grid's blocks, its last ones, that have next to nothing to do.
+    /// As in the profile: the share of the grid's blocks, its last ones, that have next to nothing
+    /// to do.
     pub idle: f64,
 }
 
@@ -139,7 +148,8 @@ struct Decoded {
 }
 
 impl Analysis {
-    /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for each variant.
+    /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for
+    /// each variant.
     pub fn new(kernel: &CubinKernel<'_>, profile: Option<&Profile>) -> Self {
         Self::with_trips(kernel, profile, &[])
     }
@@ -284,7 +294,8 @@ impl Analysis {
 /// How often instructions execute whose guards hold only for some of the warps that come to them.
 #[derive(Default)]
 struct Conditional {
-    /// By PTX line, of those that access memory: what the profile says over how often warps come there.
+    /// By PTX line, of those that access memory: what the profile says over how often warps come
+    /// there.
     shares: BTreeMap<u32, f64>,
 }
 
@@ -327,7 +338,8 @@ fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (u
         .flat_map(|(block, &count)| block.instructions.clone().map(move |at| (at, count)))
 }
 
-/// What the profile says of an instruction's access; without one, what it says of those like it, or threads side by side.
+/// What the profile says of an instruction's access; without one, what it says of those like it, or
+/// threads side by side.
 fn access_of_instruction(
     instruction: &Instruction,
     line: Option<u32>,
@@ -336,7 +348,8 @@ fn access_of_instruction(
 ) -> Option<Access> {
     let memory = instruction.memory?;
     let seen = line.zip(profile).and_then(|(line, profile)| profile.accesses.get(&line));
-    // A line's access is this instruction's only where the space agrees: the line of a store to a parameter is not that of a spill.
+    // A line's access is this instruction's only where the space agrees: the line of a store to a
+    // parameter is not that of a spill.
     let seen = seen.filter(|access| access.space == memory.space).copied();
     let (space, kind, width) = (memory.space, memory.kind, memory.width);
     Some(seen.or_else(|| alike.find_access(space, kind, width)).unwrap_or(Access {

@@ -1,9 +1,11 @@
 //! PTX line counts -> how often each SASS block is executed.
 //!
-//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block runs. The lines of a block vote: a
-//! line counts where it is deepest in loops (elsewhere it was hoisted), divided by the copies that unrolling made of it there, and
-//! the weighted median wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the most
-//! unrolled one first, as ptxas's code does it. Blocks without votes get what flow conservation leaves (see `conservation.rs`).
+//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block runs.
+//! The lines of a block vote: a line counts where it is deepest in loops (elsewhere it was
+//! hoisted), divided by the copies that unrolling made of it there, and the weighted median wins.
+//! Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the
+//! most unrolled one first, as ptxas's code does it. Blocks without votes get what flow
+//! conservation leaves (see `conservation.rs`).
 
 use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
@@ -14,23 +16,26 @@ use crate::sass::instruction::Instruction;
 use crate::sim::Profile;
 use std::collections::BTreeMap;
 
-/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities), which are rare.
+/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities),
+/// which are rare.
 const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
-/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more than one.
+/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more
+/// than one.
 const FAITHFUL: f64 = 4.0;
 
 /// Weight of a line that only a branch or the like has: ptxas attaches those to some line nearby.
 const ATTACHED: f64 = 0.25;
 
-/// A block of a loop is taken for one that is executed more often than the loop is entered where lines that say so have at least
-/// this part of the weight of the others.
+/// A block of a loop is taken for one that is executed more often than the loop is entered where
+/// lines that say so have at least this part of the weight of the others.
 const OWN_SHARE: f64 = 0.25;
 
-/// Loops that are copies of one PTX loop share at least this part of the lines of the one that has fewer.
+/// Loops that are copies of one PTX loop share at least this part of the lines of the one that has
+/// fewer.
 const COPY_SHARE: f64 = 0.25;
 
-/// Share of its weight that a line's vote keeps where the instruction executes under a condition: so little that a few instructions without
-/// one outvote all with.
+/// Share of its weight that a line's vote keeps where the instruction executes under a condition:
+/// so little that a few instructions without one outvote all with.
 const GUARDED: f64 = 0.0625;
 
 /// What the counts are found from.
@@ -48,15 +53,16 @@ pub(super) struct BlockCounts {
     pub busiest: Vec<f64>,
     /// By the average warp of the grid.
     pub mean: Vec<f64>,
-    /// Instructions that the average warp executes besides: where parts of it that went different ways come to the place at which they
-    /// meet, each executes what leads there from the beginning of the block.
+    /// Instructions that the average warp executes besides: where parts of it that went different
+    /// ways come to the place at which they meet, each executes what leads there from the beginning
+    /// of the block.
     pub again: f64,
 }
 
 /// How often each block is executed.
 ///
-/// `trips` are the iterations of loops that nothing is known about, from the outermost depth inwards; the last one is for all
-/// deeper ones, too.
+/// `trips` are the iterations of loops that nothing is known about, from the outermost depth
+/// inwards; the last one is for all deeper ones, too.
 pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> BlockCounts {
     let parted = only_parted(code);
     let never: Vec<bool> = (code.flow.blocks.iter().enumerate())
@@ -90,8 +96,9 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
 /// The instruction at which parts of a warp wait for each other.
 const MEETING: &str = "BSYNC";
 
-/// The blocks that only threads of a warp that have parted come to. They are copies of what the warp executes as a whole, for code in
-/// which all have to meet (shuffles, votes): where PTX asks for all of them, they have met.
+/// The blocks that only threads of a warp that have parted come to. They are copies of what the
+/// warp executes as a whole, for code in which all have to meet (shuffles, votes): where PTX asks
+/// for all of them, they have met.
 fn only_parted(code: &Code<'_>) -> Vec<bool> {
     let flow = code.flow;
     let mut unreached = vec![true; flow.blocks.len()];
@@ -128,8 +135,9 @@ fn is_optional(flow: &Flow, block: &Block) -> bool {
 /// A loop, or what is in none.
 type Region = Option<usize>;
 
-/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may be several of SASS; only over those
-/// of the greatest weight, for ptxas gives its own moves and branches some line nearby.
+/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may be
+/// several of SASS; only over those of the greatest weight, for ptxas gives its own moves and
+/// branches some line nearby.
 #[derive(Clone, Copy)]
 struct Copies {
     region: Region,
@@ -175,7 +183,8 @@ struct Votes<'a> {
     line_of: Vec<Option<usize>>,
     /// Those of each block, each once.
     of_block: Vec<Vec<usize>>,
-    /// For each block the first that is executed exactly as often, and for each of these all of them.
+    /// For each block the first that is executed exactly as often, and for each of these all of
+    /// them.
     equivalents: Vec<usize>,
     together: Vec<Vec<usize>>,
 }
@@ -261,10 +270,12 @@ impl<'a> Votes<'a> {
         entered
     }
 
-    /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
+    /// The weighted median of what the lines of a block say, each divided by its copies in the
+    /// block's region.
     ///
-    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
-    /// registers: lines that are executed no more often than that say nothing where others say more.
+    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads
+    /// again, what was made before it, to save registers: lines that are executed no more often
+    /// than that say nothing where others say more.
     fn vote_of_block(&self, block: usize, entered: f64) -> Option<f64> {
         let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
@@ -282,7 +293,8 @@ impl<'a> Votes<'a> {
         weighted_median(if votes.is_empty() { moved } else { votes })
     }
 
-    /// Executions of each block by the average warp over those by the busiest: the weighted median of what its lines say.
+    /// Executions of each block by the average warp over those by the busiest: the weighted median
+    /// of what its lines say.
     fn lane_parts(&self) -> Vec<Option<f64>> {
         let mut seen = vec![usize::MAX; self.lines.len()];
         let mut parts: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
@@ -314,8 +326,8 @@ impl<'a> Votes<'a> {
         parts
     }
 
-    /// Loops beside each other that share their lines: copies of one PTX loop. Different loops share a few lines, too, of what ptxas
-    /// recomputes in each rather than keep it in a register.
+    /// Loops beside each other that share their lines: copies of one PTX loop. Different loops
+    /// share a few lines, too, of what ptxas recomputes in each rather than keep it in a register.
     fn unrolled_groups(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut own = vec![0_usize; loops.len()];
@@ -341,8 +353,8 @@ impl<'a> Votes<'a> {
         groups.into_values().collect()
     }
 
-    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then what ptxas left of them as
-    /// straight code for the last few iterations.
+    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then
+    /// what ptxas left of them as straight code for the last few iterations.
     fn share_iterations(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
         let in_all = |line: &&PtxLine| group.iter().all(|&index| line.is_home(Some(index)));
@@ -395,7 +407,8 @@ impl<'a> Votes<'a> {
         }
     }
 
-    /// Lines of a group of loops, in all of them, that stay what they are when they are copied: memory and floating point.
+    /// Lines of a group of loops, in all of them, that stay what they are when they are copied:
+    /// memory and floating point.
     fn essential_lines(&self, group: &[usize]) -> Vec<usize> {
         let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
         let mut lines: Vec<usize> = blocks
@@ -447,7 +460,8 @@ fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, V
     (of.iter().map(number).collect(), distinct.iter().map(line).collect())
 }
 
-/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code hoisted from it.
+/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code
+/// hoisted from it.
 const NEARLY_ALL: f64 = 0.7;
 
 /// A copy of a PTX loop's body, `factor` iterations long.
@@ -470,11 +484,13 @@ fn find_leader(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
-/// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched around the line, which so says too little.
+/// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched
+/// around the line, which so says too little.
 fn vote_weight(instruction: &Instruction) -> f64 {
     let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
     part * match instruction.opcode.class {
-        // Spilled values are stored and loaded near lines that have nothing to do with them; constants are loaded again at will.
+        // Spilled values are stored and loaded near lines that have nothing to do with them;
+        // constants are loaded again at will.
         Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => ATTACHED,
         Class::Load(MemorySpace::Constant) => 1.0,
         Class::Load(_)

@@ -8,19 +8,22 @@ use crate::sim::Profile;
 pub struct Constants {
     /// Those that the first cache misses.
     pub missed: f64,
-    /// Those beyond its capacity where a loop reads a line or less in each iteration and loads nothing from memory besides.
+    /// Those beyond its capacity where a loop reads a line or less in each iteration and loads
+    /// nothing from memory besides.
     pub alone: f64,
 }
 
-/// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
-/// Microbenchmarking", 2018, table 3.1).
+/// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al.,
+/// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CAPACITY: f64 = 32.0;
-/// Iterations of a loop whose lines it finds again when the loop is run once more: where a register has the address, four values of it are held
-/// and no fifth, however few their lines are (`kernels/results/h200/constants.txt`).
+/// Iterations of a loop whose lines it finds again when the loop is run once more: where a register
+/// has the address, four values of it are held and no fifth, however few their lines are
+/// (`kernels/results/h200/constants.txt`).
 const HELD_ITERATIONS: f64 = 4.0;
 /// Numbers of executions that differ by no more than this quotient are taken for those of one loop.
 const ONE_LOOP: f64 = 1.01;
-/// Part of a loop's iterations in which it has to load anything from memory for its warps to have other things to wait for.
+/// Part of a loop's iterations in which it has to load anything from memory for its warps to have
+/// other things to wait for.
 const BESIDES: f64 = 0.5;
 
 /// What a loop, or the code outside of loops, reads in an iteration.
@@ -67,7 +70,8 @@ mod tests {
 
     #[test]
     fn lines_are_missed_by_how_their_addresses_change_and_what_else_a_loop_waits_for() {
-        // Loads of constants as (iterations, lines that one reads for the first time), iterations of loads from global memory; missed and alone.
+        // Loads of constants as (iterations, lines that one reads for the first time), iterations
+        // of loads from global memory; missed and alone.
         for (what, loads, global, missed, alone) in [
             ("few lines in the code", vec![(1.0, 1.0); 20], 0.0, 0.0, 0.0),
             ("many lines in the code", vec![(1.0, 1.0); 40], 1.0, 8.0, 0.0),

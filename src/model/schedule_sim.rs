@@ -1,8 +1,9 @@
 //! Scheduled instructions -> the cycles that a single warp takes for each block, uncontended.
 //!
-//! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as scoreboards. Replaying them in order gives
-//! the schedule; only the variable latencies come from a table. Scoreboards are carried from block to block, and the blocks of a
-//! loop are replayed twice, so that they are in their steady state.
+//! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as
+//! scoreboards. Replaying them in order gives the schedule; only the variable latencies come from a
+//! table. Scoreboards are carried from block to block, and the blocks of a loop are replayed twice,
+//! so that they are in their steady state.
 
 use super::latency;
 use super::latency::Latencies;
@@ -28,7 +29,8 @@ pub(super) struct Cost {
     pub cycles: f64,
     /// Of these, cycles waiting for global or local memory and textures.
     pub memory: f64,
-    /// Points where the warp waits for long operations or a barrier (Ryoo et al.'s blocking instructions).
+    /// Points where the warp waits for long operations or a barrier (Ryoo et al.'s blocking
+    /// instructions).
     pub blocking: f64,
 }
 
@@ -37,12 +39,14 @@ pub(super) struct Cost {
 pub(super) struct Served {
     /// Latency of what the warp has touched before.
     pub again: f64,
-    /// Share of what others have brought into the level-2 cache that is still there; the rest comes from device memory.
+    /// Share of what others have brought into the level-2 cache that is still there; the rest comes
+    /// from device memory.
     pub held: f64,
 }
 
-/// What a load's wait grows by when it is for more than that: one is done when its last sector is there, and so are several that are
-/// waited for together. Of the longest of waits that are chance the mean grows with the logarithm of their number.
+/// What a load's wait grows by when it is for more than that: one is done when its last sector is
+/// there, and so are several that are waited for together. Of the longest of waits that are chance
+/// the mean grows with the logarithm of their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Chance {
     /// Cycles for each doubling of the sectors waited for.
@@ -73,7 +77,8 @@ impl Replay<'_> {
         costs
     }
 
-    /// Replays blocks in the order of their addresses; those of an inner loop once more after its end.
+    /// Replays blocks in the order of their addresses; those of an inner loop once more after its
+    /// end.
     fn walk_blocks(&self, blocks: &[usize], within: Option<usize>, warp: &mut ReplayedWarp, costs: &mut [Cost]) {
         let mut is_done = vec![false; blocks.len()];
         for at in 0..blocks.len() {
@@ -192,7 +197,8 @@ impl Replay<'_> {
             Class::Fence => known.fence,
             Class::Load(MemorySpace::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
             Class::Load(MemorySpace::Constant) => known.constant,
-            // Spilled values and local arrays stay in the level-1 cache unless it overflows, which the time model looks at.
+            // Spilled values and local arrays stay in the level-1 cache unless it overflows, which
+            // the time model looks at.
             Class::Load(MemorySpace::Local) => known.l1,
             Class::Load(MemorySpace::Texture) | Class::Store(MemorySpace::Texture) => known.texture.max(known.l2),
             Class::Load(MemorySpace::Global) => return self.global_latency(access),
@@ -207,9 +213,10 @@ impl Replay<'_> {
         (cycles, Chance::default())
     }
 
-    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later. Where lanes
-    /// gather from all over, the last of them is waited for: one that misses is as bad as all. Where they lie side by side, what is new at
-    /// the rim another warp has brought.
+    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for
+    /// each sector that comes later. Where lanes gather from all over, the last of them is waited
+    /// for: one that misses is as bad as all. Where they lie side by side, what is new at the rim
+    /// another warp has brought.
     fn global_latency(&self, access: Option<&Access>) -> (f64, Chance) {
         let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
             let again = if access.lines > GATHERED { access.hits } else { access.at_hand };
@@ -237,7 +244,8 @@ struct ReplayedWarp {
     boards: [Board; SCOREBOARDS],
     /// The asynchronous copies issued so far.
     copies: Operation,
-    /// Loads between two waits are a batch: its number, and whether a wait has come since the last load.
+    /// Loads between two waits are a batch: its number, and whether a wait has come since the last
+    /// load.
     batch: u32,
     has_waited: bool,
     /// The batch that was waited for last, and the weight of its loads that are done.
@@ -349,7 +357,8 @@ mod tests {
             let weight = chance.weight * f64::from(loads);
             warp.ready_cycle(&Drained { all: Operation { done: 700.0, chance, batch }, weight, is_long: true })
         };
-        // One load; a second and then two more of its batch, whose last is the longest of four; two of the next batch at once.
+        // One load; a second and then two more of its batch, whose last is the longest of four; two
+        // of the next batch at once.
         let rows = [(0, 1, 700.0), (0, 1, 800.0), (0, 2, 900.0), (1, 2, 800.0)];
         for (batch, loads, expected) in rows {
             assert_eq!(ready(batch, loads), expected, "{loads} of {batch}");

@@ -1,7 +1,7 @@
 //! Turns that the processes of a user take on a machine, by name.
 //!
-//! What always holds: one process has a turn, and its end, however that comes, ends the turn. Nothing is left behind: a turn is the name of
-//! a socket, which no file stands for.
+//! What always holds: one process has a turn, and its end, however that comes, ends the turn.
+//! Nothing is left behind: a turn is the name of a socket, which no file stands for.
 
 use rustix::process::getuid;
 use std::io::{Error, ErrorKind};
@@ -20,7 +20,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Takes the turn of this name, once no other process has it; `None` where it is not to be had within `limit`, or at all.
+    /// Takes the turn of this name, once no other process has it; `None` where it is not to be had
+    /// within `limit`, or at all.
     pub fn wait_for(name: &str, limit: Duration) -> Option<Turn> {
         let deadline = Instant::now() + limit;
         let is_ours = owner_of(&full_name(name)).is_none_or(|owner| owner == getuid().as_raw());
@@ -55,7 +56,8 @@ fn owner_of(name: &str) -> Option<u32> {
     let place = address.sun_path.get_mut(1..=name.len())?;
     place.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
     let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
-    // SAFETY: the call gives a descriptor that nothing else owns, or -1. Without waiting: the holder need not accept.
+    // SAFETY: the call gives a descriptor that nothing else owns, or -1. Without waiting: the
+    // holder need not accept.
     let socket =
         unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {

@@ -24,7 +24,8 @@ pub fn descendants_of(ancestor: u32) -> Vec<u32> {
     found
 }
 
-/// The number of the own session as `/proc` says it: 0 in a container whose session was begun outside its PID namespace.
+/// The number of the own session as `/proc` says it: 0 in a container whose session was begun
+/// outside its PID namespace.
 fn own_session() -> i32 {
     // SAFETY: the call touches no memory. That of rustix takes 0 for impossible.
     unsafe { libc::getsid(0) }
@@ -66,8 +67,8 @@ struct Stat {
 }
 
 impl Stat {
-    /// Reads the text; the name in it is in brackets and may hold anything. A dead process that waits to be collected is none of ours to
-    /// care for.
+    /// Reads the text; the name in it is in brackets and may hold anything. A dead process that
+    /// waits to be collected is none of ours to care for.
     fn parse_stat(text: &[u8]) -> Option<Self> {
         let end = memchr::memrchr(b')', text)?;
         let mut words = std::str::from_utf8(&text[end + 1..]).ok()?.split_ascii_whitespace();

@@ -1,8 +1,10 @@
-//! Signals: what runs is stopped, what is temporary goes, and the process ends as one that the signal ended.
+//! Signals: what runs is stopped, what is temporary goes, and the process ends as one that the
+//! signal ended.
 //!
-//! Ctrl-C reaches every process of the terminal's group, `kill` and a build system's time limit nvtune alone. So a signal is passed
-//! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
-//! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
+//! Ctrl-C reaches every process of the terminal's group, `kill` and a build system's time limit
+//! nvtune alone. So a signal is passed on: to the tools under nvcc where nvcc builds, for nvcc then
+//! clears up itself (sent to nvcc alone, its temporary files would stay); while nvtune tunes, its
+//! tools have nothing worth an orderly end and are killed.
 
 use super::broken_pipes::end_on_sent_pipe_signals;
 use super::process_tree::send_signal;
@@ -15,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Held for reading while a child is started or a file written; held for writing, for good, once a signal is here.
+/// Held for reading while a child is started or a file written; held for writing, for good, once a
+/// signal is here.
 static GOING_ON: RwLock<()> = RwLock::new(());
 
 /// A signal is here: set where it is delivered, before the thread that looks after signals runs.
@@ -39,7 +42,8 @@ static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
 /// How long nvcc may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine each has little of it.
+/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine
+/// each has little of it.
 const PATIENCE_WITH_WORKERS: Duration = Duration::from_secs(10);
 
 /// How often what runs is looked for and killed, every 2 ms.
@@ -57,7 +61,8 @@ pub fn watch_signals() {
         adopt_orphans(true);
         end_on_sent_pipe_signals();
         for &signal in &wanted {
-            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `end_everything`.
+            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had
+            // is set in `end_everything`.
             let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };
         }
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -81,7 +86,8 @@ pub fn spawn_child(command: &mut Command) -> io::Result<Child> {
     uninterrupted(|| command.spawn()).inspect_err(threads::note_start)
 }
 
-/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and so what was to be undone without it.
+/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and
+/// so what was to be undone without it.
 pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
         let child = command.spawn().inspect_err(threads::note_start)?;
@@ -105,7 +111,8 @@ pub fn run_tool(command: &mut Command) -> io::Result<ExitStatus> {
     wait_for_tool(&mut command.spawn()?)
 }
 
-/// Waits for the end of a tool. If that fails, kills it: it would write at the same time as later tools.
+/// Waits for the end of a tool. If that fails, kills it: it would write at the same time as later
+/// tools.
 fn wait_for_tool(child: &mut Child) -> io::Result<ExitStatus> {
     let waited = child.wait();
     if waited.is_ok() {
@@ -136,14 +143,16 @@ pub fn set_last_words(words: Option<String>) {
     *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
-/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It must not call
-/// [`uninterrupted`]: the thread that ends the process holds that lock, and never gives it back.
+/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It
+/// must not call [`uninterrupted`]: the thread that ends the process holds that lock, and never
+/// gives it back.
 pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
-/// The thread that looks after signals ends the process; what others would say of it is noise. To be called after a child has ended:
-/// the signal that ended it may be one for all processes of the terminal.
+/// The thread that looks after signals ends the process; what others would say of it is noise. To
+/// be called after a child has ended: the signal that ended it may be one for all processes of the
+/// terminal.
 pub fn wait_where_interrupted() {
     take_what_is_pending();
     while INTERRUPTED.load(Ordering::SeqCst) {
@@ -151,11 +160,13 @@ pub fn wait_where_interrupted() {
     }
 }
 
-/// Has a signal that was sent to this process, and that no thread of it had the time to take yet, delivered to this thread: one that is
-/// pending is delivered before the call that unblocks it returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a
-/// Ctrl-C for a while before its parent runs again.
+/// Has a signal that was sent to this process, and that no thread of it had the time to take yet,
+/// delivered to this thread: one that is pending is delivered before the call that unblocks it
+/// returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a Ctrl-C for a
+/// while before its parent runs again.
 fn take_what_is_pending() {
-    // SAFETY: the sets are this function's own and filled before they are read; the mask is put back as it was.
+    // SAFETY: the sets are this function's own and filled before they are read; the mask is put
+    // back as it was.
     unsafe {
         let (mut signals, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigemptyset(&mut signals);
@@ -183,8 +194,9 @@ fn end_everything(signal: i32) {
     end_by_signal(signal)
 }
 
-/// Ends all that runs for this process and takes back what is half done; what comes then is not nvtune's work any more. The thread that
-/// calls this may hold any of the locks: none is waited for without end.
+/// Ends all that runs for this process and takes back what is half done; what comes then is not
+/// nvtune's work any more. The thread that calls this may hold any of the locks: none is waited for
+/// without end.
 pub(super) fn undo_all(undo: impl FnOnce()) {
     let patient = || (0..200).inspect(|_| std::thread::sleep(Duration::from_millis(5)));
     // Whoever starts a child or writes a file now has the time to end that.
@@ -224,8 +236,8 @@ fn end_what_runs(signal: i32) {
     kill_all();
 }
 
-/// Kills until none is left: one that was about to start another may have done so. The child of one that is killed becomes this
-/// process's own ([`adopt_orphans`]).
+/// Kills until none is left: one that was about to start another may have done so. The child of one
+/// that is killed becomes this process's own ([`adopt_orphans`]).
 fn kill_all() {
     for _ in 0..KILL_ROUNDS {
         let all = process_tree::descendants_of(std::process::id());
@@ -237,14 +249,15 @@ fn kill_all() {
     }
 }
 
-/// Whether what is left behind by a process that ends becomes a child of this one, so that a signal can reach it. A program that takes
-/// this process must not have that.
+/// Whether what is left behind by a process that ends becomes a child of this one, so that a signal
+/// can reach it. A program that takes this process must not have that.
 pub(super) fn adopt_orphans(is_on: bool) {
     // SAFETY: the call changes an attribute of this process alone.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(is_on)) };
 }
 
-/// Ends as 128 + signal. After SIGINT and SIGQUIT as one that the signal itself ended, which is what shells look for to stop a script.
+/// Ends as 128 + signal. After SIGINT and SIGQUIT as one that the signal itself ended, which is
+/// what shells look for to stop a script.
 fn end_by_signal(signal: i32) -> ! {
     if matches!(signal, SIGINT | SIGQUIT) {
         // Comes back only where the signal is blocked.

@@ -1,4 +1,5 @@
-//! When this process was started, which on a busy machine is some time before its first instruction.
+//! When this process was started, which on a busy machine is some time before its first
+//! instruction.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +13,8 @@ pub fn process_start() -> SystemTime {
 /// How long ago that was.
 fn process_age() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold anything; the start is the 22nd field, in ticks since the machine was started.
+    // The name in parentheses may hold anything; the start is the 22nd field, in ticks since the
+    // machine was started.
     let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let uptime = Duration::new(u64::try_from(uptime.tv_sec).ok()?, u32::try_from(uptime.tv_nsec).ok()?);

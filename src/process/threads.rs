@@ -1,6 +1,7 @@
 //! Starts threads, or does the work on the calling thread if none can be started.
 //!
-//! Invariant: no failure to start a thread (`ulimit -u`, memory) ends the process or loses the work.
+//! Invariant: no failure to start a thread (`ulimit -u`, memory) ends the process or loses the
+//! work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, mpsc};
@@ -72,8 +73,9 @@ pub fn start_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     }
 }
 
-/// Tells whether something failed in this process that may go well another time: a thread, a process or a file that could not be had.
-/// What is decided then is for this build alone, and what nvtune keeps running may be what nvcc lacks.
+/// Tells whether something failed in this process that may go well another time: a thread, a
+/// process or a file that could not be had. What is decided then is for this build alone, and what
+/// nvtune keeps running may be what nvcc lacks.
 pub fn has_faulted() -> bool {
     FAULTED.load(Ordering::Relaxed)
 }
@@ -97,10 +99,11 @@ pub(super) fn usual_count() -> usize {
     wanted.filter(|&count| count > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Starts the threads that rayon shares work among; the first call alone does anything. Without it the first parallel step would
-/// start them, and panic where one of them cannot be had.
+/// Starts the threads that rayon shares work among; the first call alone does anything. Without it
+/// the first parallel step would start them, and panic where one of them cannot be had.
 ///
-/// Starts all of them before rayon gets them. If one cannot be started, the others end: the compiler needs processes.
+/// Starts all of them before rayon gets them. If one cannot be started, the others end: the
+/// compiler needs processes.
 pub fn start_pool() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {

@@ -1,4 +1,5 @@
-//! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must not hang on what it could do without.
+//! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must not
+//! hang on what it could do without.
 
 use super::process_tree;
 use super::process_tree::send_signal;
@@ -11,7 +12,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a tool may take where `NVTUNE_PATIENCE` does not say, in seconds: many times what the slowest sources need.
+/// How long a tool may take where `NVTUNE_PATIENCE` does not say, in seconds: many times what the
+/// slowest sources need.
 pub const PATIENCE_S: f64 = 900.0;
 
 /// How long the system may take to end what was killed.
@@ -26,11 +28,12 @@ const PAUSE_WITHOUT_END: Duration = Duration::from_millis(20);
 /// Longest single wait: a lost wake-up costs no more.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a tool's outputs are read after its end, where a program that it left behind holds them. What the tool wrote itself is in
-/// the pipe by then.
+/// How long a tool's outputs are read after its end, where a program that it left behind holds
+/// them. What the tool wrote itself is in the pipe by then.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Most bytes of one output. Tools write their results into files; a dry run of 1,000 sources takes some 10 MiB.
+/// Most bytes of one output. Tools write their results into files; a dry run of 1,000 sources takes
+/// some 10 MiB.
 const MOST_OUTPUT: usize = 64 << 20;
 
 /// Returns how long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
@@ -47,17 +50,19 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9)
 }
 
-/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard of. `None` where it has not ended
-/// within `limit`: it is killed then, with all that it started.
+/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard of.
+/// `None` where it has not ended within `limit`: it is killed then, with all that it started.
 ///
-/// Both pipes are read on this thread, until the tool has ended: another program that still holds them is not waited for.
+/// Both pipes are read on this thread, until the tool has ended: another program that still holds
+/// them is not waited for.
 ///
 /// # Errors
-/// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is killed.
+/// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is
+/// killed.
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     let deadline = Instant::now() + limit;
-    // SAFETY: between fork and exec nothing is called but `prctl`, which may be. This thread, whose end the tool would not outlive, waits
-    // for it.
+    // SAFETY: between fork and exec nothing is called but `prctl`, which may be. This thread, whose
+    // end the tool would not outlive, waits for it.
     unsafe { command.pre_exec(end_with_parent) };
     let mut child = spawn_child(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let heard = read_output(&mut child, deadline);
@@ -148,8 +153,8 @@ impl EndOf {
     }
 }
 
-/// Waits until a pipe has something or the process has ended, at most `pause`; reads once of each pipe that has, and tells whether one
-/// had.
+/// Waits until a pipe has something or the process has ended, at most `pause`; reads once of each
+/// pipe that has, and tells whether one had.
 fn read_what_is_there(pipes: &mut [Pipe; 2], end: Option<&EndOf>, pause: Duration) -> io::Result<bool> {
     let files = pipes.iter().map(|pipe| pipe.file.as_ref().map(AsRawFd::as_raw_fd));
     let files = files.chain([end.map(|end| end.0.as_raw_fd())]);

@@ -1,4 +1,5 @@
-//! The way back where nvtune itself fails: what is half done is undone, and plain nvcc takes the process.
+//! The way back where nvtune itself fails: what is half done is undone, and plain nvcc takes the
+//! process.
 //!
 //! Invariant: it is gone at most once in a process, and only before nvcc's own outputs are final.
 
@@ -22,7 +23,8 @@ pub struct WayBack {
 
 static WAY_BACK: Mutex<Option<WayBack>> = Mutex::new(None);
 
-/// From now on a panic in any thread takes this way back in place of ending the process; with `None` it no longer does.
+/// From now on a panic in any thread takes this way back in place of ending the process; with
+/// `None` it no longer does.
 pub fn set_way_back(way: Option<WayBack>) {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {

@@ -1,9 +1,11 @@
 //! An entry's PTX without names and line numbers, so that results can be keyed by it.
 //!
-//! Module + entry -> text that is the same for two entries if they differ only in comments, white space, debug lines, the
-//! position in the file and the names of kernel, parameters, registers, labels and variables. It holds the target, the
-//! entry's parameters and directives, its instructions, and in turn every function and module-scope variable that these
-//! use, with initial values. Names of functions without a body and of external variables stay: they say what is linked.
+//! Module + entry -> text that is the same for two entries if they differ only in comments, white
+//! space, debug lines, the position in the file and the names of kernel, parameters, registers,
+//! labels and variables. It holds the target, the entry's parameters and directives, its
+//! instructions, and in turn every function and module-scope variable that these use, with initial
+//! values. Names of functions without a body and of external variables stay: they say what is
+//! linked.
 
 use super::module::{Body, Initial, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable, Statement};
 use std::collections::HashMap;
@@ -195,7 +197,8 @@ impl<'m> CanonicalWriter<'m> {
         }
     }
 
-    /// A name of the module: normalised if the module defines it, itself if it is linked from elsewhere.
+    /// A name of the module: normalised if the module defines it, itself if it is linked from
+    /// elsewhere.
     fn global_name(&mut self, name: &'m str) -> String {
         let defined = self.module.function(name).is_some_and(|f| f.body.is_some())
             || self.module.variable(name).is_some_and(|v| v.linkage != Linkage::Extern || v.size == 0);

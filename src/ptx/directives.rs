@@ -1,12 +1,13 @@
-//! Edits an entry's performance directives in PTX text, so that ptxas compiles it under a register cap or for one block.
+//! Edits an entry's performance directives in PTX text, so that ptxas compiles it under a register
+//! cap or for one block.
 //!
-//! PTX text + entry + cap -> PTX text in which that entry has `.maxnreg CAP` and no `.minnctapersm`. PTX text + entry +
-//! block -> PTX text in which it has `.reqntid`, no `.maxntid`, and numbers in place of `%ntid.x`, of which ptxas itself
-//! makes no constants. All other bytes stay as they are, and no line moves: a profile by PTX line holds for the edited
-//! text too.
+//! PTX text + entry + cap -> PTX text in which that entry has `.maxnreg CAP` and no
+//! `.minnctapersm`. PTX text + entry + block -> PTX text in which it has `.reqntid`, no `.maxntid`,
+//! and numbers in place of `%ntid.x`, of which ptxas itself makes no constants. All other bytes
+//! stay as they are, and no line moves: a profile by PTX line holds for the edited text too.
 //!
-//! What ptxas 13.0.88 does on sm_90, measured on a kernel that takes 56 registers when nothing is asked (60 with
-//! `.maxntid 256`, 110 when the limit lies above that):
+//! What ptxas 13.0.88 does on sm_90, measured on a kernel that takes 56 registers when nothing is
+//! asked (60 with `.maxntid 256`, 110 when the limit lies above that):
 //!
 //! | directives | `--maxrregcount 48` | registers |
 //! | --- | --- | --- |
@@ -19,8 +20,9 @@
 //! | `.minnctapersm` alone | absent / given | as without it (ptxas warns that it is ignored); the option counts |
 //! | `.minnctapersm` beyond the hardware (`.maxntid 1024`, 8) | absent or given | as without it (ptxas warns) |
 //!
-//! Of two `.maxnreg` the last counts. `.maxnreg 0` is an error, above 255 it is ignored with a warning, and below 24 it is
-//! raised to 24 with a warning. Hence this module: `.minnctapersm` goes, every `.maxnreg` but one goes.
+//! Of two `.maxnreg` the last counts. `.maxnreg 0` is an error, above 255 it is ignored with a
+//! warning, and below 24 it is raised to 24 with a warning. Hence this module: `.minnctapersm`
+//! goes, every `.maxnreg` but one goes.
 
 use super::error::PtxError;
 use super::module::{Module, PtxFunction};
@@ -35,7 +37,8 @@ pub fn set_register_cap(text: &str, entry: &str, cap: u32) -> Result<String, Ptx
     set_register_caps(text, &[(entry, cap)])
 }
 
-/// [`set_register_cap`] for several entries of one text. Of an entry that is named twice the last cap counts.
+/// [`set_register_cap`] for several entries of one text. Of an entry that is named twice the last
+/// cap counts.
 ///
 /// # Errors
 /// As [`set_register_cap`].
@@ -68,7 +71,8 @@ pub(super) fn replace_spans(text: &str, mut edits: Vec<(Range<usize>, String)>) 
     result
 }
 
-/// Returns the text in which `entry` is compiled for blocks of exactly this shape: the driver refuses launches in others.
+/// Returns the text in which `entry` is compiled for blocks of exactly this shape: the driver
+/// refuses launches in others.
 ///
 /// # Errors
 /// As [`Module::parse`]; [`PtxError::NoEntry`].

@@ -1,7 +1,7 @@
 //! What a PTX module consists of.
 //!
-//! Names are kept as they are written; scopes are kept as statements, so that a reader can resolve names that inline
-//! assembly declares again in an inner scope.
+//! Names are kept as they are written; scopes are kept as statements, so that a reader can resolve
+//! names that inline assembly declares again in an inner scope.
 
 use super::opcode::{Mnemonic, Opcode};
 use super::types::{Scalar, StateSpace};
@@ -18,7 +18,8 @@ pub struct Module {
     pub address_size: u32,
     /// Module-scope variables, in the order of the text.
     pub variables: Vec<PtxVariable>,
-    /// Functions with and without bodies, in the order of the text. A prototype and its definition are two entries.
+    /// Functions with and without bodies, in the order of the text. A prototype and its definition
+    /// are two entries.
     pub functions: Vec<PtxFunction>,
 }
 
@@ -35,10 +36,12 @@ pub struct PtxVariable {
     /// Size in bytes; 0 for an array of unknown extent (`extern __shared__ float x[]`).
     pub size: u64,
     pub linkage: Linkage,
-    /// Values given in the text by byte offset; other bytes are zero. `None` where nothing is given.
+    /// Values given in the text by byte offset; other bytes are zero. `None` where nothing is
+    /// given.
     pub initial: Option<Vec<(u64, Initial)>>,
     pub line: u32,
-    /// Bytes of the declaration, from its linkage to the semicolon. Variables of one declaration share them.
+    /// Bytes of the declaration, from its linkage to the semicolon. Variables of one declaration
+    /// share them.
     pub span: Range<usize>,
 }
 

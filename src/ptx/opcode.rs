@@ -1,8 +1,8 @@
 //! Parses opcodes by one table of all PTX instructions.
 //!
-//! Text of an opcode -> [`Opcode`]: its row of the table, and its modifiers as types. An instruction
-//! that the table lacks is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA", version 9.0; the chapter
-//! stands before each line of the table.
+//! Text of an opcode -> [`Opcode`]: its row of the table, and its modifiers as types. An
+//! instruction that the table lacks is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA", version
+//! 9.0; the chapter stands before each line of the table.
 
 use super::types::{Scalar, StateSpace};
 use std::sync::LazyLock;
@@ -207,7 +207,8 @@ impl Opcode {
         let text = text.into();
         let first = text.split('.').next().unwrap_or_default();
         let end = BY_NAME.partition_point(|row| row.name <= &*text);
-        // All names between an instruction and its opcode in sorted order begin with that instruction.
+        // All names between an instruction and its opcode in sorted order begin with that
+        // instruction.
         let mut family = BY_NAME[..end].iter().rev().take_while(|row| row.name.starts_with(first));
         let begins = |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let mnemonic = family.find(|row| begins(row.name)).map(|row| row.mnemonic);

@@ -7,7 +7,8 @@ use super::{elf, resources};
 /// Where ptxas keeps the PTX that the code was made of.
 const PTX_TEXT: &str = ".nv_debug_ptx_txt";
 
-/// The same cubin with zeros in place of the PTX that it carries, which is most of a small one; nothing here reads it.
+/// The same cubin with zeros in place of the PTX that it carries, which is most of a small one;
+/// nothing here reads it.
 pub fn without_ptx_text(bytes: &[u8]) -> Vec<u8> {
     let mut without = bytes.to_vec();
     let place = elf::File::parse(bytes).ok().and_then(|file| file.section_place(PTX_TEXT));
@@ -28,8 +29,9 @@ impl<'data> Cubin<'data> {
     /// Reads a cubin.
     ///
     /// # Errors
-    /// Where the bytes are not a 64-bit little-endian CUDA ELF file, where a table of it is cut short or points outside,
-    /// and where the architecture is older than 7.0 (its instructions have another encoding).
+    /// Where the bytes are not a 64-bit little-endian CUDA ELF file, where a table of it is cut
+    /// short or points outside, and where the architecture is older than 7.0 (its instructions have
+    /// another encoding).
     pub fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
         let file = elf::File::parse(bytes)?;
         let kernels = resources::read_kernels(&file)?;

@@ -1,8 +1,9 @@
 //! Machine code of sm_70 and later -> instructions, as far as scoring needs them.
 //!
-//! Every instruction is 128 bits. The bit positions are the same from sm_70 to sm_121 (checked against nvdisasm's output for
-//! sm_75 to sm_120; they agree with Mesa's `sm70_encode.rs` and CuAssembler's `CuControlCode.py`); only the place of a
-//! branch's offset and a few opcodes differ. An opcode that is not in the table is decoded as [`Class::Other`]: decoding never fails.
+//! Every instruction is 128 bits. The bit positions are the same from sm_70 to sm_121 (checked
+//! against nvdisasm's output for sm_75 to sm_120; they agree with Mesa's `sm70_encode.rs` and
+//! CuAssembler's `CuControlCode.py`); only the place of a branch's offset and a few opcodes differ.
+//! An opcode that is not in the table is decoded as [`Class::Other`]: decoding never fails.
 
 use super::opcode::{Class, Opcode};
 use crate::ptx::{AccessKind, MemorySpace};
@@ -33,7 +34,8 @@ pub struct Instruction {
     pub opcode: Opcode,
     pub guard: Guard,
     pub control: Control,
-    /// Where a direct branch or call goes (or threads meet again), in bytes from the section's start.
+    /// Where a direct branch or call goes (or threads meet again), in bytes from the section's
+    /// start.
     pub target: Option<u32>,
     /// What a load, store or atomic accesses.
     pub memory: Option<MemoryOperand>,
@@ -41,10 +43,11 @@ pub struct Instruction {
     pub registers: Registers,
     /// `DEPBAR.LE`: the scoreboard and how many operations may remain outstanding on it.
     pub partial_wait: Option<(u8, u8)>,
-    /// A branch, call, return or exit that is not always taken: it has a guard, or a condition among its operands.
+    /// A branch, call, return or exit that is not always taken: it has a guard, or a condition
+    /// among its operands.
     pub is_conditional: bool,
-    /// A branch that is taken only where threads of the warp have parted (`BRA.DIV`): to code that does for some of them at a time
-    /// what the code after it does for all.
+    /// A branch that is taken only where threads of the warp have parted (`BRA.DIV`): to code that
+    /// does for some of them at a time what the code after it does for all.
     pub if_parted: bool,
 }
 
@@ -96,7 +99,8 @@ pub struct Registers {
     pub reuse: u8,
 }
 
-/// Decodes the instructions of a text section. Bytes after the last whole instruction are not looked at.
+/// Decodes the instructions of a text section. Bytes after the last whole instruction are not
+/// looked at.
 pub fn decode_section(code: &[u8], architecture: u32) -> Vec<Instruction> {
     let (words, _) = code.as_chunks::<16>();
     let offsets = (0u32..).step_by(INSTRUCTION_BYTES as usize);
@@ -147,8 +151,8 @@ fn decode_word(word: u128, offset: u32, architecture: u32) -> Instruction {
     }
 }
 
-/// Besides the guard, a branch may have a predicate (`BRA P1, ..`: bits 87 to 90, 7 is none), a uniform predicate or a test
-/// for divergence (`BRA.U UP0, ..`, `BRA.DIV`: bits 32 and 33).
+/// Besides the guard, a branch may have a predicate (`BRA P1, ..`: bits 87 to 90, 7 is none), a
+/// uniform predicate or a test for divergence (`BRA.U UP0, ..`, `BRA.DIV`: bits 32 and 33).
 fn is_conditional(word: u128, opcode: Opcode) -> bool {
     match opcode.class {
         Class::Branch => bits_of(word, 12, 4) != 7 || bits_of(word, 87, 4) != 7 || bits_of(word, 32, 2) != 0,
@@ -158,7 +162,8 @@ fn is_conditional(word: u128, opcode: Opcode) -> bool {
     }
 }
 
-/// The target of a direct branch, call or convergence point: relative to the next instruction, in units of 4 bytes.
+/// The target of a direct branch, call or convergence point: relative to the next instruction, in
+/// units of 4 bytes.
 fn branch_target(word: u128, offset: u32, opcode: Opcode, architecture: u32) -> Option<u32> {
     let is_immediate = bits_of(word, 9, 3) == 4;
     let far = || {
@@ -183,8 +188,8 @@ fn sign_extend(value: u64, width: u32) -> i64 {
     ((value << unused) as i64) >> unused
 }
 
-/// Bytes that an atomic accesses in a thread. Until sm_89 floating types have codes among the others; from sm_90 on they have
-/// opcodes of their own.
+/// Bytes that an atomic accesses in a thread. Until sm_89 floating types have codes among the
+/// others; from sm_90 on they have opcodes of their own.
 fn atomic_width(word: u128, architecture: u32) -> u32 {
     let is_wide = match (bits_of(word, 0, 9), bits_of(word, 73, 3)) {
         (FLOAT_ATOM | FLOAT_ATOMG | FLOAT_REDG, kind) => kind == 7,

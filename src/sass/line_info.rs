@@ -1,8 +1,8 @@
 //! `.nv_debug_line_sass` -> the PTX line of each instruction.
 //!
-//! ptxas writes the section with `-lineinfo`: a DWARF line program (version 2) whose lines are those of the PTX it read, with
-//! one sequence for each function, its start address left to a relocation against the function's section. NVIDIA's own
-//! extended opcodes in it are skipped.
+//! ptxas writes the section with `-lineinfo`: a DWARF line program (version 2) whose lines are
+//! those of the PTX it read, with one sequence for each function, its start address left to a
+//! relocation against the function's section. NVIDIA's own extended opcodes in it are skipped.
 
 use super::elf;
 use super::error::SassError;

@@ -9,12 +9,14 @@ use super::kernel::{Parameter, Resources};
 use super::line_info;
 use std::collections::HashMap;
 
-/// Shared memory that the driver keeps for itself in each block. A linked cubin for compute capability 9.0 and later counts it in
-/// the kernel's shared section; an older one does not (seen with ptxas 12.8 and 13.0).
+/// Shared memory that the driver keeps for itself in each block. A linked cubin for compute
+/// capability 9.0 and later counts it in the kernel's shared section; an older one does not (seen
+/// with ptxas 12.8 and 13.0).
 const RESERVED_SHARED: u64 = 1024;
 /// `MAXREG_COUNT` where no cap was given.
 const NO_CAP: u16 = 0xff;
-/// Space of an `.nv.shared` section whose symbols are not laid out yet (`-rdc=true`); the reserve is not in it.
+/// Space of an `.nv.shared` section whose symbols are not laid out yet (`-rdc=true`); the reserve
+/// is not in it.
 const GLOBAL_INFO: &str = ".nv.info";
 
 /// Reads the kernels of a cubin, in the order of its symbol table.
@@ -31,8 +33,8 @@ pub(super) fn read_kernels<'data>(file: &File<'data>) -> Result<Vec<CubinKernel<
     let by_symbol = global_records(file)?;
 
     let mut kernels = Vec::new();
-    // Sections of a file that is in order do not overlap. Reading no more than there is of it bounds memory by its size, however many
-    // symbols and section headers point to the same bytes.
+    // Sections of a file that is in order do not overlap. Reading no more than there is of it
+    // bounds memory by its size, however many symbols and section headers point to the same bytes.
     let mut left = file.size_of_file();
     let mut take = |name: &str, bytes: usize| {
         left = left.checked_sub(bytes).ok_or_else(|| SassError::at(name, 0, "the kernels' sections overlap"))?;
@@ -88,7 +90,8 @@ fn global_records(file: &File<'_>) -> Result<HashMap<u32, Resources>, SassError>
     for record in info::read_records(GLOBAL_INFO, file.section_data(GLOBAL_INFO, section)?)? {
         let field: fn(&mut Resources) -> &mut u32 = match record.attribute {
             Attribute::Registers => |resources| &mut resources.registers,
-            // The frame of the kernel itself; the sum over its calls where ptxas knows it, which is at least as much.
+            // The frame of the kernel itself; the sum over its calls where ptxas knows it, which is
+            // at least as much.
             Attribute::FrameSize | Attribute::MinStackSize => |resources| &mut resources.stack_frame,
             _ => continue,
         };
@@ -108,7 +111,8 @@ fn static_shared(file: &File<'_>, kernel: &str) -> u32 {
     u32::try_from(size.saturating_sub(reserve)).unwrap_or(u32::MAX)
 }
 
-/// Whether the shared section is laid out (`SHT_NOBITS`); the relocatable form has a type of its own.
+/// Whether the shared section is laid out (`SHT_NOBITS`); the relocatable form has a type of its
+/// own.
 fn is_linked(section: Section<'_>) -> bool {
     section.header.sh_type.get(object::LittleEndian) == object::elf::SHT_NOBITS
 }

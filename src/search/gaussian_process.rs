@@ -1,5 +1,6 @@
-//! Gaussian processes (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006) over the coordinates of points, and what
-//! an improvement is worth under them (expected improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
+//! Gaussian processes (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006)
+//! over the coordinates of points, and what an improvement is worth under them (expected
+//! improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
 
 pub(super) fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
@@ -9,8 +10,8 @@ pub(super) fn covariance_at(squared: f64, length: f64) -> f64 {
     (-0.5 * squared / (length * length)).exp()
 }
 
-/// That of what changes by small leaps, along each coordinate for itself: the product of the Ornstein-Uhlenbeck process's covariances
-/// (equation 4.18 with an exponent of 1).
+/// That of what changes by small leaps, along each coordinate for itself: the product of the
+/// Ornstein-Uhlenbeck process's covariances (equation 4.18 with an exponent of 1).
 pub(super) fn rough_covariance(a: &[f64], b: &[f64], length: f64) -> f64 {
     let apart: f64 = a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum();
     (-apart / length).exp()

@@ -3,11 +3,12 @@
 use super::gaussian_process::{covariance_at, squared_distance};
 use super::point::Point;
 
-/// Over which share of the space's extent one point's refusal speaks for others, and how many points that ran stand behind one of
-/// which nothing is known.
+/// Over which share of the space's extent one point's refusal speaks for others, and how many
+/// points that ran stand behind one of which nothing is known.
 const LIKENESS: f64 = 0.2;
 const CREDIT: f64 = 0.3;
-/// Refusals under one value of a coordinate from which on all points with it are out, where none of them ran.
+/// Refusals under one value of a coordinate from which on all points with it are out, where none of
+/// them ran.
 const CONVICTED: usize = 3;
 
 /// The points, where to begin, and how many may be timed.
@@ -39,7 +40,8 @@ impl<'a> Task<'a> {
         let ran = |&index: &usize| times.get(index).copied().flatten().is_some();
         let (good, mut bad): (Vec<usize>, Vec<usize>) = given.iter().partition(|index| ran(index));
         let mut culprits = Vec::new();
-        // One value explains all the refusals that it can, so that what was refused along with it is not suspected for them.
+        // One value explains all the refusals that it can, so that what was refused along with it
+        // is not suspected for them.
         while let Some((culprit, count)) = self.suspect_value(&good, &bad)
             && count >= CONVICTED
         {

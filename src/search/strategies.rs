@@ -1,4 +1,5 @@
-//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo et al. (CGO 2008).
+//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo
+//! et al. (CGO 2008).
 
 use super::few::Few;
 use super::pareto::pareto_front;
@@ -8,15 +9,17 @@ use crate::model::{Bottleneck, Score};
 use crate::settings::Strategy;
 use std::collections::BTreeMap;
 
-/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds here are what the
-/// recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best point lies outside them.
+/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds
+/// here are what the recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best
+/// point lies outside them.
 const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
 
-/// POSF adds this many configurations of least predicted time of each policy: T and C know nothing of how a block's shape meets the
-/// caches, and a front of them can lack the best shape altogether.
+/// POSF adds this many configurations of least predicted time of each policy: T and C know nothing
+/// of how a block's shape meets the caches, and a front of them can lack the best shape altogether.
 const PREDICTED: usize = 8;
 
-/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the least predicted time.
+/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the
+/// least predicted time.
 const TIES: usize = 3;
 
 /// Where fewer may be timed, rounds of many would leave none to learn from.
@@ -32,8 +35,9 @@ pub enum Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The search of a strategy over `points`, of which the one with index `baseline` is the baseline (none, where that is beyond
-    /// them). At most `most` are timed, the baseline among them: of a strategy that sends all at once those of least predicted time.
+    /// The search of a strategy over `points`, of which the one with index `baseline` is the
+    /// baseline (none, where that is beyond them). At most `most` are timed, the baseline among
+    /// them: of a strategy that sends all at once those of least predicted time.
     pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize, most: usize) -> Self {
         if strategy == Strategy::Refit {
             return if most < FEW {
@@ -50,7 +54,8 @@ impl<'a> Search<'a> {
         Self::Once(all)
     }
 
-    /// Whether the first round of such a search is among natural points, and is known before the others are.
+    /// Whether the first round of such a search is among natural points, and is known before the
+    /// others are.
     pub fn begins_early(strategy: Strategy, most: usize) -> bool {
         strategy == Strategy::Refit && most >= FEW
     }
@@ -106,7 +111,8 @@ pub fn choose_candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     chosen
 }
 
-/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of threads, ascending.
+/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of threads,
+/// ascending.
 pub fn po_pareto_set(points: &[Point]) -> Vec<usize> {
     let mut set = po_pareto(points, |_| true);
     set.sort_unstable();
@@ -118,7 +124,8 @@ fn highest_ro(points: &[Point]) -> Vec<usize> {
     (0..points.len()).filter(|&index| points[index].score.ro == highest).collect()
 }
 
-/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work each, so their T and C do not compare.
+/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work each,
+/// so their T and C do not compare.
 fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     let mut by_threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, point) in points.iter().enumerate().filter(|(_, point)| keep(&point.score)) {
@@ -132,8 +139,8 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     chosen
 }
 
-/// T and C are known no better than so: an eighth of an SM's threads, which is what a block more or less makes, and a tenth of the
-/// cycles. Differences below are ties, which no metric breaks.
+/// T and C are known no better than so: an eighth of an SM's threads, which is what a block more or
+/// less makes, and a tenth of the cycles. Differences below are ties, which no metric breaks.
 const T_TOLERANCE: f64 = 256.0;
 const C_TOLERANCE: f64 = 0.1;
 
@@ -159,16 +166,17 @@ impl Po {
         self.t <= other.t && self.c <= other.c && self.us <= other.us
     }
 
-    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo et al. screen what memory bandwidth
-    /// bounds before they draw their curve): where the predicted time, which does, contradicts them, it is not known which is better.
+    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo
+    /// et al. screen what memory bandwidth bounds before they draw their curve): where the
+    /// predicted time, which does, contradicts them, it is not known which is better.
     fn beats_clearly(&self, other: &Self) -> bool {
         let is_clear = self.t < other.t - T_TOLERANCE || self.c * (1.0 + C_TOLERANCE) < other.c;
         self.is_no_worse(other) && is_clear
     }
 }
 
-/// The points that no other one betters clearly in T or C without being worse in the other, or predicted to be slower, in the order of
-/// the input.
+/// The points that no other one betters clearly in T or C without being worse in the other, or
+/// predicted to be slower, in the order of the input.
 fn tolerant_front(points: &[Po]) -> Vec<usize> {
     let mut order: Vec<&Po> = points.iter().filter(|point| point.is_number()).collect();
     order.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.c.total_cmp(&b.c)).then(a.us.total_cmp(&b.us)));
@@ -183,8 +191,9 @@ fn tolerant_front(points: &[Po]) -> Vec<usize> {
     (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
 }
 
-/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not bound: the metrics know nothing of
-/// it, so such points would draw the curve away from the best (Ryoo et al., section 5). Where it bounds all, all are kept.
+/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not
+/// bound: the metrics know nothing of it, so such points would draw the curve away from the best
+/// (Ryoo et al., section 5). Where it bounds all, all are kept.
 fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     let is_bound = |point: &Point| point.score.bottleneck == Bottleneck::GlobalBandwidth;
     let mut kept: Vec<usize> = (0..points.len()).filter(|&index| !is_bound(&points[index])).collect();
@@ -196,7 +205,8 @@ fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     pareto_front(&metrics).into_iter().map(|member| kept[member]).collect()
 }
 
-/// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C): those with the least predicted time.
+/// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C):
+/// those with the least predicted time.
 fn thin_out(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
     sort_by_prediction(points, &mut chosen);
     let mut seen: BTreeMap<(usize, usize, i64, i64), usize> = BTreeMap::new();
@@ -216,7 +226,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::model::{Limiter, Terms};
 
-    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow from T.
+    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow
+    /// from T.
     pub fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
         let occupancy = 1.0 - t / 2048.0;
         let score = Score {
@@ -246,7 +257,8 @@ pub(crate) mod tests {
         point
     }
 
-    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and fifth tie in shape.
+    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and
+    /// fifth tie in shape.
     fn space() -> Vec<Point> {
         vec![
             point(1000, 0, 0.0, 500.0, 9.0),
@@ -261,13 +273,15 @@ pub(crate) mod tests {
 
     #[test]
     fn every_strategy_sends_what_its_paper_says() {
-        // By hand: of 1000 threads (0, 500), (1024, 300) and both (1792, 200) are optimal, of 2000 threads (0, 900).
+        // By hand: of 1000 threads (0, 500), (1024, 300) and both (1792, 200) are optimal, of 2000
+        // threads (0, 900).
         assert_eq!(po_pareto_set(&space()), [0, 1, 2, 4, 5]);
         assert_eq!(choose_candidates(Strategy::Pos, &space()), [5, 4, 1, 2, 0]);
         assert_eq!(choose_candidates(Strategy::Es, &space()), [5, 4, 1, 3, 2, 6, 0]);
         // RO = occupancy x C here: 500, 150, 25, 200, 25, 900, 675.
         assert_eq!(choose_candidates(Strategy::Ros, &space()), [5]);
-        // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the two at (1/200, 256).
+        // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the
+        // two at (1/200, 256).
         assert_eq!(choose_candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
     }
 
@@ -279,7 +293,8 @@ pub(crate) mod tests {
             choose_candidates(Strategy::Ryoo, &points)
         };
         assert_eq!(bound(&[]), [4, 1, 0]);
-        // Without the second the fourth, (1/400, 1024), is on the curve; without both of the last (1/200, 256) nobody is there.
+        // Without the second the fourth, (1/400, 1024), is on the curve; without both of the last
+        // (1/200, 256) nobody is there.
         assert_eq!(bound(&[1]), [4, 3, 0]);
         assert_eq!(bound(&[2, 4]), [1, 0]);
         assert_eq!(bound(&[0, 1, 2, 3, 4, 5, 6]), [4, 1, 0], "where it bounds all, it tells none apart");
@@ -287,7 +302,8 @@ pub(crate) mod tests {
 
     #[test]
     fn differences_that_the_model_cannot_tell_are_ties() {
-        // Against (512, 1000): fewer than a block's threads, or less than a tenth of the cycles, is no difference.
+        // Against (512, 1000): fewer than a block's threads, or less than a tenth of the cycles, is
+        // no difference.
         for (t, c, is_kept) in
             [(768.0, 1000.0, true), (769.0, 1000.0, false), (512.0, 1099.0, true), (512.0, 1101.0, false)]
         {
@@ -311,7 +327,8 @@ pub(crate) mod tests {
 
     #[test]
     fn posf_filters_occupancy_thins_ties_and_adds_the_best_predictions() {
-        // Ten shapes of one variant tie; the two of 12.5% occupancy are out but for their predicted time.
+        // Ten shapes of one variant tie; the two of 12.5% occupancy are out but for their predicted
+        // time.
         let mut points: Vec<Point> = (0..10).map(|shape| point(1000, 0, 0.0, 500.0, 20.0 + f64::from(shape))).collect();
         points.push(point(1000, 1, 1792.0, 100.0, 50.0));
         let chosen = choose_candidates(Strategy::Posf, &points);

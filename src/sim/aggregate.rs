@@ -1,4 +1,5 @@
-//! What was counted of threads and warps -> executions of each PTX line, and the mean over the grid.
+//! What was counted of threads and warps -> executions of each PTX line, and the mean over the
+//! grid.
 
 use super::access::Turns;
 use super::block::Ran;
@@ -32,7 +33,8 @@ impl Default for Together {
 }
 
 impl Together {
-    /// How often the warp executed each step, and with how many lanes: as often as the lane that did so most.
+    /// How often the warp executed each step, and with how many lanes: as often as the lane that
+    /// did so most.
     pub fn turns(&self) -> impl Iterator<Item = Turns> {
         let steps = self.counts.first().map_or(0, Vec::len);
         (0..steps).map(|step| {
@@ -48,7 +50,8 @@ pub(super) struct Tally<'p> {
     launch: Launch,
     /// Executions of each step by the busiest thread.
     most: Vec<u64>,
-    /// How much oftener than its busiest lane a warp executes each step, summed over warps, and the number of these.
+    /// How much oftener than its busiest lane a warp executes each step, summed over warps, and the
+    /// number of these.
     shared: Vec<f64>,
     warps: f64,
     pub exact: bool,
@@ -106,14 +109,14 @@ impl<'p> Tally<'p> {
         self.lone_left_out = true;
     }
 
-    /// Whether more would hardly change the mean. A few warps, or none, do not tell how far warps differ where their work hangs on
-    /// data; there lone threads must tell that.
+    /// Whether more would hardly change the mean. A few warps, or none, do not tell how far warps
+    /// differ where their work hangs on data; there lone threads must tell that.
     fn is_settled(&self) -> bool {
         !self.cut && self.grid.is_settled() && (self.grid.has_many() || self.lone_are_alike())
     }
 
-    /// Whether lone threads did about what the one in their place in the middle block did, for which most blocks of the grid stand, or
-    /// left at once, beyond the data.
+    /// Whether lone threads did about what the one in their place in the middle block did, for
+    /// which most blocks of the grid stand, or left at once, beyond the data.
     fn lone_are_alike(&self) -> bool {
         let Some((middle, _)) = self.alone.first() else { return true };
         let length = |counts: &[u64]| self.count_instructions(counts.iter().map(|&count| count as f64));
@@ -238,12 +241,14 @@ impl<'p> Tally<'p> {
         }
     }
 
-    /// What was run says too little: it did not come to its end, or took a course that hangs on what only other warps know.
+    /// What was run says too little: it did not come to its end, or took a course that hangs on
+    /// what only other warps know.
     pub fn cut_off(&mut self) {
         self.cut = true;
     }
 
-    /// The same, of a warp of which some lanes were run alone: the most executions of each step by one of them.
+    /// The same, of a warp of which some lanes were run alone: the most executions of each step by
+    /// one of them.
     pub fn further_lanes(&mut self, at: Place3, counts: &[u64]) {
         self.add_to_mean(at, self.widen_counts(counts), None);
     }

@@ -1,7 +1,8 @@
 //! Values of PTX operations.
 //!
-//! Operands and results are bits in the low part of a u64. Integers and f32/f64 are exact (f64 is rounded to nearest in
-//! every mode); approximations of the hardware (`.approx`) are the correctly rounded values; 16-bit floats go through f32.
+//! Operands and results are bits in the low part of a u64. Integers and f32/f64 are exact (f64 is
+//! rounded to nearest in every mode); approximations of the hardware (`.approx`) are the correctly
+//! rounded values; 16-bit floats go through f32.
 
 use super::float16::{from_brain, from_half, to_brain, to_half};
 use super::operation::{Alu, Compare, Mode, Permute, Round, Test, bit_count, is_float, is_signed};
@@ -216,17 +217,7 @@ fn compute_integer(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
             narrow(integer_value(a, kind).abs_diff(integer_value(b, kind)) as u64).wrapping_add(c)
                 & mask_bits(u64::MAX, width)
         }
-        Alu::Lop3 => {
-            let table = d & 0xff;
-            let mut result = 0;
-            for bit in 0..8u64 {
-                if table >> bit & 1 != 0 {
-                    let pick = |x: u64, on: bool| if on { x } else { !x };
-                    result |= pick(a, bit & 4 != 0) & pick(b, bit & 2 != 0) & pick(c, bit & 1 != 0);
-                }
-            }
-            narrow(result)
-        }
+        Alu::Lop3 => narrow(look_up_bits(d, a, b, c)),
         Alu::Permute(permute) => permute_bytes(permute, a, b, c),
         Alu::Dot4 { b: b_kind } => {
             let lane = |x: u64, kind: Scalar, i: u32| {
@@ -247,6 +238,13 @@ fn compute_integer(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         }
         _ => 0,
     }
+}
+
+/// Computes each bit of the result of `lop3` from the table of eight bits.
+fn look_up_bits(table: u64, a: u64, b: u64, c: u64) -> u64 {
+    let pick = |x: u64, on: bool| if on { x } else { !x };
+    let set = (0..8u64).filter(|bit| table >> bit & 1 != 0);
+    set.fold(0, |result, bit| result | pick(a, bit & 4 != 0) & pick(b, bit & 2 != 0) & pick(c, bit & 1 != 0))
 }
 
 fn permute_bytes(permute: Permute, a: u64, b: u64, c: u64) -> u64 {

@@ -1,7 +1,10 @@
-//! What the lanes of a warp update atomically -> how long the level-2 cache is busy with the lines that they are in.
+//! What the lanes of a warp update atomically -> how long the level-2 cache is busy with the lines
+//! that they are in.
 //!
-//! A word is updated once at a time, wherever the updates come from, and so is a line: who updates few words waits for all others that
-//! do. Times are those of an H200 (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that of its SMs.
+//! A word is updated once at a time, wherever the updates come from, and so is a line: who updates
+//! few words waits for all others that do. Times are those of an H200
+//! (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that of
+//! its SMs.
 
 use super::program::{Operation, Update};
 use super::request::{Request, SECTOR, SECTORS_PER_LINE};
@@ -11,14 +14,16 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Nanoseconds for the words of a sector that a warp updates, each once.
 const PASS: f64 = 0.64;
-/// The same of one word that is added to as a floating-point number, before it can be added to again.
+/// The same of one word that is added to as a floating-point number, before it can be added to
+/// again.
 const FLOAT_AGAIN: f64 = 1.76;
 
 /// Estimates for how many nanoseconds lines are busy with a request, summed over the
 /// lines.
 pub(super) fn busy_ns(request: &Request, operation: &Operation) -> f64 {
     let Operation::Atomic { memory, update } = *operation else { return 0.0 };
-    // Loops around a comparison mostly end where another thread has changed the word, of which a warp that is run alone knows nothing.
+    // Loops around a comparison mostly end where another thread has changed the word, of which a
+    // warp that is run alone knows nothing.
     if update == Update::CompareSwap || request.space != MemorySpace::Global {
         return 0.0;
     }
@@ -68,7 +73,8 @@ mod tests {
 
     #[test]
     fn updates_take_about_what_an_h200_takes_for_them() {
-        // Updates in a microsecond that an H200 makes where all warps do the same (`atomics.txt`); one line is updated once at a time.
+        // Updates in a microsecond that an H200 makes where all warps do the same (`atomics.txt`);
+        // one line is updated once at a time.
         type Place = fn(u64) -> u64;
         let rows: [(&str, Scalar, u32, Place, f64); 7] = [
             ("one 64-bit word", Scalar::U64, 8, |_| 0, 1358.0),

@@ -1,16 +1,20 @@
-//! Warps that were run, by their places -> what the average warp of the grid executes, and which place to look at next.
+//! Warps that were run, by their places -> what the average warp of the grid executes, and which
+//! place to look at next.
 //!
-//! Blocks at the rims of a grid do other things than those within, so the grid is cut into strata: first, inner and last blocks along
-//! each dimension, each weighted by its blocks. Within a stratum a block stands for all that are nearer to it than to another. What
-//! the warps of one block do is known from the middle block of its stratum, as far as it was run, or from that of the grid: where
-//! that tells what the same warp of other blocks does, only the difference from it is carried over to the stratum (a control
-//! variate), so that a warp that does all the work of its block, or none where a block reaches beyond the data, counts as one of so
-//! many.
+//! Blocks at the rims of a grid do other things than those within, so the grid is cut into strata:
+//! first, inner and last blocks along each dimension, each weighted by its blocks. Within a stratum
+//! a block stands for all that are nearer to it than to another. What the warps of one block do is
+//! known from the middle block of its stratum, as far as it was run, or from that of the grid:
+//! where that tells what the same warp of other blocks does, only the difference from it is carried
+//! over to the stratum (a control variate), so that a warp that does all the work of its block, or
+//! none where a block reaches beyond the data, counts as one of so many.
 //!
-//! A few places are drawn, evenly and without a period. Where most of them do the same as their neighbours, the borders between those
-//! that do not are sought: new places are where the blocks on both sides differ most, over the longest stretch. Where hardly two
-//! agree, or one that differs lies alone among them, as a long row of a sparse matrix does, what is nearest tells nothing, and a place that was
-//! sought says no more than that it is like the one beside which it was sought: more are drawn instead, and only these count.
+//! A few places are drawn, evenly and without a period. Where most of them do the same as their
+//! neighbours, the borders between those that do not are sought: new places are where the blocks on
+//! both sides differ most, over the longest stretch. Where hardly two agree, or one that differs
+//! lies alone among them, as a long row of a sparse matrix does, what is nearest tells nothing, and
+//! a place that was sought says no more than that it is like the one beside which it was sought:
+//! more are drawn instead, and only these count.
 
 use super::place::{middle_index, unravel_index};
 use crate::launch::Launch;
@@ -25,10 +29,12 @@ const LARGE: f64 = 0.05;
 const GOOD: f64 = 0.002;
 /// From so many blocks on borders are sought between them.
 const FEWEST: usize = 8;
-/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would else be missed, and warps at most looked at.
+/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would else
+/// be missed, and warps at most looked at.
 pub(super) const ENOUGH: usize = 32;
 const MOST: usize = 256;
-/// Who executes no more than this part of what the longest warp does only finds that nothing is left to do.
+/// Who executes no more than this part of what the longest warp does only finds that nothing is
+/// left to do.
 const IDLE: f64 = 0.05;
 /// And all of them together no more than this part of what the others do.
 const IDLE_TOGETHER: f64 = 0.25;
@@ -38,8 +44,9 @@ const FEW_IDLE: f64 = 0.02;
 const TELLING: usize = 6;
 /// And that more neighbours than these differ, that they do not.
 const MOST_BORDERS: usize = 8;
-/// What the warps of one block do tells nothing of those of others where these are as much farther apart from their like there than from their
-/// mean: of two that have nothing to do with each other, the difference has twice the variance of one.
+/// What the warps of one block do tells nothing of those of others where these are as much farther
+/// apart from their like there than from their mean: of two that have nothing to do with each
+/// other, the difference has twice the variance of one.
 const WORSE: f64 = 1.5;
 /// Successive numbers times this, modulo 1, fill any range evenly: the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
@@ -50,7 +57,8 @@ struct WarpSample {
     warp: u32,
     /// Executions of each step.
     counts: Vec<f64>,
-    /// Lanes that took part in those of each memory step, over all executions, where that was counted.
+    /// Lanes that took part in those of each memory step, over all executions, where that was
+    /// counted.
     lanes: Option<Vec<f64>>,
     /// All executions together.
     instructions: f64,
@@ -100,7 +108,8 @@ impl Stratum {
         Some(rank)
     }
 
-    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each other there.
+    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each other
+    /// there.
     fn likeness(&self, other: &Self) -> u32 {
         (0..3).map(|axis| u32::from(self.from[axis] == other.from[axis]) << (2 - axis)).sum()
     }
@@ -137,8 +146,8 @@ impl Grid {
         }
     }
 
-    /// The warps of the middle block of the grid, then of those of its other large strata, that were not run; those of a block are in
-    /// an order in which any first few are spread over it.
+    /// The warps of the middle block of the grid, then of those of its other large strata, that
+    /// were not run; those of a block are in an order in which any first few are spread over it.
     pub fn rest_of_middles(&self) -> Vec<(u64, u32)> {
         let count = self.warp_count();
         let mut order: Vec<u32> =
@@ -219,8 +228,9 @@ impl Grid {
         best.and_then(|(_, stratum, rank)| at(stratum, rank, true))
     }
 
-    /// A warp that was not run, such that all of these are spread evenly over the launch and without a period. In launches of as many threads
-    /// they are the same ones: what they tell of the data says nothing for one shape and against another.
+    /// A warp that was not run, such that all of these are spread evenly over the launch and
+    /// without a period. In launches of as many threads they are the same ones: what they tell of
+    /// the data says nothing for one shape and against another.
     fn draw_warp(&self) -> Option<(u64, u32)> {
         let warps = u64::from(self.warp_count());
         let all = (self.launch.blocks() * warps) as f64;
@@ -229,7 +239,8 @@ impl Grid {
         places.find(|&place| !self.samples.iter().any(|sample| (sample.block, sample.warp) == place))
     }
 
-    /// Whether more samples would hardly move the mean. That no warp was run to its end is no sign that they would.
+    /// Whether more samples would hardly move the mean. That no warp was run to its end is no sign
+    /// that they would.
     pub fn is_settled(&self) -> bool {
         if self.samples.is_empty() || self.choose_next().is_none() {
             return true;
@@ -272,7 +283,8 @@ impl Grid {
         self.mean_of(|sample| Some(&sample.counts))
     }
 
-    /// Lanes that take part in the average warp's executions of each memory step; `None` where they were not counted.
+    /// Lanes that take part in the average warp's executions of each memory step; `None` where they
+    /// were not counted.
     pub fn mean_lanes(&self) -> Option<Vec<f64>> {
         self.mean_of(|sample| sample.lanes.as_ref())
     }
@@ -326,11 +338,13 @@ impl Grid {
             self.samples.iter().partition(|of| of.block <= last);
         let mean = |of: Vec<&WarpSample>| of.iter().map(|of| of.instructions).sum::<f64>() / of.len() as f64;
         let (before, after) = (mean(before) * (1.0 - share), mean(after) * share);
-        // The last block of many a grid is only in part beyond the data, and many that do little may do most of all.
+        // The last block of many a grid is only in part beyond the data, and many that do little
+        // may do most of all.
         if idle > 1 && share >= FEW_IDLE && after <= before * IDLE_TOGETHER { share } else { 0.0 }
     }
 
-    /// Instructions of the longest warp of the average block; `None` where no warp was run to its end.
+    /// Instructions of the longest warp of the average block; `None` where no warp was run to its
+    /// end.
     pub fn longest_of_block(&self) -> Option<f64> {
         let strata = self.find_strata();
         let (mut sum, mut whole) = (0.0, 0.0);
@@ -338,11 +352,13 @@ impl Grid {
         for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.group_looked(&strata, &bases).blocks) {
             let shares = block_shares(stratum, &looked);
             let supposed = match base {
-                // What the base's warps do, and as much besides as those of these blocks that were run.
+                // What the base's warps do, and as much besides as those of these blocks that were
+                // run.
                 Some(base) => {
                     let beyond: f64 = looked.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
                     let of_base = self.sample_lengths(&base.of).fold(0.0, f64::max);
-                    // Where others are longer than any of the base's, as every 64th row of a sparse matrix is, it has none of their kind.
+                    // Where others are longer than any of the base's, as every 64th row of a sparse
+                    // matrix is, it has none of their kind.
                     let lacks_some =
                         looked.iter().flat_map(|block| self.sample_lengths(&block.of)).any(|length| length > of_base);
                     let by_chance = if lacks_some { self.longest_by_chance(&looked, &shares) } else { 0.0 };
@@ -359,7 +375,8 @@ impl Grid {
         (whole > 0.0).then(|| sum / whole)
     }
 
-    /// That of a block whose warps are any of these blocks' warps, but no farther apart than those of blocks that were run as a whole.
+    /// That of a block whose warps are any of these blocks' warps, but no farther apart than those
+    /// of blocks that were run as a whole.
     fn longest_by_chance(&self, looked: &[Looked], shares: &[f64]) -> f64 {
         let each = looked.iter().zip(shares).flat_map(|(block, share)| {
             self.sample_lengths(&block.of).map(move |length| (length, share / block.of.len() as f64))
@@ -398,8 +415,9 @@ impl Grid {
         self.launch.block_threads().div_ceil(32)
     }
 
-    /// What the warps of a block do, by stratum: by those of its middle block where all of these were run, else by those of the stratum
-    /// that lies most like it, or of the grid's middle; none where that tells less of the other blocks' warps than their mean does.
+    /// What the warps of a block do, by stratum: by those of its middle block where all of these
+    /// were run, else by those of the stratum that lies most like it, or of the grid's middle; none
+    /// where that tells less of the other blocks' warps than their mean does.
     fn stratum_bases(&self, strata: &[Stratum]) -> Vec<Option<Base>> {
         let own = |stratum: &Stratum| {
             let block = stratum.middle_block(self.launch.grid);
@@ -430,7 +448,8 @@ impl Grid {
         if left <= raw * WORSE || count < 2.0 { bases } else { vec![None; strata.len()] }
     }
 
-    /// For each warp, the sample of a block that is most like it; none where no warp of the block was run.
+    /// For each warp, the sample of a block that is most like it; none where no warp of the block
+    /// was run.
     fn base_at(&self, block: u64) -> Option<Base> {
         let known: Vec<usize> = (0..self.samples.len()).filter(|&index| self.samples[index].block == block).collect();
         let nearest = |warp: u32| known.iter().copied().min_by_key(|&index| self.samples[index].warp.abs_diff(warp));
@@ -472,7 +491,8 @@ impl Grid {
             let each = strata.iter().zip(bases);
             each.map(|(stratum, base)| self.of_stratum(stratum, base.as_ref(), counts)).collect()
         };
-        // Of what was sought nothing is to be learnt about how blocks differ: it lies beside what it is like.
+        // Of what was sought nothing is to be learnt about how blocks differ: it lies beside what
+        // it is like.
         let drawn = of_all(&|sample| !self.sought.contains(&sample.block));
         if !neighbours_agree(&drawn) {
             return Looks { blocks: drawn, agree: false };
@@ -512,7 +532,8 @@ fn scale_count(part: f64, count: u32) -> u32 {
     ((part * f64::from(count)) as u32).min(count.saturating_sub(1))
 }
 
-/// The stretches of a stratum between blocks that were looked at, with how far the instructions at their ends are apart.
+/// The stretches of a stratum between blocks that were looked at, with how far the instructions at
+/// their ends are apart.
 fn find_gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
     let mut gaps = Vec::new();
     for pair in looked.windows(2) {
@@ -540,7 +561,8 @@ fn block_shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
         .collect()
 }
 
-/// Whether most neighbours do the same, so that where they differ there is a border between two kinds.
+/// Whether most neighbours do the same, so that where they differ there is a border between two
+/// kinds.
 fn neighbours_agree(looked: &[Vec<Looked>]) -> bool {
     let pairs = || looked.iter().flat_map(|blocks| blocks.windows(2));
     let same = pairs().filter(|pair| pair[0].instructions == pair[1].instructions).count();

@@ -1,7 +1,9 @@
-//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself has written.
+//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself has
+//! written.
 //!
-//! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40 bytes; shared, local,
-//! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
+//! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40
+//! bytes; shared, local, constant and parameter memory are windows above them. Nothing of a buffer
+//! is ever materialised.
 
 use super::address_map::AddressMap;
 use super::arithmetic::mask_bits;
@@ -9,7 +11,8 @@ use super::program::{Image, Placed};
 use super::program::{MemoryAccess, Window};
 use crate::workload::{Buffer, Symbol, contents};
 
-/// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
+/// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) <<
+/// REGION_BITS`.
 const REGION_BITS: u32 = 40;
 /// Region of the module's own `.global` variables.
 pub(crate) const MODULE_REGION: u64 = 0xf000;
@@ -72,8 +75,8 @@ pub(crate) fn in_buffer(address: u64) -> Option<(usize, u64)> {
     (index + 1 < MODULE_REGION).then_some((index as usize, offset))
 }
 
-/// The buffer that an address in or near it was surely made from, and the byte of it: negative before its beginning. Half of a region
-/// lies behind its buffer, half before the next one.
+/// The buffer that an address in or near it was surely made from, and the byte of it: negative
+/// before its beginning. Half of a region lies behind its buffer, half before the next one.
 pub(crate) fn in_region(address: u64) -> Option<(usize, i64)> {
     let half = 1 << (REGION_BITS - 1);
     let index = region_of(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
@@ -143,8 +146,8 @@ impl Overlay {
         word.unknown = word.unknown & !(bytes << shift) | if unknown { bytes << shift } else { 0 };
     }
 
-    /// Puts what was written over the bits that lie below; gives the bits, whether all of them were written, and
-    /// whether any that were written are unknown.
+    /// Puts what was written over the bits that lie below; gives the bits, whether all of them were
+    /// written, and whether any that were written are unknown.
     pub fn read_over(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
         if self.words.is_empty() {
             return (below, false, false);
@@ -246,7 +249,8 @@ fn bits_of(buffer: &Buffer, offset: u64, size: u32) -> (u64, bool) {
     }
     let first = offset / element;
     let last = (offset + u64::from(size) - 1) / element;
-    // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are enough.
+    // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are
+    // enough.
     let mut bytes = [0u8; 64];
     let needed = ((last - first + 1) * element) as usize;
     let Some(window) = bytes.get_mut(..needed) else { return (0, true) };

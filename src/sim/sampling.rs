@@ -1,8 +1,11 @@
-//! The warps that are looked at: their accesses, how often they execute each step, and how far they differ.
+//! The warps that are looked at: their accesses, how often they execute each step, and how far they
+//! differ.
 //!
-//! Warps are run as such, their lanes together (see `sim::block`). First a few neighbours of the middle block, or of another where that has nothing to do. Where they, or the
-//! threads that were counted, turn out to need what other warps provide, all of the block, if the allowance suffices; then others.
-//! Where a warp is too long for that, its lanes are run one by one, for a lone thread's loops can be skipped.
+//! Warps are run as such, their lanes together (see `sim::block`). First a few neighbours of the
+//! middle block, or of another where that has nothing to do. Where they, or the threads that were
+//! counted, turn out to need what other warps provide, all of the block, if the allowance suffices;
+//! then others. Where a warp is too long for that, its lanes are run one by one, for a lone
+//! thread's loops can be skipped.
 
 use super::access::{Turns, Whole, collect_requests};
 use super::aggregate::{Tally, Together};
@@ -20,7 +23,8 @@ use std::ops::Range;
 
 /// What a step of a warp costs, in instructions of a lone thread.
 const STEP: u64 = 8;
-/// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.
+/// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all
+/// ways of its lanes.
 const MARGIN: f64 = 1.5;
 
 /// How much longer than taken to be a warp may become whose lanes part all the time.
@@ -29,7 +33,8 @@ const PARTING: f64 = 8.0;
 const BESIDE: u64 = 16;
 /// The part that they may take where that does not suffice to bring each once to every step.
 const AT_MOST_BESIDE: u64 = 4;
-/// The lanes of a warp do the same where the busiest does at most so many times what the least busy one does.
+/// The lanes of a warp do the same where the busiest does at most so many times what the least busy
+/// one does.
 const SAME_LANES: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
 const LANES_OF_WARP: usize = 3;
@@ -80,7 +85,8 @@ pub(super) struct Sampled<'g, 'p> {
     /// What is recorded of the accesses of the warps that were looked at, and of what it is a part.
     pub requests: Vec<Request>,
     pub whole: Whole,
-    /// A thread that was counted used an address that it did not know, or branched on what it did not.
+    /// A thread that was counted used an address that it did not know, or branched on what it did
+    /// not.
     pub vague: bool,
     /// Instructions of the dearest of them that were interpreted.
     pub interpreted: u64,
@@ -93,7 +99,8 @@ impl Sampled<'_, '_> {
     pub fn run_samples(&mut self) {
         let way = self.run_together().unwrap_or_else(|| {
             let alike = self.run_apart();
-            // Of lanes that differ, and take a course that was estimated, a few do not tell what all execute together.
+            // Of lanes that differ, and take a course that was estimated, a few do not tell what
+            // all execute together.
             if self.vague || !(self.tally.exact || alike) {
                 self.tally.cut_off();
             }
@@ -166,7 +173,8 @@ impl Sampled<'_, '_> {
         outcome.warps
     }
 
-    /// Records the accesses of steps that none of the first warps came to: a few warps of a block may load its rim.
+    /// Records the accesses of steps that none of the first warps came to: a few warps of a block
+    /// may load its rim.
     fn record_what_is_new(&mut self, warps: Vec<Ran>) {
         let mut is_known = vec![false; self.ground.program.steps.len()];
         self.requests.iter().for_each(|request| is_known[request.step as usize] = true);
@@ -183,8 +191,8 @@ impl Sampled<'_, '_> {
         let home = self.home.block;
         let length = self.tally.longest_thread() * MARGIN;
         if !self.vague {
-            // Where loops could be skipped, lone lanes are cheaper; but they do not tell what lanes do together, so that as many warps as
-            // are enough are run, where these are affordable.
+            // Where loops could be skipped, lone lanes are cheaper; but they do not tell what lanes
+            // do together, so that as many warps as are enough are run, where these are affordable.
             let cost = length * STEP as f64;
             if cost > self.interpreted as f64 * 32.0 && cost * ENOUGH as f64 > self.budget as f64 {
                 return None;
@@ -228,7 +236,8 @@ impl Sampled<'_, '_> {
         Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
     }
 
-    /// Runs these warps at home, of such a length, or those of them that turn out to be affordable; which these are.
+    /// Runs these warps at home, of such a length, or those of them that turn out to be affordable;
+    /// which these are.
     fn at_home(&mut self, few: Range<u32>, length: f64) -> (Range<u32>, BlockOutcome) {
         let home = self.home.block;
         let mut affordable = few;
@@ -245,11 +254,13 @@ impl Sampled<'_, '_> {
         (affordable, outcome)
     }
 
-    /// How the accesses of warps lie beside each other their beginnings tell, where only a few can be run to their end.
+    /// How the accesses of warps lie beside each other their beginnings tell, where only a few can
+    /// be run to their end.
     fn look_beside(&mut self, few: &Range<u32>) {
         let all = neighbouring_warps(self.ground.launch, self.home, self.limits.warps);
         for others in [all.start..few.start, few.end..all.end].into_iter().filter(|others| !others.is_empty()) {
-            // What the body of a loop loads last lies beside nothing, if no other warp comes so far.
+            // What the body of a loop loads last lies beside nothing, if no other warp comes so
+            // far.
             let once = self.tally.reached_steps() * others.len() as u64;
             let left = self.budget / STEP;
             let steps = once.clamp(left / BESIDE, left / AT_MOST_BESIDE);
@@ -277,7 +288,8 @@ impl Sampled<'_, '_> {
     }
 
     fn run_block(&mut self, block: u64, warps: Range<u32>, recorded: Range<u32>, steps: u64) -> BlockOutcome {
-        // Where all cannot be run to their end, those that are recorded can, if that is not too much to ask.
+        // Where all cannot be run to their end, those that are recorded can, if that is not too
+        // much to ask.
         let length = self.tally.longest_thread() * MARGIN;
         let (needed, all) =
             (f64::from(recorded.end - recorded.start) * length, f64::from(warps.end - warps.start) * length);
@@ -346,7 +358,8 @@ impl Sampled<'_, '_> {
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 left = left.saturating_sub(outcome.interpreted);
                 dearest = dearest.max(outcome.interpreted);
-                // A lane is cut short sooner than a counting thread; its estimate is no better than their counts or estimates.
+                // A lane is cut short sooner than a counting thread; its estimate is no better than
+                // their counts or estimates.
                 if !outcome.estimated {
                     self.tally.raise_most(&outcome);
                 }
@@ -387,8 +400,9 @@ fn neighbouring_warps(launch: &Launch, home: Home, most: u32) -> Range<u32> {
 /// A warp's number, where its accesses are looked at, and its threads by lane.
 type SampledWarp = (Option<u32>, Vec<(u32, Place3)>);
 
-/// The warps that are run: neighbours in the block at home, and after the first of them one each of a block from the first and the
-/// last quarter of the grid, for data may make blocks differ; of those only the counts are looked at.
+/// The warps that are run: neighbours in the block at home, and after the first of them one each of
+/// a block from the first and the last quarter of the grid, for data may make blocks differ; of
+/// those only the counts are looked at.
 fn sampled_warps(launch: &Launch, home: Home, most: u32) -> Vec<SampledWarp> {
     let mut sampled: Vec<SampledWarp> = neighbouring_warps(launch, home, most)
         .map(|warp| (Some(warp), warp_places(launch, home.block, warp)))
@@ -399,7 +413,8 @@ fn sampled_warps(launch: &Launch, home: Home, most: u32) -> Vec<SampledWarp> {
     sampled
 }
 
-/// A block of the first and of the last quarter of the grid, then the last block and the first; each with a warp of it.
+/// A block of the first and of the last quarter of the grid, then the last block and the first;
+/// each with a warp of it.
 fn other_warps(launch: &Launch, home: Home) -> impl Iterator<Item = (u64, u32)> {
     let (blocks, warps) = (launch.blocks(), launch.block_threads().div_ceil(32));
     let fifth = blocks / 5;

@@ -1,17 +1,21 @@
-//! What warps store -> the sectors that leave their SM for it, and how many of them are written in part.
+//! What warps store -> the sectors that leave their SM for it, and how many of them are written in
+//! part.
 //!
-//! Stores of a warp to one sector leave together where little else was stored in between: the words of a structure, one after another.
-//! A sector of which not all bytes are written costs the level-2 cache more than a whole one.
+//! Stores of a warp to one sector leave together where little else was stored in between: the words
+//! of a structure, one after another. A sector of which not all bytes are written costs the level-2
+//! cache more than a whole one.
 
 use super::address_map::AddressMap;
 use super::request::{Request, SECTOR, SECTORS_PER_LINE, in_local};
 use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::{BTreeMap, HashMap};
 
-/// Lines that a warp has stored to since it last stored to a sector, that store's own included: up to so many both stores nearly always
-/// leave together, and from so many on nearly never, for other warps store meanwhile. On an H200 copies of structures, a float after the
-/// other, send at most 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2 with 6, 3.2 to 5.4 with 8, 5.8 to
-/// 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none together (`kernels/results/h200/stores.txt`).
+/// Lines that a warp has stored to since it last stored to a sector, that store's own included: up
+/// to so many both stores nearly always leave together, and from so many on nearly never, for other
+/// warps store meanwhile. On an H200 copies of structures, a float after the other, send at most
+/// 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2 with 6, 3.2 to
+/// 5.4 with 8, 5.8 to 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none together
+/// (`kernels/results/h200/stores.txt`).
 const TOGETHER: f64 = 3.0;
 const APART: f64 = 16.0;
 
@@ -109,8 +113,9 @@ pub(super) fn leaving_requests(requests: &[Request]) -> Vec<Leaving> {
     leaving
 }
 
-/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded: to load one brings all of it. `stores` are those
-/// of the requests that store, by their index, with what they store.
+/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded:
+/// to load one brings all of it. `stores` are those of the requests that store, by their index,
+/// with what they store.
 fn unfinished_sectors(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
     let mut unfinished: AddressMap<u32> = AddressMap::default();
     for (_, stored) in stores.iter().filter(|(by, _)| requests[*by].space == MemorySpace::Global) {
@@ -132,8 +137,8 @@ fn unfinished_sectors(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>
     unfinished
 }
 
-/// Lines that the average warp has stored to and will store other bytes of, at any time: they are not yet whole. The requests are in the order
-/// of their time.
+/// Lines that the average warp has stored to and will store other bytes of, at any time: they are
+/// not yet whole. The requests are in the order of their time.
 pub(super) fn open_lines(requests: &[Request]) -> f64 {
     struct OpenLine {
         first: u64,
@@ -166,8 +171,9 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
     open.sum::<f64>() / number
 }
 
-/// Local memory is written through the level-1 cache as global memory is, and each store alone: of `attention`, `gemm_wmma` and `pns`,
-/// `ncu` counts as many sectors on their way to the level-2 cache as are stored (`kernels/results/h200/traffic.json`).
+/// Local memory is written through the level-1 cache as global memory is, and each store alone: of
+/// `attention`, `gemm_wmma` and `pns`, `ncu` counts as many sectors on their way to the level-2
+/// cache as are stored (`kernels/results/h200/traffic.json`).
 fn is_written_through(request: &Request) -> bool {
     matches!(request.space, MemorySpace::Global | MemorySpace::Local) && request.kind == AccessKind::Store
 }
@@ -226,8 +232,8 @@ mod tests {
 
     #[test]
     fn words_of_a_structure_leave_together_where_few_lines_are_between() {
-        // Words and words at a time; the least and most sectors that `ncu` counts between an SM and the level-2 cache for each of the
-        // structures, at 12 to 55 warps of an SM.
+        // Words and words at a time; the least and most sectors that `ncu` counts between an SM and
+        // the level-2 cache for each of the structures, at 12 to 55 warps of an SM.
         let rows: [(u64, u64, f64, f64); 11] = [
             (1, 1, 1.0, 1.0),
             (2, 1, 1.0, 1.03),
@@ -277,7 +283,8 @@ mod tests {
 
     #[test]
     fn lines_are_open_between_their_first_store_and_their_last() {
-        // Structures that begin after so many instructions; the lines that are open in the mean over all of them.
+        // Structures that begin after so many instructions; the lines that are open in the mean
+        // over all of them.
         for (words, at_once, from, open) in
             [(1, 1, 0, 0.0), (32, 1, 0, 32.0), (32, 4, 28, 16.0), (16, 4, 0, 16.0), (16, 4, 36, 4.0)]
         {

@@ -1,8 +1,8 @@
 //! What is legal in a tuning comment but surely meant otherwise.
 //!
-//! Annotation, space and what the compiler knows of the kernel -> warnings with places. Each of them is certain on what it is
-//! given: where something is not known, nothing is said. The space must be one that can be walked
-//! ([`Space::check_size`]).
+//! Annotation, space and what the compiler knows of the kernel -> warnings with places. Each of
+//! them is certain on what it is given: where something is not known, nothing is said. The space
+//! must be one that can be walked ([`Space::check_size`]).
 
 use super::space::Space;
 use crate::comment::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs};
@@ -13,7 +13,8 @@ use crate::diag::Span;
 use crate::launch::{Configuration, DIMENSIONS, Dim3};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a kernel besides its comment, under the baseline's macros. The default is to know nothing.
+/// What is known of a kernel besides its comment, under the baseline's macros. The default is to
+/// know nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// `-maxrregcount` of the command line.
@@ -32,7 +33,8 @@ pub struct Facts {
     pub stored: Option<u64>,
     /// The buffers that are there to be written (`out[n]`) and their bytes.
     pub outputs: Vec<(String, u64)>,
-    /// The most bytes that one thread loads from and stores to global memory, where that is bounded.
+    /// The most bytes that one thread loads from and stores to global memory, where that is
+    /// bounded.
     pub accessed: Option<u64>,
     /// All buffers of the workload and their bytes.
     pub buffers: Vec<(String, u64)>,
@@ -40,7 +42,8 @@ pub struct Facts {
     pub ignores_grid: bool,
     /// Parameters, fields and variables of floating types.
     pub floating: BTreeSet<String>,
-    /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
+    /// The threads of the baseline that were looked at leave at once, before they read or write
+    /// global memory.
     pub idle: bool,
     /// Buffers beyond which threads of the baseline surely reach.
     pub overruns: Vec<Overrun>,
@@ -87,7 +90,8 @@ pub fn give_advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec
 /// What occurs in the valid configurations of a space.
 #[derive(Default)]
 struct Seen {
-    /// Configurations that differ in more than the register cap, the cache operator and the carve-out.
+    /// Configurations that differ in more than the register cap, the cache operator and the
+    /// carve-out.
     points: u64,
     blocks: BTreeSet<Dim3>,
     grids: [BTreeSet<u32>; 3],
@@ -98,7 +102,8 @@ struct Seen {
     samples: Vec<Configuration>,
 }
 
-/// Most configurations that an expression of the comment is evaluated for: one takes a few microseconds.
+/// Most configurations that an expression of the comment is evaluated for: one takes a few
+/// microseconds.
 const MOST_SAMPLES: usize = 256;
 
 impl Seen {
@@ -327,7 +332,8 @@ impl Advisor<'_> {
         caps.iter().copied().max().filter(|&cap| cap > most)
     }
 
-    /// A cap of the comment above that of the command line, which it overrides. Launch bounds override the command line too.
+    /// A cap of the comment above that of the command line, which it overrides. Launch bounds
+    /// override the command line too.
     fn command_line(&mut self, facts: &Facts) {
         let most = facts.register_cap.filter(|&cap| cap > 0 && !facts.has_launch_bounds);
         if let Some(most) = most
@@ -355,15 +361,16 @@ impl Advisor<'_> {
     /// Threads that fill no more than two thirds of any of the buffers that are there to be filled.
     fn check_outputs(&mut self, facts: &Facts) {
         let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
-        // Numbers that the comment tells make up structures of the source: how much of these is padding, and never written, is not
-        // known.
+        // Numbers that the comment tells make up structures of the source: how much of these is
+        // padding, and never written, is not known.
         let told = self.annotation.clauses.args.iter().flatten().filter(|given| given.element.is_some());
         if told.into_iter().any(|given| facts.outputs.iter().any(|(name, _)| *name == given.name)) {
             return;
         }
         let reach = launch.threads().saturating_mul(stored);
         let smallest = facts.outputs.iter().min_by_key(|(_, bytes)| *bytes);
-        // Borders that a stencil leaves alone, and what stands before an offset, are a small part of a buffer.
+        // Borders that a stencil leaves alone, and what stands before an offset, are a small part
+        // of a buffer.
         let bordered = reach.saturating_add(reach / 2);
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
             let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
@@ -511,7 +518,8 @@ impl Advisor<'_> {
     }
 }
 
-/// How many times larger than what the threads can reach every buffer must be. Kernels with strides leave less of their buffers alone.
+/// How many times larger than what the threads can reach every buffer must be. Kernels with strides
+/// leave less of their buffers alone.
 const REACH_FACTOR: u64 = 16;
 
 /// What to say of values above the most that a dimension may have, where others are left.
@@ -524,7 +532,8 @@ fn explain_excess((clause, dimension): (&str, usize), list: &[u32], most: u64) -
     })
 }
 
-/// Collects the divisions, as place, dividend and divisor, that round the value of an expression down.
+/// Collects the divisions, as place, dividend and divisor, that round the value of an expression
+/// down.
 fn rounding_divisions<'a>(expression: &'a Expr, found: &mut Vec<(Span, &'a Expr, &'a Expr)>) {
     match &expression.node {
         Node::Binary(Binary::Divide, place, a, b) => {

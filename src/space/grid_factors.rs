@@ -28,7 +28,8 @@ impl Counted {
         self.extents[dimension] = true;
     }
 
-    /// `seen`: the arguments that were followed, for what is computed from itself is found out later.
+    /// `seen`: the arguments that were followed, for what is computed from itself is found out
+    /// later.
     fn add_names(&mut self, annotation: &Annotation, expression: &Expr, seen: &mut BTreeSet<String>) {
         expression.names(&mut |name, _| match name.as_str() {
             "block.x" => self.add_extent(0),

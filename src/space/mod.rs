@@ -1,4 +1,5 @@
-//! Annotation -> configurations: what a tuning comment spans, enumerated lazily and under its constraints.
+//! Annotation -> configurations: what a tuning comment spans, enumerated lazily and under its
+//! constraints.
 
 mod advice;
 mod build;

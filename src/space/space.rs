@@ -1,16 +1,21 @@
-//! The space of one kernel: its valid configurations, the baseline among them, and how each is launched.
+//! The space of one kernel: its valid configurations, the baseline among them, and how each is
+//! launched.
 //!
-//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default` does not give it:
-//! - block: the valid shape whose count of threads is nearest to 256, then the least elongated, then the widest in x;
+//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default` does
+//! not give it:
+//! - block: the valid shape whose count of threads is nearest to 256, then the least elongated,
+//!   then the widest in x;
 //! - register cap: 0 (none), which is a cap of every space whether `regs` lists it or not;
-//! - cache operator and carve-out: none, which is a value of both axes whether their clauses list it or not;
+//! - cache operator and carve-out: none, which is a value of both axes whether their clauses list
+//!   it or not;
 //! - macros and grid: the first value of each list.
 //!
-//! Where constraints forbid that combination, it is the first valid one in that order (macros first). What `default` gives
-//! is never changed: if a constraint excludes it, that is an error.
+//! Where constraints forbid that combination, it is the first valid one in that order (macros
+//! first). What `default` gives is never changed: if a constraint excludes it, that is an error.
 //!
-//! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the default's.
-//! `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and contains the default's block.
+//! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the
+//! default's. `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and
+//! contains the default's block.
 
 use super::build::Builder;
 use super::grid_factors::Counted;
@@ -51,8 +56,9 @@ impl Space {
     /// The space that a tuning comment spans.
     ///
     /// # Errors
-    /// Everything that is wrong with the comment as a space: a name that means nothing, a default outside its axis, no block
-    /// that can be launched, a baseline that a constraint excludes, no valid configuration at all.
+    /// Everything that is wrong with the comment as a space: a name that means nothing, a default
+    /// outside its axis, no block that can be launched, a baseline that a constraint excludes, no
+    /// valid configuration at all.
     pub fn new(annotation: &Annotation, limits: &Limits) -> Result<Space, Vec<Diagnostic>> {
         let mut builder = Builder::new(annotation);
         builder.build_all(limits);
@@ -92,8 +98,9 @@ impl Space {
         self.annotation.clauses.trips.iter().map(count).collect()
     }
 
-    /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of `define`), then the
-    /// block, the grid, the register cap, the cache operator and the carve-out; each in the order of its list.
+    /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of
+    /// `define`), then the block, the grid, the register cap, the cache operator and the carve-out;
+    /// each in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
@@ -101,8 +108,9 @@ impl Space {
         std::iter::from_fn(move || walk.advance_to(depth).then(|| self.configuration_at(walk.current_point())))
     }
 
-    /// The number of valid configurations, counted without making them; saturates. Takes time by the points of
-    /// those axes that constraints connect (about 0.1 µs each), not of the whole space.
+    /// The number of valid configurations, counted without making them; saturates. Takes time by
+    /// the points of those axes that constraints connect (about 0.1 µs each), not of the whole
+    /// space.
     // A space is never empty: the baseline is in it.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
@@ -110,12 +118,13 @@ impl Space {
         components.map(|axes| Walk::over_all(&self.table, axes).count_points()).fold(1, u64::saturating_mul)
     }
 
-    /// Whether walking the whole space is worth it: nothing else bounds the time of [`iter`](Space::iter), [`len`](Space::len)
-    /// and [`macro_sets`](Space::macro_sets). Takes a second at most.
+    /// Whether walking the whole space is worth it: nothing else bounds the time of
+    /// [`iter`](Space::iter), [`len`](Space::len) and [`macro_sets`](Space::macro_sets). Takes a
+    /// second at most.
     ///
     /// # Errors
-    /// At the comment, where there are more than a million configurations, or where they are too rare among the
-    /// combinations of values that the constraints are tried on.
+    /// At the comment, where there are more than a million configurations, or where they are too
+    /// rare among the combinations of values that the constraints are tried on.
     pub fn check_size(&self) -> Result<(), Box<Diagnostic>> {
         let depth = self.table.axes.len();
         let mut walk = Walk::over_all(&self.table, (0..depth).collect()).with_patience(4 * PATIENCE);
@@ -152,8 +161,8 @@ impl Space {
         varies
     }
 
-    /// The assignments of macros that occur in valid configurations, the baseline's first. One empty assignment for a
-    /// kernel without macro axes.
+    /// The assignments of macros that occur in valid configurations, the baseline's first. One
+    /// empty assignment for a kernel without macro axes.
     pub fn macro_sets(&self) -> Vec<BTreeMap<String, i64>> {
         let mut sets = vec![self.baseline.macros.clone()];
         let touched =
@@ -186,10 +195,12 @@ impl Space {
             && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance_to(depth))
     }
 
-    /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives it by expressions.
+    /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives it by
+    /// expressions.
     ///
-    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on. Under `grid` it is what the
-    /// expression names, itself or through arguments of the workload; a dimension that the clause does not give is one block.
+    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on.
+    /// Under `grid` it is what the expression names, itself or through arguments of the workload; a
+    /// dimension that the clause does not give is one block.
     pub fn counted_by(&self, dimension: usize) -> Counted {
         match self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             Some(Grid::Expressions(expressions)) => {
@@ -218,8 +229,8 @@ impl Space {
         macros.map(|(_, named)| named.name.clone()).collect()
     }
 
-    /// Whether a thread has more or less to do under a configuration than under the baseline, as in blocks that walk over a row each,
-    /// and `trips` does not say how much.
+    /// Whether a thread has more or less to do under a configuration than under the baseline, as in
+    /// blocks that walk over a row each, and `trips` does not say how much.
     pub fn leaves_work_untold(&self, configuration: &Configuration) -> bool {
         let baseline = &self.baseline;
         let threads = |of: &Configuration, grid: Dim3| of.block.iter().chain(&grid).map(|&at| u128::from(at)).product();
@@ -251,8 +262,9 @@ impl Space {
     /// How a configuration is launched.
     ///
     /// # Errors
-    /// Where the grid or the shared memory cannot be computed (a parameter without a value, a division by zero) or is more
-    /// than the limits allow. For a configuration of [`iter`](Space::iter) only the first of these happens.
+    /// Where the grid or the shared memory cannot be computed (a parameter without a value, a
+    /// division by zero) or is more than the limits allow. For a configuration of
+    /// [`iter`](Space::iter) only the first of these happens.
     pub fn launch(&self, configuration: &Configuration) -> Result<Launch, Diagnostic> {
         let source = &self.annotation.source;
         if let Some((name, span)) = &self.unbound {
@@ -304,8 +316,8 @@ impl Space {
         })
     }
 
-    /// Returns the space of a problem whose given whole numbers of these names are smaller by `less`; `None` where there is no such
-    /// problem.
+    /// Returns the space of a problem whose given whole numbers of these names are smaller by
+    /// `less`; `None` where there is no such problem.
     pub fn with_less(&self, names: &BTreeSet<String>, less: i64) -> Option<Space> {
         let mut annotation = self.annotation.clone();
         for given in annotation.clauses.args.iter_mut().flatten() {

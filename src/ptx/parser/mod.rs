@@ -1,7 +1,8 @@
 //! Tokens -> [`Module`].
 //!
-//! The grammar is read loosely: what ptxas would reject later (types that do not fit, undeclared names) passes, what
-//! cannot be placed at all is an error with its line. Debug sections are skipped.
+//! The grammar is read loosely: what ptxas would reject later (types that do not fit, undeclared
+//! names) passes, what cannot be placed at all is an error with its line. Debug sections are
+//! skipped.
 
 mod literal;
 mod statement;
@@ -19,7 +20,8 @@ impl Module {
     /// Reads PTX text.
     ///
     /// # Errors
-    /// [`PtxError::Unexpected`], [`PtxError::Unterminated`], [`PtxError::Number`] or [`PtxError::Nesting`], with the line.
+    /// [`PtxError::Unexpected`], [`PtxError::Unterminated`], [`PtxError::Number`] or
+    /// [`PtxError::Nesting`], with the line.
     pub fn parse(text: &str) -> Result<Self, PtxError> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next_token()?;

@@ -1,4 +1,5 @@
-//! The statements of a function's body: scopes, declarations, labels, instructions and their operands.
+//! The statements of a function's body: scopes, declarations, labels, instructions and their
+//! operands.
 
 use super::{DEPTH, Parser, state_space};
 use crate::ptx::error::PtxError;
@@ -106,7 +107,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows a label: a table of targets, a prototype, or any statement (left to the caller).
+    /// What follows a label: a table of targets, a prototype, or any statement (left to the
+    /// caller).
     fn parse_labelled(&mut self, name: Box<str>, line: u32, statements: &mut Vec<Statement>) -> Result<(), PtxError> {
         let directive = if self.is_directive() { self.current_word() } else { "" };
         match directive {

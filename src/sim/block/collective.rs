@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn shuffles_read_the_lane_that_the_instruction_set_names() {
-        // (kind, lane, distance, limits, lane that is read, asked for): __shfl_up_sync and the like with widths of 32 and 8.
+        // (kind, lane, distance, limits, lane that is read, asked for): __shfl_up_sync and the like
+        // with widths of 32 and 8.
         let cases = [
             (Shuffle::Up, 5, 2, 0, 3, true),
             (Shuffle::Up, 1, 2, 0, 1, false),

@@ -172,7 +172,8 @@ impl<'m> Decoder<'m> {
         let mut sources = [0; 4];
         for (index, (slot, operand)) in sources.iter_mut().zip(&i.operands[1..]).enumerate() {
             let kind = match operation {
-                // The predicate of a selection, the deciding operand of `slct`, amounts and positions.
+                // The predicate of a selection, the deciding operand of `slct`, amounts and
+                // positions.
                 Operation::Alu { alu: Alu::Select | Alu::SelectSign | Alu::Bfe | Alu::Bfi, .. } if index >= 2 => {
                     Scalar::B32
                 }
@@ -439,8 +440,8 @@ impl<'m> Decoder<'m> {
         Some(blank_step(Operation::Call(index), i.line))
     }
 
-    /// Functions named in initialisers already have numbers; nothing else can be reached through a register but what
-    /// a `mov` names, and decoding that gives it a number too.
+    /// Functions named in initialisers already have numbers; nothing else can be reached through a
+    /// register but what a `mov` names, and decoding that gives it a number too.
     fn number_addressable(&mut self) {
         for variable in &self.module.variables {
             for (_, value) in variable.initial.iter().flatten() {

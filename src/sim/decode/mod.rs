@@ -1,7 +1,7 @@
 //! Module + entry -> [`Program`].
 //!
-//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is not known becomes a step
-//! that makes its destinations unknown; decoding never fails.
+//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is not
+//! known becomes a step that makes its destinations unknown; decoding never fails.
 
 mod instruction;
 
@@ -46,7 +46,8 @@ pub(super) fn decode_entry(module: &Module, entry: &PtxFunction) -> Program {
 /// What a name of a scope stands for.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
-    /// `count` registers of `lanes` slots each, which they get where they are named; `None`: a single register.
+    /// `count` registers of `lanes` slots each, which they get where they are named; `None`: a
+    /// single register.
     Registers { declaration: u32, count: Option<u32>, lanes: u8, scalar: Scalar },
     /// An address in the window's own numbering.
     Variable { window: Window, address: u64, size: u64 },
@@ -56,7 +57,8 @@ struct Decoder<'m> {
     module: &'m Module,
     program: Program,
     constants: HashMap<u64, Slot>,
-    /// Declarations of registers so far, and the registers that were named by declaration and number.
+    /// Declarations of registers so far, and the registers that were named by declaration and
+    /// number.
     declarations: u32,
     registers: HashMap<(u32, u32), Slot>,
     specials: HashMap<&'m str, Slot>,
@@ -195,7 +197,8 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Where the shared variables within functions that may be decoded end, which begin where those of the module end.
+    /// Where the shared variables within functions that may be decoded end, which begin where those
+    /// of the module end.
     fn shared_of_functions(&self, begin: u64) -> u64 {
         let others = self.module.functions.iter().filter(|function| !function.entry);
         let bodies = self.functions.iter().copied().chain(others).filter_map(|function| function.body.as_ref());
@@ -382,7 +385,8 @@ impl<'m> Decoder<'m> {
         self.declarations
     }
 
-    /// The first slot of a register. It is given out when the register is first named: a declaration of millions costs nothing.
+    /// The first slot of a register. It is given out when the register is first named: a
+    /// declaration of millions costs nothing.
     fn slot_of_register(&mut self, declaration: u32, number: u32, lanes: u8, scalar: Scalar) -> Slot {
         if let Some(&slot) = self.registers.get(&(declaration, number)) {
             return slot;

@@ -1,19 +1,20 @@
 //! Long loops: found while a thread runs, and skipped where their course is certain.
 //!
-//! At a backward branch the thread's registers and counts are sampled over four passes, that is three iterations. The
-//! loop is *regular* if
+//! At a backward branch the thread's registers and counts are sampled over four passes, that is
+//! three iterations. The loop is *regular* if
 //! - all three iterations executed the same steps equally often;
-//! - everything that decides a branch (or a minimum, maximum or selection that feeds one) comes, within the loop, from
-//!   additions, multiplications by what does not change, and the like: never from memory, never from data;
+//! - everything that decides a branch (or a minimum, maximum or selection that feeds one) comes,
+//!   within the loop, from additions, multiplications by what does not change, and the like: never
+//!   from memory, never from data;
 //! - both sides of each such comparison changed by the same amount from iteration to iteration.
 //!
-//! Then every comparison is linear in the iteration's number, so the first iteration in which one turns out otherwise
-//! follows by division. All iterations before it are counted without being run: linear registers move on by their step,
-//! all others that the loop writes become unknown.
+//! Then every comparison is linear in the iteration's number, so the first iteration in which one
+//! turns out otherwise follows by division. All iterations before it are counted without being run:
+//! linear registers move on by their step, all others that the loop writes become unknown.
 //!
-//! A loop whose body goes different ways is *estimated* once the thread has spent a third of its allowance: if only the
-//! branches that leave the loop meet the conditions above, the remaining iterations are counted at the average so far, and
-//! the thread says so.
+//! A loop whose body goes different ways is *estimated* once the thread has spent a third of its
+//! allowance: if only the branches that leave the loop meet the conditions above, the remaining
+//! iterations are counted at the average so far, and the thread says so.
 
 mod slice;
 
@@ -150,7 +151,8 @@ pub(super) struct Loops {
 }
 
 impl Loops {
-    /// For a program of `steps` steps; `warmup` iterations of each loop are run before it is looked at.
+    /// For a program of `steps` steps; `warmup` iterations of each loop are run before it is looked
+    /// at.
     pub fn new(steps: usize, warmup: u64) -> Self {
         Self { index: vec![0; steps], loops: Vec::new(), warmup: warmup.max(1), log: Vec::new(), sampling: 0 }
     }
@@ -260,7 +262,8 @@ fn skip_iterations(
     true
 }
 
-/// Estimates the rest of a loop, of which `passes` took the counts from `base` to now; tells whether it did.
+/// Estimates the rest of a loop, of which `passes` took the counts from `base` to now; tells
+/// whether it did.
 fn estimate_rest(
     state: &mut impl LoopState,
     program: &Program,
@@ -282,8 +285,8 @@ fn estimate_rest(
     true
 }
 
-/// Iterations after the sampled ones in which every comparison that matters turns out as it did, less one, so that the
-/// loop ends as it would have.
+/// Iterations after the sampled ones in which every comparison that matters turns out as it did,
+/// less one, so that the loop ends as it would have.
 fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[LoopSample], log: &[Event]) -> Option<u64> {
     let [s0, s1, s2, s3] = samples else {
         return None;
@@ -311,7 +314,8 @@ fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[LoopSam
     u64::try_from(iterations.min(1 << 40)).ok()
 }
 
-/// The number of iterations, counted from the last sampled one, until a comparison turns out otherwise.
+/// The number of iterations, counted from the last sampled one, until a comparison turns out
+/// otherwise.
 fn turning_iteration(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
     if x.step != y.step || y.step != z.step || x.holds != y.holds || y.holds != z.holds {
         return None;

@@ -1,6 +1,8 @@
-//! Which values of a loop are linear in the iteration's number, judged by the steps that one iteration executes.
+//! Which values of a loop are linear in the iteration's number, judged by the steps that one
+//! iteration executes.
 //!
-//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread that takes the same path.
+//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread that
+//! takes the same path.
 
 use crate::ptx::Scalar;
 use crate::sim::operation::{Alu, is_float};
@@ -33,7 +35,8 @@ pub(super) struct Analysis {
 }
 
 impl Analysis {
-    /// Analyses the path of the executed steps. With `exits_of`, only branches from there to elsewhere count.
+    /// Analyses the path of the executed steps. With `exits_of`, only branches from there to
+    /// elsewhere count.
     pub fn new(program: &Program, executed: Vec<bool>, exits_of: Option<RangeInclusive<u32>>) -> Self {
         let events = vec![false; program.steps.len()];
         let mut slice = Slice { program, executed: &executed, events, seen: HashMap::new(), trail: Vec::new() };
@@ -234,7 +237,8 @@ impl<'p> Slice<'p> {
         }
     }
 
-    /// The course of a slot by what was found, without new comparisons that would have to be checked.
+    /// The course of a slot by what was found, without new comparisons that would have to be
+    /// checked.
     fn course_of(&mut self, slot: Slot) -> Course {
         if self.program.widths[slot as usize] == 1 {
             let known = self.seen.get(&(slot, Role::Predicate)).copied().unwrap_or(false);

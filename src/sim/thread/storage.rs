@@ -22,7 +22,8 @@ impl Thread<'_> {
         self.allowance.doubt || buffer.is_none_or(|buffer| buffer.fill == Fill::Poison)
     }
 
-    /// Looks where a watched thread reaches, if that is certain: it is at this step, and the address is not a guess.
+    /// Looks where a watched thread reaches, if that is certain: it is at this step, and the
+    /// address is not a guess.
     fn watch_access(
         &mut self,
         step: &ProgramStep,
