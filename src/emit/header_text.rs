@@ -1,6 +1,6 @@
 //! What a header says of each kernel -> its lines, in the order of the file.
 
-use super::header::{HeaderKernel, HostFunction, HostParameter, Section, macro_name};
+use super::header_kernel::{HeaderKernel, HostFunction, HostParameter, Section, macro_name};
 use crate::gpu;
 use crate::launch::Dim3;
 use crate::search::Provenance;
