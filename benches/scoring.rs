@@ -3,7 +3,7 @@
 //! In: the spaces recorded in `kernels/results/` (or the records named). Out: a table and two lines. All of it runs on one core; best of
 //! several runs, for other programs can only slow it down. No GPU, no toolkit.
 
-use nvtune::model::{Analysis, Inputs, score};
+use nvtune::model::{Analysis, Inputs, score_configuration};
 use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
@@ -56,7 +56,7 @@ fn main() {
         let module = Arc::new(Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX of the front end"));
         let workload = laid.workloads[baseline].as_ref().expect("a workload");
         let limits = sim::Limits::default();
-        let profile = sim::profile(&module, &source.symbol, &laid.launches[baseline], workload, &limits).ok();
+        let profile = sim::profile_entry(&module, &source.symbol, &laid.launches[baseline], workload, &limits).ok();
         let analyse = || {
             let cubin = Cubin::parse(&code.cubin).expect("a cubin that was timed");
             Analysis::new(cubin.kernel(&code.symbol).expect("its kernel"), profile.as_ref())
@@ -67,8 +67,14 @@ fn main() {
             workload.buffers.iter().map(|buffer| buffer.count * buffer.element.size() as u64).collect();
         let launches = laid.launches.iter().cycle().take(SCORED);
         let all = best(|| {
-            let one =
-                |launch| score(&Inputs { machine: &laid.machine, kernel: &analysis, launch, buffers: Some(&buffers) });
+            let one = |launch| {
+                score_configuration(&Inputs {
+                    machine: &laid.machine,
+                    kernel: &analysis,
+                    launch,
+                    buffers: Some(&buffers),
+                })
+            };
             launches.clone().map(|launch| one(launch).predicted_us).sum::<f64>()
         });
         let count = analysis.code().len();

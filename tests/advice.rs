@@ -3,7 +3,7 @@
 use expect_test::expect_file;
 use nvtune::comment::annotations;
 use nvtune::diag::{Source, render};
-use nvtune::space::{Bounds, Facts, advice};
+use nvtune::space::{Facts, LaunchBounds, give_advice};
 use nvtune::space::{Limits, Space};
 
 /// The warnings for `/*@tune CLAUSES */` above a kernel.
@@ -12,7 +12,7 @@ fn warnings(clauses: &str, declaration: &str, facts: &Facts) -> String {
     let found = annotations(&Source::new("k.cu", text.as_bytes())).unwrap_or_else(|p| panic!("{}", render(&p)));
     let space = Space::new(&found[0], &Limits::default()).unwrap_or_else(|p| panic!("{}", render(&p)));
     space.check_size().expect("small enough to walk");
-    render(&advice(&found[0], &space, facts))
+    render(&give_advice(&found[0], &space, facts))
 }
 
 const KERNEL: &str = "void k(int n, const float *x, float *y)";
@@ -23,7 +23,7 @@ fn good_comments_have_no_advice() {
     let all = Facts {
         register_cap: Some(64),
         has_launch_bounds: false,
-        bounds: Some(Bounds { threads: 256, blocks: 2, registers: 128 }),
+        bounds: Some(LaunchBounds { threads: 256, blocks: 2, registers: 128 }),
         fixed: [true, true, false],
         unread: [false; 3],
         dynamic_shared: false,
@@ -103,7 +103,7 @@ fn doubtful_comments_have_advice() {
     let fixed_x = Facts { fixed: [true, false, false], ..Facts::default() };
     let fixed = Facts { fixed: [true, true, false], ..Facts::default() };
     let command_line = Facts { register_cap: Some(32), ..Facts::default() };
-    let bounds = Facts { bounds: Some(Bounds { threads: 256, blocks: 8, registers: 32 }), ..Facts::default() };
+    let bounds = Facts { bounds: Some(LaunchBounds { threads: 256, blocks: 8, registers: 32 }), ..Facts::default() };
     let stores = Facts { stored: Some(4), outputs: vec![("y".into(), 4 << 20)], ..Facts::default() };
     let idle = Facts { idle: true, ..Facts::default() };
     let floating = Facts { floating: ["x", "y"].map(str::to_owned).into(), ..Facts::default() };

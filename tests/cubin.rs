@@ -8,8 +8,8 @@ use expect_test::expect;
 use nvtune::model::Analysis;
 use nvtune::sass::Class;
 use nvtune::sass::control_flow::Flow;
-use nvtune::sass::instruction::{Instruction, decode};
-use nvtune::sass::{Cubin, Error, Kernel, Resources};
+use nvtune::sass::instruction::{Instruction, decode_section};
+use nvtune::sass::{Cubin, CubinKernel, Resources, SassError};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -139,13 +139,13 @@ fn kernel_without_bounds_has_no_cap() {
 }
 
 /// Returns one line for each instruction: block, offset, PTX line, guard, mnemonic, stall, yield, scoreboards and waits.
-fn listing(kernel: &Kernel) -> String {
-    let instructions = decode(kernel.code, kernel.architecture);
+fn listing(kernel: &CubinKernel) -> String {
+    let instructions = decode_section(kernel.code, kernel.architecture);
     let flow = Flow::new(kernel, &instructions);
     let mut text = String::new();
     for (index, block) in flow.blocks.iter().enumerate() {
         let callee = block.callee.map_or(String::new(), |callee| format!(" calls {callee}"));
-        writeln!(text, "block {index} depth {} -> {:?}{callee}", flow.depth(index), block.successors).unwrap();
+        writeln!(text, "block {index} depth {} -> {:?}{callee}", flow.loop_depth(index), block.successors).unwrap();
         for instruction in &instructions[block.instructions.clone()] {
             let control = &instruction.control;
             let board = |board: Option<u8>| board.map_or("-".to_owned(), |board| board.to_string());
@@ -153,7 +153,7 @@ fn listing(kernel: &Kernel) -> String {
                 text,
                 "  {:04x} line {} {} stall {}{} w{} r{} wait {:06b}",
                 instruction.offset,
-                kernel.lines.get(instruction.offset).map_or("-".to_owned(), |line| line.to_string()),
+                kernel.lines.line_at(instruction.offset).map_or("-".to_owned(), |line| line.to_string()),
                 instruction.opcode.mnemonic,
                 control.stall,
                 if control.yields { "y" } else { "" },
@@ -309,11 +309,11 @@ fn flow_and_control_bits_of_cuda_12_for_sm_70() {
 }
 
 /// Calls a check with the flow of every kernel of every fixture, its instructions and its name for messages.
-fn for_each_flow(check: impl Fn(&Kernel, &Flow, &[Instruction], &str)) {
+fn for_each_flow(check: impl Fn(&CubinKernel, &Flow, &[Instruction], &str)) {
     for cubin in fixtures::decoded() {
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
         for kernel in parsed.kernels() {
-            let instructions = decode(kernel.code, kernel.architecture);
+            let instructions = decode_section(kernel.code, kernel.architecture);
             let flow = Flow::new(kernel, &instructions);
             check(kernel, &flow, &instructions, &format!("{} for sm_{}", kernel.name, cubin.architecture));
         }
@@ -323,7 +323,7 @@ fn for_each_flow(check: impl Fn(&Kernel, &Flow, &[Instruction], &str)) {
 #[test]
 fn loops_are_nested_as_in_source() {
     for_each_flow(|kernel, flow, _, place| {
-        let deepest = (0..flow.blocks.len()).map(|block| flow.depth(block)).max().unwrap_or(0);
+        let deepest = (0..flow.blocks.len()).map(|block| flow.loop_depth(block)).max().unwrap_or(0);
         match kernel.name {
             "saxpy" | "halves" | "parameters" | "barriers" => assert_eq!(deepest, 0, "{place}"),
             "calls" | "collatz" | "gemm" | "reduce" | "pressure" => assert!(deepest >= 1, "{place}"),
@@ -374,7 +374,7 @@ fn every_block_is_reached() {
 fn cubin_of_architecture_with_other_encoding_is_refused() {
     let mut pascal = CUDA12_SM70.to_vec();
     pascal[0x30] = 61;
-    assert_eq!(Cubin::parse(&pascal).unwrap_err(), Error::Architecture(61));
+    assert_eq!(Cubin::parse(&pascal).unwrap_err(), SassError::Architecture(61));
 }
 
 #[test]

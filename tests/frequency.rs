@@ -16,7 +16,7 @@ use nvtune::ptx::Module;
 use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::sim::Profile;
 use nvtune::sim::profile::{Access, VARIABLES};
-use nvtune::sim::{Error, Limits, profile, strays, written};
+use nvtune::sim::{Limits, SimError, find_strays, profile_entry, written_by_thread};
 use nvtune::workload::{Argument, Buffer, Fill, Symbol, Workload, contents};
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ impl Case {
 
     fn profile(&self, grid: [u32; 3], block: [u32; 3], shared: u32) -> Profile {
         let launch = Launch { grid, block, shared, carveout: None };
-        profile(&self.module, &self.entry, &launch, &self.workload, &Limits::default()).expect("a profile")
+        profile_entry(&self.module, &self.entry, &launch, &self.workload, &Limits::default()).expect("a profile")
     }
 
     /// Lines of the entry whose instruction begins with `opcode`, with their counts.
@@ -94,7 +94,8 @@ impl Case {
     fn output(&self, thread: u32, buffer: usize, first: u64, count: u64, size: u64) -> Vec<Vec<u8>> {
         let launch = Launch { grid: [1, 1, 1], block: [64, 1, 1], shared: 0, carveout: None };
         let place = ([0; 3], [thread, 0, 0]);
-        let bytes = written(&self.module, &self.entry, &launch, &self.workload, place, &Limits::default()).unwrap();
+        let bytes =
+            written_by_thread(&self.module, &self.entry, &launch, &self.workload, place, &Limits::default()).unwrap();
         let value = |i: u64| (0..size).map(|byte| bytes[&(buffer, (first + i) * size + byte)]).collect();
         (0..count).map(value).collect()
     }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The stems of the sources in `tests/header/`.
-const STEMS: [&str; 18] = [
+const STEMS: [&str; 19] = [
     "one_dimension",
     "two_dimensions",
     "three_dimensions",
@@ -41,6 +41,7 @@ const STEMS: [&str; 18] = [
     "structures",
     "names",
     "large",
+    "awkward_parameters",
 ];
 
 /// A source with tuning comments. Directives follow them in lines that begin with `//#`:
@@ -100,7 +101,7 @@ fn tuned_kernels(stem: &'static str) -> Vec<TunedKernel> {
             configuration.block = block.unwrap_or(configuration.block);
             let gpu = format!("NVIDIA H200, sm_{capability}");
             let told = header(&annotation, &types, &configuration, Provenance::Measured, &gpu);
-            HeaderKernel { capability, occupancy: Some(75), ..told }
+            HeaderKernel { capability, occupancy: Some(75), speedup: 1.25, ..told }
         };
         let others = shape.others.iter().map(|&(capability, block)| (capability, of(Some(block), capability)));
         let header = HeaderKernel { others: others.collect(), ..of(None, 90) };
@@ -119,6 +120,22 @@ fn header_of_each_source_equals_snapshot() {
         let kernels = tuned_kernels(stem).into_iter().map(|kernel| kernel.header).collect();
         let text = Header { source: format!("{stem}.cu"), kernels }.text();
         expect_file![folder().join(format!("{stem}.tune.h"))].assert_eq(&text);
+        let too_long = text.lines().find(|line| line.chars().count() > 120);
+        assert_eq!(too_long, None, "{stem}");
+    }
+}
+
+#[test]
+fn sections_of_kernels_come_before_all_definitions() {
+    for stem in STEMS {
+        let kernels: Vec<HeaderKernel> = tuned_kernels(stem).into_iter().map(|kernel| kernel.header).collect();
+        let functions: Vec<String> = kernels.iter().map(|kernel| format!("\n * {}(", kernel.function)).collect();
+        let text = Header { source: format!("{stem}.cu"), kernels }.text();
+        let definitions = text.find("The rest defines").expect("a title");
+        for function in functions {
+            assert!(text.find(&function).is_some_and(|at| at < definitions), "{function} in {stem}");
+        }
+        assert!(!text[..definitions].contains("nvtune_detail_dim3("), "{stem}");
     }
 }
 

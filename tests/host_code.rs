@@ -25,8 +25,8 @@ fn asked(text: &str) -> usize {
     let source = Source::new("a.cu", text.as_bytes());
     let _ = (near_misses(&source), compiled_text(text, &BTreeSet::from([3, 9])), compiled_files(text.as_bytes()));
     let code = HostCode::new([Arc::new(source)]);
-    let _ = (code.by_address("k"), code.names("PER"));
-    code.launches("k").len()
+    let _ = (code.by_address("k"), code.has_name("PER"));
+    code.launches_of("k").len()
 }
 
 #[test]

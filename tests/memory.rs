@@ -7,16 +7,16 @@ use nvtune::launch::Launch;
 use nvtune::model::Analysis;
 use nvtune::ptx::Module;
 use nvtune::sass::control_flow::Flow;
-use nvtune::sass::instruction::decode;
-use nvtune::sass::{Cubin, Kernel, Lines, Resources};
-use nvtune::sim::{Limits, profile};
+use nvtune::sass::instruction::decode_section;
+use nvtune::sass::{Cubin, CubinKernel, Lines, Resources};
+use nvtune::sim::{Limits, profile_entry};
 use nvtune::workload::Workload;
 
 const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");
 const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
 
-fn kernel(code: &[u8]) -> Kernel<'_> {
-    Kernel {
+fn kernel(code: &[u8]) -> CubinKernel<'_> {
+    CubinKernel {
         name: "k",
         architecture: 80,
         resources: Resources::default(),
@@ -31,7 +31,7 @@ fn read_code(code: &[u8]) -> usize {
     let kernel = kernel(code);
     let mut loops = 0;
     allocation::bounded(code.len(), || {
-        let instructions = decode(code, kernel.architecture);
+        let instructions = decode_section(code, kernel.architecture);
         loops = Flow::new(&kernel, &instructions).loops.len();
         drop(instructions);
         assert!(Analysis::new(&kernel, None).cycles >= 0.0);
@@ -83,7 +83,7 @@ fn read_ptx(body: &str) {
     allocation::bounded(text.len().max(1 << 16), || {
         let module = Module::parse(&text).expect("PTX");
         let limits = Limits { instructions: 1000, ..Limits::default() };
-        assert!(profile(&module, "k", &launch, &Workload::default(), &limits).is_ok());
+        assert!(profile_entry(&module, "k", &launch, &Workload::default(), &limits).is_ok());
     });
 }
 

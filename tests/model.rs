@@ -11,11 +11,11 @@ use nvtune::cuda::{Element, Scalar};
 use nvtune::gpu::{Architecture, Machine, auto_caps};
 use nvtune::launch::Launch;
 use nvtune::model::Limiter;
-use nvtune::model::occupancy::{Demand, occupancy};
-use nvtune::model::{Analysis, Bottleneck, Inputs, Score, Terms, Traffic, score};
+use nvtune::model::occupancy::{Demand, compute_occupancy};
+use nvtune::model::{Analysis, Bottleneck, Inputs, Score, Terms, Traffic, score_configuration};
 use nvtune::ptx::Module;
 use nvtune::ptx::{AccessKind, MemorySpace};
-use nvtune::sass::{Cubin, Kernel};
+use nvtune::sass::{Cubin, CubinKernel};
 use nvtune::sim;
 use nvtune::sim::Profile;
 use nvtune::sim::profile::{Access, Spread};
@@ -58,7 +58,7 @@ fn coalesced() -> Access {
 }
 
 fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
-    let machine = Machine::nominal(architecture(90));
+    let machine = Machine::with_nominal_clocks(architecture(90));
     let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
-    score(&Inputs { machine: &machine, kernel: analysis, launch: &launch, buffers: None })
+    score_configuration(&Inputs { machine: &machine, kernel: analysis, launch: &launch, buffers: None })
 }

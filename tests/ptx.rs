@@ -12,7 +12,7 @@ use nvtune::launch::CacheOperator;
 use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps, set_required_block};
 use nvtune::ptx::{
-    Edits, Error, Initial, Linkage, Module, Operand, Scalar, StateSpace, Statement, alone, calls_by_address,
+    Edits, Initial, Linkage, Module, Operand, PtxError, Scalar, StateSpace, Statement, calls_by_address, isolate_entry,
 };
 use nvtune::sass::Cubin;
 use proptest::prelude::*;

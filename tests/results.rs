@@ -2,7 +2,7 @@
 
 use super::support::full::is_full;
 use expect_test::expect;
-use nvtune::model::{Analysis, Bottleneck, Inputs, score};
+use nvtune::model::{Analysis, Bottleneck, Inputs, score_configuration};
 use nvtune::ptx::Module;
 use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
@@ -66,12 +66,12 @@ fn bottleneck(path: &Path) -> (String, Bottleneck) {
     let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
     let workload = laid.workloads[index].as_deref().expect("its workload");
     let limits = sim::Limits::default();
-    let profile = sim::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
+    let profile = sim::profile_entry(&module, &source.symbol, launch, workload, &limits).expect("a profile");
     let cubin = Cubin::parse(&code.cubin).expect("a cubin");
     let kernel = Analysis::new(cubin.kernel(&code.symbol).expect("the kernel"), Some(&profile));
     let sizes: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.bytes()).collect();
     let inputs = Inputs { machine: &laid.machine, kernel: &kernel, launch, buffers: Some(&sizes) };
-    (space.kernel, score(&inputs).bottleneck)
+    (space.kernel, score_configuration(&inputs).bottleneck)
 }
 
 /// The suite's baselines by what bounds them on an H200, in the terms of Ryoo et al. (PPoPP'08, table 3).
@@ -118,7 +118,7 @@ fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
         let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
         let workload = laid.workloads[index].as_deref().expect("its workload");
         let limits = sim::Limits::default();
-        let profile = sim::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
+        let profile = sim::profile_entry(&module, &source.symbol, launch, workload, &limits).expect("a profile");
         let warps = launch.blocks() as f64 * f64::from(launch.block_threads().div_ceil(32));
         let loads =
             || profile.accesses.iter().filter(|(_, of)| (of.space, of.kind) == (MemorySpace::Global, AccessKind::Load));

@@ -7,7 +7,7 @@ use nvtune::launch::Launch;
 use nvtune::ptx::MemorySpace;
 use nvtune::ptx::Module;
 use nvtune::sim::Profile;
-use nvtune::sim::{Limits, profile, written_together};
+use nvtune::sim::{Limits, profile_entry, written_together};
 use nvtune::workload::{Argument, Buffer, Fill, Workload, contents};
 use std::sync::OnceLock;
 
@@ -63,7 +63,7 @@ impl Case {
     }
 
     fn profile(&self) -> Profile {
-        profile(&self.module, &self.entry, &self.launch, &self.workload, &Limits::default()).expect("a profile")
+        profile_entry(&self.module, &self.entry, &self.launch, &self.workload, &Limits::default()).expect("a profile")
     }
 
     /// What a block writes to the elements of a buffer, in order, where it is known.

@@ -380,5 +380,5 @@ fn seeds_are_distinct_and_random_numbers_uniform() {
     let seen: std::collections::BTreeSet<u64> =
         (0..10_000).map(|index| contents::value(&bytes, index) as u64).collect();
     assert_eq!(seen.len(), 256);
-    assert!(matches!(Type::of("const float *"), Type::Pointer { is_const: true, .. }));
+    assert!(matches!(Type::parse_type("const float *"), Type::Pointer { is_const: true, .. }));
 }

@@ -1,16 +1,18 @@
-//! Executions that were observed of some blocks of a control flow -> of all of them, by flow conservation: what flows into a block flows out.
+//! Executions that were observed of some blocks of a control flow -> of all of them, by flow
+//! conservation: what flows into a block flows out.
 //!
-//! What is not known of a loop is what the `trips` clause says of its depth, else 32 iterations (LLVM's prior of 124 : 4 for a
-//! back edge); a branch of which nothing is known is even.
+//! What is not known of a loop is what the `trips` clause says of its depth, else 32 iterations
+//! (LLVM's prior of 124 : 4 for a back edge); a branch of which nothing is known is even.
 
 use crate::sass::control_flow::{Flow, Loop};
 
 /// Iterations of a loop that nothing is known about.
 const UNKNOWN_TRIPS: f64 = 32.0;
 
-/// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also gives what flows into each, which is
-/// more than its executions where parts of a warp meet that went different ways.
-pub(crate) fn conserve(
+/// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also gives
+/// what flows into each, which is more than its executions where parts of a warp meet that went
+/// different ways.
+pub(crate) fn conserve_flow(
     flow: &Flow,
     dominators: &[Option<usize>],
     observed: &[Option<f64>],
@@ -25,7 +27,7 @@ pub(crate) fn conserve(
     let exits: Vec<f64> = flow.loops.iter().map(|l| exit_edges(flow, &l.blocks)).collect();
     let constant = in_every_iteration(flow);
     let order = flow.reverse_post_order();
-    let most = bounds(flow, observed, &order);
+    let most = flow_bounds(flow, observed, &order);
     for index in order {
         let own = flow.loops.iter().position(|l| l.header == index);
         if let Some(own) = own {
@@ -48,15 +50,16 @@ pub(crate) fn conserve(
                 before.map_or(inflow[index], |before| inflow[index].min(counts[before]))
             }
         };
-        for (to, share) in outflow(flow, index, counts[index], (observed, &most), &entered, &exits) {
+        for (to, share) in outflow_of(flow, index, counts[index], (observed, &most), &entered, &exits) {
             inflow[to] += share;
         }
     }
     (counts, inflow)
 }
 
-/// The most that can flow into each block: what was observed of it, else what can flow into those after it.
-fn bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
+/// The most that can flow into each block: what was observed of it, else what can flow into those
+/// after it.
+fn flow_bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
     let mut most = vec![f64::INFINITY; flow.blocks.len()];
     for &index in order.iter().rev() {
         let block = &flow.blocks[index];
@@ -72,7 +75,8 @@ fn bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
     most
 }
 
-/// For each block that every iteration of its innermost loop passes (but for one that leaves the loop), the loop's header.
+/// For each block that every iteration of its innermost loop passes (but for one that leaves the
+/// loop), the loop's header.
 fn in_every_iteration(flow: &Flow) -> Vec<Option<usize>> {
     let mut headers = vec![None; flow.blocks.len()];
     for (index, l) in flow.loops.iter().enumerate().filter(|(_, l)| l.blocks.len() <= LARGEST) {
@@ -114,7 +118,7 @@ fn exit_edges(flow: &Flow, blocks: &[usize]) -> f64 {
 }
 
 /// How a block's executions go on to its successors and to its callee.
-fn outflow(
+fn outflow_of(
     flow: &Flow,
     from: usize,
     count: f64,
@@ -136,7 +140,8 @@ fn outflow(
             .iter()
             .position(|l| l.blocks.binary_search(&from).is_ok() && l.blocks.binary_search(&to).is_err());
         if let Some(outermost) = outermost {
-            // As often as the loop was entered; where it has several ways out, an observed block knows its own share.
+            // As often as the loop was entered; where it has several ways out, an observed block
+            // knows its own share.
             let ways = if observed[to].is_some() { 1.0 } else { exits[outermost] };
             let share = entered[outermost] / ways;
             shares.push((to, share));
@@ -145,7 +150,8 @@ fn outflow(
             inside.push(to);
         }
     }
-    // Who can be reached from here only takes what was observed of him first; a warp may go all ways of a branch, one after another.
+    // Who can be reached from here only takes what was observed of him first; a warp may go all
+    // ways of a branch, one after another.
     let is_owned = |to: usize| observed[to].is_some() && flow.blocks[to].predecessors.len() == 1;
     let owned: f64 = inside.iter().filter(|&&to| is_owned(to)).filter_map(|&to| observed[to]).sum();
     left = (left - owned).max(0.0);
@@ -155,7 +161,7 @@ fn outflow(
         !is_owned(to) && !leaves
     };
     let likely: Vec<usize> = inside.iter().copied().filter(|&to| is_likely(to)).collect();
-    let others = evenly(left, &likely.iter().map(|&to| most[to]).collect::<Vec<_>>());
+    let others = share_evenly(left, &likely.iter().map(|&to| most[to]).collect::<Vec<_>>());
     for &to in &inside {
         let share = match observed[to] {
             Some(own) if is_owned(to) => own.min(count),
@@ -166,8 +172,9 @@ fn outflow(
     shares
 }
 
-/// Shares an amount among takers evenly, but to each no more than its bound, unless all have theirs.
-fn evenly(amount: f64, bounds: &[f64]) -> Vec<f64> {
+/// Shares an amount among takers evenly, but to each no more than its bound, unless all have
+/// theirs.
+fn share_evenly(amount: f64, bounds: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..bounds.len()).collect();
     order.sort_by(|&a, &b| bounds[a].total_cmp(&bounds[b]));
     let mut shares = vec![0.0; bounds.len()];

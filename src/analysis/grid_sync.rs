@@ -1,12 +1,13 @@
-//! PTX -> whether a kernel's blocks wait for each other (`cooperative_groups::this_grid().sync()`), so that all of them must be
-//! resident at once.
+//! PTX -> whether a kernel's blocks wait for each other (`cooperative_groups::this_grid().sync()`),
+//! so that all of them must be resident at once.
 //!
-//! The driver gives the address of a cooperative launch's barrier in two registers. A kernel waits if it, or what it calls, does more
-//! with that address than ask whether there is one (`is_valid()`).
+//! The driver gives the address of a cooperative launch's barrier in two registers. A kernel waits
+//! if it, or what it calls, does more with that address than ask whether there is one
+//! (`is_valid()`).
 
 use crate::ptx::Opcode;
 use crate::ptx::opcode::{Class, Mnemonic};
-use crate::ptx::{Body, Function, Instruction, Module, Operand};
+use crate::ptx::{Body, Instruction, Module, Operand, PtxFunction};
 use std::collections::HashSet;
 
 /// The halves of the barrier's address.
@@ -15,13 +16,15 @@ const BARRIER: [&str; 2] = ["%envreg1", "%envreg2"];
 /// Whether the kernel of this symbol waits for its whole grid.
 pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
     // Each function that is called, once; a file may have other kernels that wait.
-    let (mut pending, mut seen): (Vec<&Function>, HashSet<&str>) =
+    let (mut pending, mut seen): (Vec<&PtxFunction>, HashSet<&str>) =
         (module.entry(symbol).into_iter().collect(), HashSet::new());
     while let Some(function) = pending.pop() {
         if uses_barrier(function) {
             return true;
         }
-        for name in instructions(function).filter(|instruction| instruction.is_call()).filter_map(Instruction::callee) {
+        for name in
+            instructions_of(function).filter(|instruction| instruction.is_call()).filter_map(Instruction::callee)
+        {
             match module.function(name) {
                 Some(called) if seen.insert(name) => pending.push(called),
                 Some(_) => {}
@@ -33,28 +36,30 @@ pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
     false
 }
 
-fn instructions(function: &Function) -> impl Iterator<Item = &Instruction> {
+fn instructions_of(function: &PtxFunction) -> impl Iterator<Item = &Instruction> {
     function.body.iter().flat_map(Body::instructions)
 }
 
 /// Whether memory is reached by the barrier's address, or it goes where it is not followed.
-fn uses_barrier(function: &Function) -> bool {
+fn uses_barrier(function: &PtxFunction) -> bool {
     let mut held: HashSet<&str> = HashSet::from(BARRIER);
-    if !instructions(function).any(|instruction| instruction.operands.iter().any(|operand| holds(operand, &held))) {
+    if !instructions_of(function)
+        .any(|instruction| instruction.operands.iter().any(|operand| holds_register(operand, &held)))
+    {
         return false;
     }
     loop {
         let before = held.len();
-        for instruction in instructions(function) {
+        for instruction in instructions_of(function) {
             let (results, given) = match instruction.operands.split_first() {
                 Some((first, rest)) if !is_sink(&instruction.opcode) => (Some(first), rest),
                 _ => (None, instruction.operands.as_slice()),
             };
             let is_address = |operand: &Operand| matches!(operand, Operand::Address { .. } | Operand::Brackets(_));
-            if instruction.operands.iter().any(|operand| is_address(operand) && holds(operand, &held)) {
+            if instruction.operands.iter().any(|operand| is_address(operand) && holds_register(operand, &held)) {
                 return true;
             }
-            if is_test(&instruction.opcode) || !given.iter().any(|operand| holds(operand, &held)) {
+            if is_test(&instruction.opcode) || !given.iter().any(|operand| holds_register(operand, &held)) {
                 continue;
             }
             let Some(results) = results else { return true };
@@ -77,7 +82,7 @@ fn is_sink(opcode: &Opcode) -> bool {
         || matches!(opcode.mnemonic, Mnemonic::Call | Mnemonic::Ret)
 }
 
-fn holds(operand: &Operand, held: &HashSet<&str>) -> bool {
+fn holds_register(operand: &Operand, held: &HashSet<&str>) -> bool {
     operand.names().into_iter().any(|name| held.contains(name))
 }
 

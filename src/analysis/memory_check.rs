@@ -1,6 +1,7 @@
-//! A launch on its workload -> what its threads surely do that no launch may do: reach beyond their memory, or fail.
+//! A launch on its workload -> what its threads surely do that no launch may do: reach beyond their
+//! memory, or fail.
 //!
-//! What always holds: what is not certain is not told (see [`sim::strays`]).
+//! What always holds: what is not certain is not told (see [`sim::find_strays`]).
 
 use super::shared_memory::has_dynamic_shared;
 use crate::launch::{Dim3, Launch};
@@ -14,9 +15,9 @@ use std::collections::BTreeSet;
 /// PTX instructions of a thread that is watched.
 const WATCHED: u64 = 20_000;
 
-/// That threads fail, as where an assertion asks for another block, or reach beyond their shared memory, as where the extents of arrays do
-/// not follow the block, which a GPU may let pass.
-pub fn refusal(
+/// Explains why a launch of the kernel fails: an assertion that expects another block, or
+/// an access beyond shared memory, which a GPU may not detect.
+pub fn explain_refusal(
     symbol: &str,
     launch: &Launch,
     (module, workload): (&Module, &Workload),
@@ -31,8 +32,9 @@ pub fn refusal(
     }
 }
 
-/// What threads of a launch surely do that no launch may do, whatever the workload's buffers are: reach beyond the shared memory of their
-/// block, or fail; as far as those at its corners tell. Shared memory is not looked at where the comment does not say how much a launch gives
+/// What threads of a launch surely do that no launch may do, whatever the workload's buffers are:
+/// reach beyond the shared memory of their block, or fail; as far as those at its corners tell.
+/// Shared memory is not looked at where the comment does not say how much a launch gives
 /// (`says_how_much`), and the kernel uses that.
 fn stray_of_block(
     module: &Module,
@@ -48,8 +50,8 @@ fn stray_of_block(
     }
     // One with work before and behind it.
     let block = launch.grid.map(|extent| extent / 2);
-    let places: Vec<_> = corners(launch.block).into_iter().map(|thread| (block, thread)).collect();
-    let strays = sim::strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
+    let places: Vec<_> = corner_threads(launch.block).into_iter().map(|thread| (block, thread)).collect();
+    let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
     strays.into_iter().find(|stray| match stray {
         Stray::Failure => true,
         Stray::Shared { .. } => tells_shared,
@@ -67,27 +69,35 @@ fn may_fail(module: &Module) -> bool {
     })
 }
 
-/// The buffers beyond which threads of a launch surely reach, with the first byte so found of each and whether it is written; as far as
-/// those in the corners of its first and last blocks, and of one between, tell.
+/// The buffers beyond which threads of a launch surely reach, with the first byte so found of each
+/// and whether it is written; as far as those in the corners of its first and last blocks, and of
+/// one between, tell.
 pub fn beyond_buffers(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload)) -> Vec<Overrun> {
     let mut blocks = vec![[0; 3], launch.grid.map(|extent| extent / 2), last_block(launch)];
     blocks.dedup();
-    overruns(module, symbol, (launch, workload), &blocks)
+    find_overruns(module, symbol, (launch, workload), &blocks)
 }
 
-/// The same as far as the last block tells, which reaches beyond first where a launch has more threads than its buffers have room for.
+/// The same as far as the last block tells, which reaches beyond first where a launch has more
+/// threads than its buffers have room for.
 pub fn last_beyond_buffers(module: &Module, symbol: &str, run: (&Launch, &Workload)) -> Vec<Overrun> {
-    overruns(module, symbol, run, &[last_block(run.0)])
+    find_overruns(module, symbol, run, &[last_block(run.0)])
 }
 
 fn last_block(launch: &Launch) -> Dim3 {
     launch.grid.map(|extent| extent.saturating_sub(1))
 }
 
-fn overruns(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload), blocks: &[Dim3]) -> Vec<Overrun> {
-    let places = blocks.iter().flat_map(|&block| corners(launch.block).into_iter().map(move |thread| (block, thread)));
+fn find_overruns(
+    module: &Module,
+    symbol: &str,
+    (launch, workload): (&Launch, &Workload),
+    blocks: &[Dim3],
+) -> Vec<Overrun> {
+    let places =
+        blocks.iter().flat_map(|&block| corner_threads(launch.block).into_iter().map(move |thread| (block, thread)));
     let places: Vec<_> = places.collect();
-    let strays = sim::strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
+    let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
     let mut found: Vec<Overrun> = Vec::new();
     for stray in strays {
         if let Stray::Buffer { index, byte, kind } = stray
@@ -102,7 +112,7 @@ fn overruns(module: &Module, symbol: &str, (launch, workload): (&Launch, &Worklo
 }
 
 /// The first and last threads of a block in each dimension.
-fn corners(block: Dim3) -> BTreeSet<Dim3> {
+fn corner_threads(block: Dim3) -> BTreeSet<Dim3> {
     let end = |corner: usize, at: usize| if corner >> at & 1 == 0 { 0 } else { block[at].saturating_sub(1) };
     (0..8).map(|corner| [0, 1, 2].map(|at| end(corner, at))).collect()
 }

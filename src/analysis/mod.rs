@@ -1,4 +1,5 @@
-//! What the code of a kernel says of it, by its PTX: what it stores, what it waits for, which shapes it allows.
+//! What the code of a kernel says of it, by its PTX: what it stores, what it waits for, which
+//! shapes it allows.
 
 pub mod flow_conservation;
 pub mod grid_sync;

@@ -7,9 +7,9 @@ use crate::gpu::{MAX_REGISTERS, REGISTERS};
 use crate::launch::Launch;
 use crate::ptx::Opcode;
 use crate::ptx::opcode::{Class, Effect, Mnemonic};
-use crate::ptx::{Body, Function, Instruction, Module, Operand, StateSpace, Statement};
+use crate::ptx::{Body, Instruction, Module, Operand, PtxFunction, StateSpace, Statement};
 use crate::sim;
-use crate::space::{Bounds, Facts};
+use crate::space::{Facts, LaunchBounds};
 use crate::workload::{Fill, Workload};
 use std::collections::HashMap;
 
@@ -22,8 +22,14 @@ const AT_ONCE: f64 = 64.0;
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
 
-/// What is known of the kernel `symbol` of a module; launch and workload are the baseline's.
-pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Option<(&Launch, &Workload)>) -> Facts {
+/// Collects the facts about the kernel `symbol` of a module. Launch and workload are the
+/// baseline's.
+pub fn collect_facts(
+    module: &Module,
+    symbol: &str,
+    register_cap: Option<u32>,
+    run: Option<(&Launch, &Workload)>,
+) -> Facts {
     let outputs = run.iter().flat_map(|(_, workload)| &workload.buffers).filter(|buffer| buffer.fill == Fill::Poison);
     let outputs = outputs.map(|buffer| (buffer.name.clone(), buffer.bytes())).collect();
     let buffers = run.iter().flat_map(|(_, workload)| &workload.buffers);
@@ -31,11 +37,11 @@ pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Opti
     let mut facts = Facts { register_cap, outputs, buffers, ..Facts::default() };
     if let Some((entry, body)) = module.entry(symbol).and_then(|entry| Some((entry, entry.body.as_ref()?))) {
         facts.has_launch_bounds = has_launch_bounds(module, symbol);
-        facts.bounds = bounds(entry);
-        (facts.fixed, facts.unread) = fixed(module, entry, body);
+        facts.bounds = launch_bounds(entry);
+        (facts.fixed, facts.unread) = fixed_dimensions(module, entry, body);
         facts.dynamic_shared = has_dynamic_shared(module, body);
-        facts.stored = stored(body);
-        facts.accessed = moved(body, |effect| effect != Effect::None);
+        facts.stored = bytes_stored(body);
+        facts.accessed = bytes_moved(body, |effect| effect != Effect::None);
         facts.ignores_grid = ignores_grid(module, body);
         facts.idle = run.is_some_and(|run| is_idle(module, symbol, body, run));
         facts.overruns = run.map(|run| memory_check::beyond_buffers(module, symbol, run)).unwrap_or_default();
@@ -43,30 +49,31 @@ pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Opti
     facts
 }
 
-fn values<'a>(entry: &'a Function, name: &str) -> Option<&'a [u64]> {
+fn directive_values<'a>(entry: &'a PtxFunction, name: &str) -> Option<&'a [u64]> {
     entry.directives.iter().find(|directive| &*directive.name == name).map(|directive| directive.values.as_slice())
 }
 
 /// `__launch_bounds__(threads, blocks)`, where both are there and can be had together.
-fn bounds(entry: &Function) -> Option<Bounds> {
-    let threads = u32::try_from(values(entry, ".maxntid")?.iter().product::<u64>()).ok().filter(|&n| n > 0)?;
-    let blocks = values(entry, ".minnctapersm")?.first().and_then(|&blocks| u32::try_from(blocks).ok())?;
+fn launch_bounds(entry: &PtxFunction) -> Option<LaunchBounds> {
+    let threads =
+        u32::try_from(directive_values(entry, ".maxntid")?.iter().product::<u64>()).ok().filter(|&n| n > 0)?;
+    let blocks = directive_values(entry, ".minnctapersm")?.first().and_then(|&blocks| u32::try_from(blocks).ok())?;
     let registers = REGISTERS / threads.checked_mul(blocks).filter(|&resident| resident > 0)?;
     let registers = (registers / THREAD_UNIT * THREAD_UNIT).min(MAX_REGISTERS);
-    Some(Bounds { threads, blocks, registers })
+    Some(LaunchBounds { threads, blocks, registers })
 }
 
-/// Whether the kernel is compiled with launch bounds or a number of registers of its own (`__launch_bounds__`, `__maxnreg__`), wherever
-/// the source has them from.
+/// Whether the kernel is compiled with launch bounds or a number of registers of its own
+/// (`__launch_bounds__`, `__maxnreg__`), wherever the source has them from.
 pub fn has_launch_bounds(module: &Module, symbol: &str) -> bool {
     let bounds = [".maxntid", ".reqntid", ".minnctapersm", ".maxnreg"];
-    module.entry(symbol).is_some_and(|entry| bounds.iter().any(|name| values(entry, name).is_some()))
+    module.entry(symbol).is_some_and(|entry| bounds.iter().any(|name| directive_values(entry, name).is_some()))
 }
 
 /// Threads of a block that launch bounds allow.
 pub fn most_threads(module: &Module, symbol: &str) -> Option<u32> {
     let entry = module.entry(symbol)?;
-    let bound = [".maxntid", ".reqntid"].iter().find_map(|name| values(entry, name))?;
+    let bound = [".maxntid", ".reqntid"].iter().find_map(|name| directive_values(entry, name))?;
     u32::try_from(bound.iter().product::<u64>()).ok()
 }
 
@@ -80,61 +87,64 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
     has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
 }
 
-/// Returns why the block and the register cap must stay the baseline's: `setmaxnreg` moves registers between the warps of a block,
-/// and waits for ever if the block has too few.
+/// Returns why the block and the register cap must stay the baseline's: `setmaxnreg` moves
+/// registers between the warps of a block, and waits for ever if the block has too few.
 pub fn fixed_registers(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_pool = |instruction: &Instruction| instruction.opcode.mnemonic == Mnemonic::Setmaxnreg;
-    bodies(module, symbol)
+    reached_bodies(module, symbol)
         .any(|body| body.instructions().any(is_pool))
         .then_some("its warps exchange registers (setmaxnreg), whose number its block and launch bounds fix")
 }
 
-/// Returns why equal results do not prove that other blocks work: the kernel orders memory accesses within a block only.
+/// Returns why equal results do not prove that other blocks work: the kernel orders memory accesses
+/// within a block only.
 pub fn block_scope(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_scoped = |instruction: &Instruction| shape_invariance::has_block_scope(&instruction.opcode);
-    bodies(module, symbol).any(|body| body.instructions().any(is_scoped)).then_some(
+    reached_bodies(module, symbol).any(|body| body.instructions().any(is_scoped)).then_some(
         "it orders memory accesses within a block only (.cta or .cluster scope): write launch(remap) if it works in other blocks",
     )
 }
 
 /// Returns the code of a kernel and of every function that it may call.
-fn bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = &'a Body> {
+fn reached_bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = &'a Body> {
     let functions = module.functions.iter().filter(|function| !function.entry);
     module.entry(symbol).into_iter().chain(functions).filter_map(|function| function.body.as_ref())
 }
 
-/// The dimensions in which the kernel tells threads apart without asking how many there are, and those in which it does neither. Not
-/// known, and so not told, where the kernel hands out its work by atomics or calls functions.
-fn fixed(module: &Module, entry: &Function, body: &Body) -> ([bool; 3], [bool; 3]) {
+/// The dimensions in which the kernel tells threads apart without asking how many there are, and
+/// those in which it does neither. Not known, and so not told, where the kernel hands out its work
+/// by atomics or calls functions.
+fn fixed_dimensions(module: &Module, entry: &PtxFunction, body: &Body) -> ([bool; 3], [bool; 3]) {
     let is_uncertain = |instruction: &Instruction| {
         instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
     };
-    if body.instructions().any(is_uncertain) || values(entry, ".reqntid").is_some() {
+    if body.instructions().any(is_uncertain) || directive_values(entry, ".reqntid").is_some() {
         return ([false; 3], [false; 3]);
     }
     let functions =
         module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
     let all = || functions.clone().chain([body]);
     let is_told = [".x", ".y", ".z"].map(|dimension| {
-        let reads = |body: &Body, register: &str| reads(body, register, dimension);
+        let reads = |body: &Body, register: &str| reads_register(body, register, dimension);
         (reads(body, "%tid"), all().any(|body| reads(body, "%ntid")))
     });
     (is_told.map(|is_told| is_told == (true, false)), is_told.map(|is_told| is_told == (false, false)))
 }
 
-/// Whether no thread asks how many blocks there are. Not known where work is handed out by atomics, or functions are called.
+/// Whether no thread asks how many blocks there are. Not known where work is handed out by atomics,
+/// or functions are called.
 fn ignores_grid(module: &Module, body: &Body) -> bool {
     let is_uncertain = |instruction: &Instruction| {
         instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
     };
     let functions =
         module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
-    let asks = |body: &Body| [".x", ".y", ".z"].iter().any(|dimension| reads(body, "%nctaid", dimension));
+    let asks = |body: &Body| [".x", ".y", ".z"].iter().any(|dimension| reads_register(body, "%nctaid", dimension));
     !body.instructions().any(is_uncertain) && !functions.chain([body]).any(asks)
 }
 
-/// Whether a special register is read in this dimension.
-pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
+/// Returns whether a special register is read in this dimension.
+pub fn reads_register(body: &Body, register: &str, dimension: &str) -> bool {
     body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
         // Without a dimension: all of them, as a vector.
         Operand::Name(name) => name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty()),
@@ -142,18 +152,20 @@ pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
     })
 }
 
-/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that is open.
+/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that
+/// is open.
 pub fn stored_by(module: &Module, symbol: &str) -> Option<u64> {
-    stored(module.entry(symbol)?.body.as_ref()?)
+    bytes_stored(module.entry(symbol)?.body.as_ref()?)
 }
 
-/// The most bytes that a thread stores to global memory, where no call or atomic operation leaves that open, nor a loop around a store.
-fn stored(body: &Body) -> Option<u64> {
-    moved(body, |effect| effect == Effect::Write)
+/// The most bytes that a thread stores to global memory, where no call or atomic operation leaves
+/// that open, nor a loop around a store.
+fn bytes_stored(body: &Body) -> Option<u64> {
+    bytes_moved(body, |effect| effect == Effect::Write)
 }
 
 /// The same for the bytes that accesses of some effects move.
-fn moved(body: &Body, counts: impl Fn(Effect) -> bool) -> Option<u64> {
+fn bytes_moved(body: &Body, counts: impl Fn(Effect) -> bool) -> Option<u64> {
     let (mut labels, mut loops, mut accesses) = (HashMap::new(), Vec::new(), Vec::new());
     for (at, statement) in body.statements.iter().enumerate() {
         match statement {
@@ -163,7 +175,7 @@ fn moved(body: &Body, counts: impl Fn(Effect) -> bool) -> Option<u64> {
             Statement::Instruction(instruction) => match (instruction.opcode.effect(), instruction.opcode.mnemonic) {
                 (Effect::Unbounded, _) => return None,
                 (effect @ (Effect::Read | Effect::Write), _) if counts(effect) => {
-                    accesses.push((at, width(&instruction.opcode)?));
+                    accesses.push((at, access_width(&instruction.opcode)?));
                 }
                 (_, Mnemonic::Bra) => {
                     // Whatever is run again lies between a label and a branch back to it.
@@ -183,22 +195,23 @@ fn moved(body: &Body, counts: impl Fn(Effect) -> bool) -> Option<u64> {
     accesses.try_fold(0u64, |bytes, (at, width)| (!is_run_again(at)).then(|| bytes.saturating_add(*width)))
 }
 
-/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
-/// searches may work for long and find nothing. Not known where what they did is an estimate.
+/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of
+/// a kernel that can. One that searches may work for long and find nothing. Not known where what
+/// they did is an estimate.
 fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
-    let mut reaching = reaching(body).peekable();
+    let mut reaching = reaching_instructions(body).peekable();
     if reaching.peek().is_none() {
         return false;
     }
     let limits = sim::Limits { instructions: LOOKED_AT, ..sim::Limits::default() };
-    let Ok(profile) = sim::profile(module, symbol, launch, workload, &limits) else { return false };
+    let Ok(profile) = sim::profile_entry(module, symbol, launch, workload, &limits) else { return false };
     let is_run = |line: u32| profile.counts.get(&line).is_some_and(|&count| count > 0.0);
     let is_short = profile.counts.values().sum::<f64>() <= AT_ONCE;
     profile.exact && !profile.counts.is_empty() && is_short && !reaching.any(|instruction| is_run(instruction.line))
 }
 
 /// The instructions that may read or write the memory of the GPU.
-fn reaching(body: &Body) -> impl Iterator<Item = &Instruction> {
+fn reaching_instructions(body: &Body) -> impl Iterator<Item = &Instruction> {
     body.instructions().filter(|Instruction { opcode, .. }| match opcode.effect() {
         Effect::None => false,
         Effect::Read | Effect::Write => opcode.spaces().all(|space| space == StateSpace::Global),
@@ -206,8 +219,9 @@ fn reaching(body: &Body) -> impl Iterator<Item = &Instruction> {
     })
 }
 
-/// Returns the bytes that a load or store (`st.global.v4.f32`) moves; 0 if it cannot reach a buffer.
-fn width(opcode: &Opcode) -> Option<u64> {
+/// Returns the bytes that a load or store (`st.global.v4.f32`) moves; 0 if it cannot reach a
+/// buffer.
+fn access_width(opcode: &Opcode) -> Option<u64> {
     let is_other =
         |space| matches!(space, StateSpace::Local | StateSpace::Param | StateSpace::Shared | StateSpace::Const);
     if opcode.spaces().any(is_other) {
@@ -219,18 +233,19 @@ fn width(opcode: &Opcode) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::facts;
+    use super::collect_facts;
     use crate::ptx::Module;
-    use crate::space::{Bounds, Facts};
+    use crate::space::{Facts, LaunchBounds};
 
-    /// The facts of a kernel with these directives and this body, after a device function with that one.
+    /// The facts of a kernel with these directives and this body, after a device function with that
+    /// one.
     fn of(directives: &str, body: &str, function: &str) -> Facts {
         let text = format!(
             ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\
              .visible .entry k()\n{directives}\n{{\n{body}\nret;\n}}\n"
         );
         let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        facts(&module, "k", None, None)
+        collect_facts(&module, "k", None, None)
     }
 
     #[test]
@@ -284,7 +299,7 @@ mod tests {
                     .entry a() { mov.u32 %r1, s; ret; }\n.entry b() { ld.shared.u32 %r1, [s+4]; ret; }\n\
                     .entry c() { ld.shared.u32 %r1, [t]; ret; }\n";
         let module = Module::parse(text).expect("it is PTX");
-        let found = ["a", "b", "c"].map(|symbol| facts(&module, symbol, None, None).dynamic_shared);
+        let found = ["a", "b", "c"].map(|symbol| collect_facts(&module, symbol, None, None).dynamic_shared);
         assert_eq!(found, [true, true, false]);
     }
 
@@ -309,7 +324,7 @@ mod tests {
 
     #[test]
     fn launch_bounds_are_both_or_none() {
-        let bounds = |threads, blocks, registers| Some(Bounds { threads, blocks, registers });
+        let bounds = |threads, blocks, registers| Some(LaunchBounds { threads, blocks, registers });
         for (directives, expected) in [
             ("", None),
             (".maxntid 256, 1, 1", None),

@@ -1,17 +1,20 @@
 //! PTX -> whether a kernel's threads know nothing of their block but their position in the grid.
 //!
-//! Where the whole kernel sees `blockIdx * blockDim + threadIdx` (and `gridDim * blockDim`, for strides) and no other trace of
-//! the block, a launch of as many threads in blocks of another shape does the same. What a register holds of the launch is followed as
-//! a polynomial in its numbers, for compilers take such sums apart and put them together in another order. The answer is yes only
-//! where that is certain: anything that works within a block or warp, or that this does not follow, is a no. Functions that are called
-//! are judged as the kernel is: what they are given is the same in every shape, or the answer is no.
+//! Where the whole kernel sees `blockIdx * blockDim + threadIdx` (and `gridDim * blockDim`, for
+//! strides) and no other trace of the block, a launch of as many threads in blocks of another shape
+//! does the same. What a register holds of the launch is followed as a polynomial in its numbers,
+//! for compilers take such sums apart and put them together in another order. The answer is yes
+//! only where that is certain: anything that works within a block or warp, or that this does not
+//! follow, is a no. Functions that are called are judged as the kernel is: what they are given is
+//! the same in every shape, or the answer is no.
 
 use crate::ptx::Opcode;
-use crate::ptx::opcode::{Class, Mnemonic, Part};
+use crate::ptx::opcode::{Class, Mnemonic, ProductPart};
 use crate::ptx::{Body, Instruction, Module, Operand, Scalar, StateSpace};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A number of the launch in one dimension, or another that is the same however threads are in blocks.
+/// A number of the launch in one dimension, or another that is the same however threads are in
+/// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Factor<'a> {
     Thread(u8),
@@ -42,7 +45,8 @@ const MOST_TERMS: usize = 24;
 /// What CUDA gives device code to call, which is the same for every thread.
 const SYSTEM_CALLS: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 
-/// True where every launch with the same threads in each dimension does the same, however they are in blocks of these extents.
+/// True where every launch with the same threads in each dimension does the same, however they are
+/// in blocks of these extents.
 pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
     let Some(entry) = module.entry(symbol) else { return false };
     let bound = |name: &str| name == ".reqntid" || name.contains("cluster");
@@ -53,7 +57,7 @@ pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
     // Each function that is called, once.
     let (mut pending, mut seen) = (vec![body], HashSet::new());
     while let Some(body) = pending.pop() {
-        let Some(called) = called(body, extents) else { return false };
+        let Some(called) = called_functions(body, extents) else { return false };
         for name in called.into_iter().filter(|name| !SYSTEM_CALLS.contains(name)) {
             // A register that holds an address is no function, and one of another file has no body.
             match module.function(name).and_then(|function| function.body.as_ref()) {
@@ -67,18 +71,18 @@ pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
 }
 
 /// What the code calls; `None` where it could tell one block from another.
-fn called(body: &Body, extents: Extents) -> Option<Vec<&str>> {
+fn called_functions(body: &Body, extents: Extents) -> Option<Vec<&str>> {
     let mut writes: HashMap<&str, Writes> = HashMap::new();
     let instructions = body.dominators_first();
     for (index, instruction) in instructions.iter().enumerate() {
-        for name in instruction.operands.first().into_iter().flat_map(written) {
+        for name in instruction.operands.first().into_iter().flat_map(written_names) {
             writes.entry(name).or_insert(Writes { first: index, count: 0 }).count += 1;
         }
     }
     let mut follower = Follower { extents, writes, held: HashMap::new() };
     let mut called = Vec::new();
     for (index, instruction) in instructions.into_iter().enumerate() {
-        follower.follow(index, instruction)?;
+        follower.follow_instruction(index, instruction)?;
         if instruction.is_call() {
             called.push(instruction.callee()?);
         }
@@ -87,16 +91,17 @@ fn called(body: &Body, extents: Extents) -> Option<Vec<&str>> {
 }
 
 /// The names in an operand that an instruction may write.
-fn written(operand: &Operand) -> Vec<&str> {
+fn written_names(operand: &Operand) -> Vec<&str> {
     match operand {
         Operand::Name(name) => vec![name],
-        Operand::Vector(operands) => operands.iter().flat_map(written).collect(),
-        Operand::Pair(a, b) => [written(a), written(b)].concat(),
+        Operand::Vector(operands) => operands.iter().flat_map(written_names).collect(),
+        Operand::Pair(a, b) => [written_names(a), written_names(b)].concat(),
         _ => Vec::new(),
     }
 }
 
-/// The instructions that write a register, and the place of the first of them among those of [`Body::dominators_first`].
+/// The instructions that write a register, and the place of the first of them among those of
+/// [`Body::dominators_first`].
 struct Writes {
     first: usize,
     count: usize,
@@ -105,13 +110,14 @@ struct Writes {
 struct Follower<'a> {
     extents: Extents,
     writes: HashMap<&'a str, Writes>,
-    /// What registers hold of the launch; the others hold what is the same however threads are in blocks.
+    /// What registers hold of the launch; the others hold what is the same however threads are in
+    /// blocks.
     held: HashMap<&'a str, Polynomial<'a>>,
 }
 
 impl<'a> Follower<'a> {
     /// Follows one instruction; `None` where it could tell one block from another.
-    fn follow(&mut self, index: usize, instruction: &'a Instruction) -> Option<()> {
+    fn follow_instruction(&mut self, index: usize, instruction: &'a Instruction) -> Option<()> {
         let opcode = &instruction.opcode;
         if is_of_block(opcode) {
             return None;
@@ -126,7 +132,7 @@ impl<'a> Follower<'a> {
         if target.is_empty() {
             return sources.iter().all(|operand| self.is_same(index, operand)).then_some(());
         }
-        let Some(made) = self.sum(index, opcode, sources)? else {
+        let Some(made) = self.sum_of(index, opcode, sources)? else {
             return sources.iter().all(|source| self.is_same(index, source)).then_some(());
         };
         let is_written_once = self.writes.get(target).is_some_and(|writes| writes.count == 1);
@@ -141,9 +147,9 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// Returns the result of integer arithmetic: `None` if it is not followed, `Some(None)` for other
-    /// instructions.
-    fn sum(&self, index: usize, opcode: &Opcode, sources: &'a [Operand]) -> Option<Option<Polynomial<'a>>> {
+    /// Returns the result of integer arithmetic: `None` if it is not followed, `Some(None)` for
+    /// other instructions.
+    fn sum_of(&self, index: usize, opcode: &Opcode, sources: &'a [Operand]) -> Option<Option<Polynomial<'a>>> {
         use crate::ptx::Scalar::{B32, B64, S32, S64, U32, U64};
         use Mnemonic::{Add, Cvt, Mad, Mov, Mul, Neg, Not, Shl, Sub};
         let types: Vec<Scalar> = opcode.types().collect();
@@ -151,46 +157,51 @@ impl<'a> Follower<'a> {
         if has_others || !matches!(opcode.mnemonic, Mov | Cvt | Neg | Not | Add | Sub | Shl | Mul | Mad) {
             return Some(None);
         }
-        let values: Vec<_> = sources.iter().map(|source| self.value(index, source)).collect::<Option<_>>()?;
+        let values: Vec<_> = sources.iter().map(|source| self.value_of(index, source)).collect::<Option<_>>()?;
         Some(Some(match (opcode.mnemonic, opcode.part(), &types[..], &values[..]) {
             (Mov, None, [U32 | B32 | U64 | B64], [a]) | (Cvt, None, [U32, U64], [a]) => a.clone(),
             (Cvt, None, [U64, U32] | [S64, S32], [a]) if a.is_small() => a.clone(),
-            (Neg, None, [S32 | S64], [a]) => a.times(&Polynomial::constant(-1), self)?,
+            (Neg, None, [S32 | S64], [a]) => a.times_other(&Polynomial::constant(-1), self)?,
             // As compilers count the iterations of a loop that begins behind the position: -1 - a.
-            (Not, None, [B32 | B64], [a]) => Polynomial::constant(-1).plus(a, -1, self)?,
-            (Add, None, [S32 | U32 | S64 | U64], [a, b]) => a.plus(b, 1, self)?,
-            (Sub, None, [S32 | U32 | S64 | U64], [a, b]) => a.plus(b, -1, self)?,
+            (Not, None, [B32 | B64], [a]) => Polynomial::constant(-1).plus_signed(a, -1, self)?,
+            (Add, None, [S32 | U32 | S64 | U64], [a, b]) => a.plus_signed(b, 1, self)?,
+            (Sub, None, [S32 | U32 | S64 | U64], [a, b]) => a.plus_signed(b, -1, self)?,
             (Shl, None, [B32 | B64], [a, b]) if b.as_constant().is_some_and(|bits| (0..32).contains(&bits)) => {
-                a.times(&Polynomial::constant(1 << b.as_constant()?), self)?
+                a.times_other(&Polynomial::constant(1 << b.as_constant()?), self)?
             }
-            (Mul, Some(Part::Low), [S32 | U32 | S64 | U64], [a, b]) => a.times(b, self)?,
-            (Mad, Some(Part::Low), [S32 | U32 | S64 | U64], [a, b, c]) => a.times(b, self)?.plus(c, 1, self)?,
-            (Mul, Some(Part::Wide), [S32 | U32], [a, b]) if a.is_small() && b.is_small() => a.times(b, self)?,
-            (Mad, Some(Part::Wide), [S32 | U32], [a, b, c]) if a.is_small() && b.is_small() => {
-                a.times(b, self)?.plus(c, 1, self)?
+            (Mul, Some(ProductPart::Low), [S32 | U32 | S64 | U64], [a, b]) => a.times_other(b, self)?,
+            (Mad, Some(ProductPart::Low), [S32 | U32 | S64 | U64], [a, b, c]) => {
+                a.times_other(b, self)?.plus_signed(c, 1, self)?
+            }
+            (Mul, Some(ProductPart::Wide), [S32 | U32], [a, b]) if a.is_small() && b.is_small() => {
+                a.times_other(b, self)?
+            }
+            (Mad, Some(ProductPart::Wide), [S32 | U32], [a, b, c]) if a.is_small() && b.is_small() => {
+                a.times_other(b, self)?.plus_signed(c, 1, self)?
             }
             _ => return Some(None),
         }))
     }
 
     /// What an operand of arithmetic holds; `None` for what is not followed.
-    fn value(&self, index: usize, operand: &'a Operand) -> Option<Polynomial<'a>> {
+    fn value_of(&self, index: usize, operand: &'a Operand) -> Option<Polynomial<'a>> {
         match operand {
             Operand::Integer(value) => Some(Polynomial::constant(value.cast_signed())),
-            Operand::Name(name) => self.name(index, name),
+            Operand::Name(name) => self.value_of_name(index, name),
             _ => self.is_same(index, operand).then(Polynomial::unknown),
         }
     }
 
-    /// What a name holds; `None` for a special register that is not followed, and for a register that is first written by what comes later.
-    fn name(&self, index: usize, name: &'a str) -> Option<Polynomial<'a>> {
+    /// What a name holds; `None` for a special register that is not followed, and for a register
+    /// that is first written by what comes later.
+    fn value_of_name(&self, index: usize, name: &'a str) -> Option<Polynomial<'a>> {
         if let Some(held) = self.held.get(name) {
             return Some(held.clone());
         }
         if let Some(Writes { first, count }) = self.writes.get(name) {
             // An instruction that reads what it writes has read what one before it wrote.
             return (*first < index).then(|| match count {
-                1 => Polynomial::of(Factor::Register(name)),
+                1 => Polynomial::from_factor(Factor::Register(name)),
                 _ => Polynomial::unknown(),
             });
         }
@@ -207,18 +218,18 @@ impl<'a> Follower<'a> {
         let extent = self.extents[usize::from(dimension)];
         Some(match (register, extent) {
             ("tid", Some(1)) => Polynomial::constant(0),
-            ("tid", _) => Polynomial::of(Factor::Thread(dimension)),
-            ("ctaid", _) => Polynomial::of(Factor::Block(dimension)),
+            ("tid", _) => Polynomial::from_factor(Factor::Thread(dimension)),
+            ("ctaid", _) => Polynomial::from_factor(Factor::Block(dimension)),
             ("ntid", Some(extent)) => Polynomial::constant(extent.into()),
-            ("ntid", None) => Polynomial::of(Factor::Extent(dimension)),
-            ("nctaid", _) => Polynomial::of(Factor::Blocks(dimension)),
+            ("ntid", None) => Polynomial::from_factor(Factor::Extent(dimension)),
+            ("nctaid", _) => Polynomial::from_factor(Factor::Blocks(dimension)),
             _ => return None,
         })
     }
 
     /// Whether an operand is the same however threads are in blocks.
     fn is_same(&self, index: usize, operand: &'a Operand) -> bool {
-        let named = |name: &'a str| self.name(index, name).is_some_and(|held| held.is_same(self));
+        let named = |name: &'a str| self.value_of_name(index, name).is_some_and(|held| held.is_same(self));
         match operand {
             Operand::Name(name) | Operand::Displaced(name, _) | Operand::Address { base: Some(name), .. } => {
                 named(name)
@@ -232,7 +243,8 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Tells whether an instruction may depend on the block: its threads meet there, it uses shared memory, or it is unknown.
+/// Tells whether an instruction may depend on the block: its threads meet there, it uses shared
+/// memory, or it is unknown.
 fn is_of_block(opcode: &Opcode) -> bool {
     matches!(opcode.class(), Class::Barrier | Class::AsyncBarrier | Class::Warp | Class::Matrix | Class::Unknown)
         || matches!(opcode.mnemonic, Mnemonic::Brx | Mnemonic::Setmaxnreg)
@@ -240,7 +252,8 @@ fn is_of_block(opcode: &Opcode) -> bool {
         || has_block_scope(opcode)
 }
 
-/// Tells whether an instruction orders memory within a block or a cluster only. In another shape its threads may be in two.
+/// Tells whether an instruction orders memory within a block or a cluster only. In another shape
+/// its threads may be in two.
 pub fn has_block_scope(opcode: &Opcode) -> bool {
     opcode.modifiers().any(|part| matches!(part, "cta" | "cluster"))
         && opcode.spaces().all(|space| space != StateSpace::Shared)
@@ -251,7 +264,7 @@ impl<'a> Polynomial<'a> {
         Self { terms: BTreeMap::from([(Vec::new(), value)]), has_more: false }
     }
 
-    fn of(factor: Factor<'a>) -> Self {
+    fn from_factor(factor: Factor<'a>) -> Self {
         Self { terms: BTreeMap::from([(vec![factor], 1)]), has_more: false }
     }
 
@@ -272,7 +285,8 @@ impl<'a> Polynomial<'a> {
         self.terms.keys().flatten().any(|factor| !matches!(factor, Factor::Register(_)))
     }
 
-    /// Whether it is the same in a wider register: a constant, or no more than all threads of the launch.
+    /// Whether it is the same in a wider register: a constant, or no more than all threads of the
+    /// launch.
     fn is_small(&self) -> bool {
         let is_small = |(factors, coefficient): (&Vec<Factor<'_>>, &i64)| {
             let is_number = |factor: &Factor<'_>| !matches!(factor, Factor::Register(_));
@@ -284,7 +298,8 @@ impl<'a> Polynomial<'a> {
         }
     }
 
-    /// Whether it is the same however threads are in blocks: `blockIdx * blockDim` comes with `threadIdx`, as often.
+    /// Whether it is the same however threads are in blocks: `blockIdx * blockDim` comes with
+    /// `threadIdx`, as often.
     fn is_same(&self, follower: &Follower<'_>) -> bool {
         let mut positions: BTreeMap<(u8, Vec<Factor<'_>>), i64> = BTreeMap::new();
         for (factors, coefficient) in &self.terms {
@@ -311,18 +326,18 @@ impl<'a> Polynomial<'a> {
         positions.values().all(|surplus| *surplus == 0)
     }
 
-    fn plus(&self, other: &Self, sign: i64, follower: &Follower<'_>) -> Option<Self> {
+    fn plus_signed(&self, other: &Self, sign: i64, follower: &Follower<'_>) -> Option<Self> {
         let mut sum = self.clone();
         for (factors, coefficient) in &other.terms {
             let term = sum.terms.entry(factors.clone()).or_default();
             *term = term.wrapping_add(coefficient.wrapping_mul(sign));
         }
         sum.has_more |= other.has_more;
-        sum.bounded(follower)
+        sum.within_bounds(follower)
     }
 
     /// The product; `None` where it is not followed.
-    fn times(&self, other: &Self, follower: &Follower<'_>) -> Option<Self> {
+    fn times_other(&self, other: &Self, follower: &Follower<'_>) -> Option<Self> {
         let (is_same, is_other_same) = (self.is_same(follower), other.is_same(follower));
         if !is_same && other.has_more || !is_other_same && self.has_more {
             return None;
@@ -332,20 +347,21 @@ impl<'a> Polynomial<'a> {
             for (b, times) in &other.terms {
                 let mut factors = [&a[..], &b[..]].concat();
                 factors.sort_unstable();
-                merge(&mut factors);
+                merge_factors(&mut factors);
                 let term = product.terms.entry(factors).or_default();
                 *term = term.wrapping_add(by.wrapping_mul(*times));
             }
         }
-        // A position times a position, as in the square of a distance, has terms that tell nothing one by one.
+        // A position times a position, as in the square of a distance, has terms that tell nothing
+        // one by one.
         if is_same && is_other_same && !product.is_same(follower) {
             return Some(Self::unknown());
         }
-        product.bounded(follower)
+        product.within_bounds(follower)
     }
 
     /// Without what is nothing; too much of it is not followed further.
-    fn bounded(mut self, follower: &Follower<'_>) -> Option<Self> {
+    fn within_bounds(mut self, follower: &Follower<'_>) -> Option<Self> {
         self.terms.retain(|_, coefficient| *coefficient != 0);
         if self.terms.is_empty() && !self.has_more {
             return Some(Self::constant(0));
@@ -358,7 +374,7 @@ impl<'a> Polynomial<'a> {
 }
 
 /// Blocks and their extent make the threads of a dimension.
-fn merge(factors: &mut Vec<Factor<'_>>) {
+fn merge_factors(factors: &mut Vec<Factor<'_>>) {
     for at in 0..3 {
         let place = |factors: &[Factor<'_>], wanted| factors.iter().position(|factor| *factor == wanted);
         while let (Some(blocks), Some(extent)) =
@@ -413,7 +429,8 @@ mod tests {
             (with("mad.lo.s32 %r8, %r4, %r4, %r9;\nsetp.ge.s32 %p1, %r8, 9;"), true),
             (apart("mul.lo.s32 %r8, %r7, %r7;"), false),
             (apart("sub.s32 %r5, %r9, %r7;\nmul.lo.s32 %r8, %r5, %r3;"), false),
-            // A wait is for whole other grids, and what may begin then waits in its turn for all of this one.
+            // A wait is for whole other grids, and what may begin then waits in its turn for all of
+            // this one.
             (with("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;"), true),
             // What only a block knows.
             (with("setp.eq.s32 %p1, %r3, 0;"), false),
@@ -431,7 +448,8 @@ mod tests {
             // Another dimension's extent; 256 where the block's extent should be.
             ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.y;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\nsetp.lt.s32 %p1, %r4, 9;".into(), false),
             ("mov.u32 %r1, %ctaid.x;\nshl.b32 %r2, %r1, 8;\nmov.u32 %r3, %tid.x;\nor.b32 %r4, %r2, %r3;".into(), false),
-            // A register that holds now one thing, now another, and one that is read before it is written.
+            // A register that holds now one thing, now another, and one that is read before it is
+            // written.
             (apart("mov.u32 %r5, 0;\n@%p2 mov.u32 %r5, %r3;\nadd.s32 %r8, %r5, %r7;"), false),
             (apart("$L:\nadd.s32 %r8, %r5, 1;\nmov.u32 %r5, %r3;\n@%p2 bra $L;"), false),
             // Blocks that the compiler has placed above those that they follow.

@@ -3,12 +3,13 @@
 use crate::ptx::Body;
 use crate::ptx::Module;
 use crate::ptx::Operand;
+use crate::ptx::PtxVariable;
 use crate::ptx::StateSpace;
-use crate::ptx::Variable;
 
-/// Whether the kernel, or a function of its module, uses shared memory of which the launch says how much there is.
+/// Whether the kernel, or a function of its module, uses shared memory of which the launch says how
+/// much there is.
 pub fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
-    let is_dynamic = |variable: &&Variable| variable.space == StateSpace::Shared && variable.size == 0;
+    let is_dynamic = |variable: &&PtxVariable| variable.space == StateSpace::Shared && variable.size == 0;
     let names: Vec<&str> = module.variables.iter().filter(is_dynamic).map(|variable| &*variable.name).collect();
     let functions =
         module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());

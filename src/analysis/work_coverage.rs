@@ -1,32 +1,36 @@
-//! Whether each thread of a kernel has a share of the work of its own, so that a launch of fewer leaves some undone.
+//! Whether each thread of a kernel has a share of the work of its own, so that a launch of fewer
+//! leaves some undone.
 //!
-//! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is timed. What always holds: what is not certain
-//! is not told.
+//! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is
+//! timed. What always holds: what is not certain is not told.
 
-use super::ptx_facts::reads;
+use super::ptx_facts::reads_register;
 use crate::launch::{Configuration, DIMENSIONS, Launch};
 use crate::ptx::opcode::Class;
 use crate::ptx::{Body, Module};
 use crate::space::{Counted, Space};
 
-/// By dimension: the kernel knows its threads, and not how many blocks of them there are. For kernels that know them by their position alone.
+/// By dimension: the kernel knows its threads, and not how many blocks of them there are. For
+/// kernels that know them by their position alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shares([bool; 3]);
 
 impl Shares {
-    /// None where the kernel may hand out its work by atomics, or in functions that it calls.
-    pub fn of(module: &Module, symbol: &str) -> Self {
+    /// Finds how a kernel shares out its work. Returns none if it may do so by atomics or
+    /// in functions that it calls.
+    pub fn of_kernel(module: &Module, symbol: &str) -> Self {
         let body = module.entry(symbol).and_then(|entry| entry.body.as_ref());
         let is_certain =
             |body: &&Body| !body.instructions().any(|found| found.is_call() || found.opcode.class() == Class::Atomic);
         let Some(body) = body.filter(is_certain) else { return Self::default() };
         Self([".x", ".y", ".z"].map(|dimension| {
-            let reads = |register: &str| reads(body, register, dimension);
+            let reads = |register: &str| reads_register(body, register, dimension);
             reads("%tid") && reads("%ctaid") && !reads("%nctaid")
         }))
     }
 
-    /// That a launch has fewer threads than the one that is `made` of the baseline under the same macros; with the remedy.
+    /// That a launch has fewer threads than the one that is `made` of the baseline under the same
+    /// macros; with the remedy.
     pub fn left_undone(
         self,
         space: &Space,
@@ -38,9 +42,10 @@ impl Shares {
             return None;
         }
         let like_baseline = Configuration { macros: configuration.macros.clone(), ..space.baseline().clone() };
-        let (before, after) = (threads(&made(&like_baseline)?), threads(launch));
+        let (before, after) = (threads_by_dimension(&made(&like_baseline)?), threads_by_dimension(launch));
         let at = (0..3).find(|&at| self.0[at] && after[at] < before[at])?;
-        // A grid that the block counts, itself or as a macro that is tied to it, covers what there is to do, whatever is left over.
+        // A grid that the block counts, itself or as a macro that is tied to it, covers what there
+        // is to do, whatever is left over.
         let tied = space.tied_macros();
         let is_counted = |of: usize| {
             let Counted { block, macros, .. } = space.counted_by(of);
@@ -56,8 +61,8 @@ impl Shares {
     }
 }
 
-/// The threads of a launch in x, y and z.
-pub fn threads(launch: &Launch) -> [u64; 3] {
+/// Returns the threads of a launch in x, y and z.
+pub fn threads_by_dimension(launch: &Launch) -> [u64; 3] {
     std::array::from_fn(|at| u64::from(launch.grid[at]) * u64::from(launch.block[at]))
 }
 
@@ -74,7 +79,7 @@ mod tests {
                  .reg .b32 %r<9>; .reg .b64 %rd<9>;\nld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n\
                  {handed_out}\nst.global.u32 [%rd1], %r1;\nret;\n}}\n"
             );
-            Shares::of(&Module::parse(&text).expect("PTX"), "k").0
+            Shares::of_kernel(&Module::parse(&text).expect("PTX"), "k").0
         };
         assert_eq!(shares("add.u32 %r3, %r1, %r2;"), [true, false, false]);
         assert_eq!(shares("atom.global.add.u32 %r3, [%rd1], 1;"), [false; 3]);

@@ -1,7 +1,8 @@
 //! PTX -> a `__device__` variable that a kernel may write.
 //!
-//! The property: a variable is not reported only if every use of its address, in the kernel and in each function with a body, is
-//! followed and is a read. An address that leaves the registers (a call, a return value, a store) counts as written through.
+//! The property: a variable is not reported only if every use of its address, in the kernel and in
+//! each function with a body, is followed and is a read. An address that leaves the registers (a
+//! call, a return value, a store) counts as written through.
 
 use crate::ptx::opcode::{Class, Mnemonic};
 use crate::ptx::{Body, Initial, Instruction, Module, Operand, StateSpace};
@@ -10,15 +11,16 @@ use std::collections::{HashMap, HashSet};
 /// Functions of the CUDA runtime that only read what their arguments point at.
 const READERS: [&str; 2] = ["vprintf", "__assertfail"];
 
-/// Finds the first variable in global memory, in the order of the text, that the kernel `symbol` may write.
+/// Finds the first variable in global memory, in the order of the text, that the kernel `symbol`
+/// may write.
 pub fn first_written<'a>(module: &'a Module, symbol: &str) -> Option<&'a str> {
     let functions = module.functions.iter().filter(|function| !function.entry);
     let bodies: Vec<&Body> =
         module.entry(symbol).into_iter().chain(functions).filter_map(|function| function.body.as_ref()).collect();
     let globals = module.variables.iter().filter(|variable| variable.space == StateSpace::Global);
     globals.map(|variable| &*variable.name).find(|name| {
-        let is_mentioned = |pointer: &str| bodies.iter().any(|body| mentions(body, pointer));
-        bodies.iter().any(|body| writes(body, name)) || pointers_to(module, name).any(is_mentioned)
+        let is_mentioned = |pointer: &str| bodies.iter().any(|body| mentions_variable(body, pointer));
+        bodies.iter().any(|body| writes_variable(body, name)) || pointers_to(module, name).any(is_mentioned)
     })
 }
 
@@ -30,13 +32,13 @@ fn pointers_to<'a>(module: &'a Module, variable: &'a str) -> impl Iterator<Item 
     variables.filter(move |other| other.initial.iter().flatten().any(holds)).map(|other| &*other.name)
 }
 
-fn mentions(body: &Body, variable: &str) -> bool {
+fn mentions_variable(body: &Body, variable: &str) -> bool {
     body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| operand.names().contains(&variable))
 }
 
 /// Returns whether the code may write the variable.
-fn writes(body: &Body, variable: &str) -> bool {
-    if !mentions(body, variable) {
+fn writes_variable(body: &Body, variable: &str) -> bool {
+    if !mentions_variable(body, variable) {
         return false;
     }
     let mut flow = Flow { holders: HashSet::from([variable]), parameters: HashMap::new() };

@@ -41,7 +41,7 @@ pub struct Workers {
 
 /// Runs all jobs; gives the records of those that ended well, and the exit code: 1 where one did not.
 pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8) {
-    process::watch();
+    process::watch_signals();
     let kept = "interrupted; what was decided and timed is kept, the same command goes on from there";
     process::set_last_words(Some(kept.to_owned()).filter(|_| trust != Trust::Nothing));
     // What is wrong with the values of known variables is said by each job.
@@ -117,7 +117,7 @@ fn one(job: &Job, gpu: Option<&str>, workers: &Workers, trust: Trust) -> Result<
     if let Some(runner) = &workers.runner {
         command.env("NVTUNE_RUNNER", runner);
     }
-    let output = process::worker(&mut command)
+    let output = process::run_worker(&mut command)
         .map_err(|error| format!("cannot start nvtune in '{}': {error}", job.folder.display()))?;
     let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
     if !output.status.success() {

@@ -1,7 +1,7 @@
 //! Names that two kernels of one file cannot both have, unless `#if` lets one of them through and leaves the other out.
 
 use super::annotation::{Annotation, Instance};
-use crate::cuda::preprocessed::branches;
+use crate::cuda::preprocessed::compiled_branches;
 use crate::diag::Source;
 use crate::diag::{Diagnostic, MessageCode};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ pub(super) struct Conditions(Vec<Range<u32>>);
 
 impl Conditions {
     pub(super) fn new(text: &str) -> Self {
-        let branches = branches(text).map(|(branches, _)| branches).unwrap_or_default();
+        let branches = compiled_branches(text).map(|(branches, _)| branches).unwrap_or_default();
         Self(branches.into_iter().map(|branch| branch.lines).collect())
     }
 

@@ -22,7 +22,7 @@ use super::template_clause;
 use super::template_parameters;
 use super::value::{Fault, Value};
 use crate::cuda::Kernel;
-use crate::cuda::kernel::kernel;
+use crate::cuda::kernel::find_kernel;
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
 use crate::cuda::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
 use crate::diag::{Diagnostic, MessageCode, suggestion};
@@ -226,7 +226,7 @@ fn annotation(
     // Which parameters there are hangs on the names that the comment gives values, and what other names are on the parameters.
     let named = clauses(source, &tokens, marker, &mut Vec::new());
     let given: Vec<&str> = named.args.iter().flatten().map(|given| given.name.as_str()).collect();
-    let kernel = kernel(source, &code[..before], &code[range], &given, &|| constants.around(), marker);
+    let kernel = find_kernel(source, &code[..before], &code[range], &given, &|| constants.around(), marker);
     let (tokens, constants) = match &kernel {
         Ok(kernel) => named_constants::given(source, &tokens, kernel, axes, constants),
         Err(_) => (tokens, Vec::new()),
@@ -486,8 +486,8 @@ fn beyond_its_type(source: &Source, kernel: &Kernel, own: &RawGiven, all: &[RawG
     let Some(GivenValue::Scalar(expression)) = &own.value else { return None };
     let parameter = kernel.parameters.iter().position(|known| known.as_deref() == Some(&own.name))?;
     let kind = kernel.declarations.get(parameter)?.strip_suffix(own.name.as_str())?.trim();
-    let Type::Scalar(scalar) = Type::of(kind) else { return None };
-    let (least, most) = scalar.bounds()?;
+    let Type::Scalar(scalar) = Type::parse_type(kind) else { return None };
+    let (least, most) = scalar.integer_bounds()?;
     let value = constant(expression, all, 0).ok()?;
     let fits = value.as_integer().is_some_and(|integer| (least..=most).contains(&i128::from(integer)));
     let name = &own.name;
@@ -635,7 +635,7 @@ fn listed_fields(kernel: &Kernel, parameter: usize, name: &str, value: GivenValu
 /// Whether a parameter is a number by its declaration alone, whose types may have names that only the compiler knows.
 fn declares_scalar(kernel: &Kernel, parameter: usize, name: &str) -> bool {
     let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
-    declaration.is_some_and(|kind| matches!(Type::of(kind), Type::Scalar(_)))
+    declaration.is_some_and(|kind| matches!(Type::parse_type(kind), Type::Scalar(_)))
 }
 
 #[cfg(test)]

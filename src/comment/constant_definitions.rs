@@ -5,10 +5,10 @@ use super::expression::Node;
 use super::value::Binary;
 use super::value::Value;
 use crate::cuda::brackets::Depth;
-use crate::cuda::brackets::closes;
-use crate::cuda::brackets::matching;
-use crate::cuda::macros::bodies;
-use crate::cuda::macros::macros;
+use crate::cuda::brackets::closes_bracket;
+use crate::cuda::brackets::matching_bracket;
+use crate::cuda::macros::bodies_of;
+use crate::cuda::macros::plain_macros;
 use crate::cuda::tokens::CxxKind;
 use crate::cuda::tokens::CxxToken;
 use crate::cuda::tokens::cxx_tokens;
@@ -21,7 +21,7 @@ pub(crate) type Definitions = HashMap<String, Vec<Option<Expr>>>;
 
 /// Whether a name is one of the constants that a source defines, be it that its value is not told.
 pub fn is_defined(source: &Source, name: &str) -> bool {
-    !bodies(source, name).is_empty() || definitions(source, &cxx_tokens(&source.text), &|_| None).contains_key(name)
+    !bodies_of(source, name).is_empty() || definitions(source, &cxx_tokens(&source.text), &|_| None).contains_key(name)
 }
 
 /// What to say where a constant has no value in a comment.
@@ -33,7 +33,7 @@ pub(crate) fn definitions(source: &Source, code: &[CxxToken], read: &impl Fn(Spa
     let mut define = |name: Span, value: Option<Expr>| {
         found.entry(source.slice(name).to_owned()).or_default().push(value);
     };
-    for (name, body) in macros(&source.text) {
+    for (name, body) in plain_macros(&source.text) {
         define(name, read(body));
     }
     let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
@@ -125,9 +125,9 @@ pub(crate) fn initializer(source: &Source, code: &[CxxToken]) -> usize {
     let mut depth = Depth::default();
     let ends = |(at, token): (usize, &CxxToken)| {
         let text = source.slice(token.span);
-        let ends_here = matches!(text, "," | ";") || text == "{" && at > 0 || closes(text);
+        let ends_here = matches!(text, "," | ";") || text == "{" && at > 0 || closes_bracket(text);
         let is_over = ends_here && depth.is_outside();
-        depth.pass(text);
+        depth.pass_token(text);
         is_over
     };
     code.iter().enumerate().position(ends).unwrap_or(code.len())
@@ -135,7 +135,7 @@ pub(crate) fn initializer(source: &Source, code: &[CxxToken]) -> usize {
 
 /// The place of the brace that closes the one at `open`; the end where none does.
 pub(crate) fn closing(source: &Source, code: &[CxxToken], open: usize) -> usize {
-    matching(open..code.len(), |at| source.slice(code[at].span), "{", "}").unwrap_or(code.len())
+    matching_bracket(open..code.len(), |at| source.slice(code[at].span), "{", "}").unwrap_or(code.len())
 }
 
 pub(crate) fn whole(code: &[CxxToken]) -> Option<Span> {

@@ -12,7 +12,7 @@ use super::lexer::tokens;
 use super::parser::Cursor;
 use super::value::{Fault, Value};
 use crate::comment::constant_definitions::{Definitions, definitions};
-use crate::cuda::macros::bodies;
+use crate::cuda::macros::bodies_of;
 use crate::cuda::tokens::{CxxToken, cxx_tokens};
 use crate::diag::{Source, Span};
 use std::cell::{OnceCell, RefCell};
@@ -154,7 +154,7 @@ pub fn differing<'c>(preprocessed: &Source, named: &'c [NamedConstant]) -> Vec<&
     let code = cxx_tokens(&preprocessed.text);
     let constants = Constants::new(preprocessed, &code, &Vec::new);
     let differs = |constant: &&NamedConstant| {
-        let last = bodies(preprocessed, &constant.name).pop().map(|body| vec![expression(preprocessed, body)]);
+        let last = bodies_of(preprocessed, &constant.name).pop().map(|body| vec![expression(preprocessed, body)]);
         let definitions = last.as_ref().or_else(|| constants.definitions(&constant.name));
         let values = definitions.into_iter().flatten().flatten().filter_map(|found| constants.evaluate(found));
         let values: Vec<i64> = values.collect();

@@ -139,7 +139,7 @@ impl Cursor<'_> {
         let mut choices = 0usize;
         for (at, token) in self.tokens.iter().enumerate() {
             match token.kind {
-                TokenKind::Mark(mark) if depth.pass(mark) || !depth.is_outside() => {}
+                TokenKind::Mark(mark) if depth.pass_token(mark) || !depth.is_outside() => {}
                 TokenKind::Mark("?") => choices += 1,
                 TokenKind::Mark(":") if choices > 0 => choices -= 1,
                 // `Mode::A` is a name of the source.

@@ -75,7 +75,7 @@ fn clauses<'a>(source: &'a Source, tokens: &[Token]) -> Vec<(usize, &'a str)> {
     let (mut depth, mut clause) = (Depth::default(), "");
     let of = |(at, token): (usize, &Token)| {
         match token.kind {
-            TokenKind::Mark(mark) => _ = depth.pass(mark),
+            TokenKind::Mark(mark) => _ = depth.pass_token(mark),
             TokenKind::Name if depth.is_outside() => clause = source.slice(token.span),
             _ => {}
         }

@@ -8,7 +8,7 @@ use super::expression::{Expr, Node};
 use super::lexer::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Math, Unary, Value};
 use crate::cuda::Type;
-use crate::cuda::brackets::{Depth, closes, parts};
+use crate::cuda::brackets::{Depth, closes_bracket, split_parts};
 use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
 
@@ -206,7 +206,7 @@ impl<'a> Cursor<'a> {
 
     /// The pieces between commas that are in no bracket; none for an empty clause.
     pub fn items(&self) -> Vec<Cursor<'a>> {
-        if self.is_empty() { Vec::new() } else { self.split(Depth::pass) }
+        if self.is_empty() { Vec::new() } else { self.split(Depth::pass_token) }
     }
 
     /// Splits the rest at the commas that are in no bracket, of which `pass` keeps count.
@@ -219,7 +219,7 @@ impl<'a> Cursor<'a> {
             let end = self.tokens.get(to).map_or(self.end, |comma| comma.span);
             Cursor { tokens: &self.tokens[from..to], end, ..*self }
         };
-        parts(0, self.tokens.len(), mark, pass).into_iter().map(item).collect()
+        split_parts(0, self.tokens.len(), mark, pass).into_iter().map(item).collect()
     }
 
     /// What stands up to the bracket that closes `open`, which is the next token.
@@ -228,7 +228,7 @@ impl<'a> Cursor<'a> {
         let mut depth = Depth::default();
         for (at, token) in self.tokens.iter().enumerate() {
             let TokenKind::Mark(mark) = token.kind else { continue };
-            if depth.is_outside() && closes(mark) {
+            if depth.is_outside() && closes_bracket(mark) {
                 if mark != close {
                     break;
                 }
@@ -236,7 +236,7 @@ impl<'a> Cursor<'a> {
                 self.tokens = &self.tokens[at + 1..];
                 return Ok(inner);
             }
-            depth.pass(mark);
+            depth.pass_token(mark);
         }
         Err(self.source.error(MessageCode::Expected, self.end, format!("expected `{close}`")))
     }

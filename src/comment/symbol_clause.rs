@@ -8,7 +8,7 @@ use super::lexer::{Token, TokenKind};
 use super::parsed::Parsed;
 use super::parser::Cursor;
 use super::workload_clause;
-use crate::cuda::brackets::{Depth, closing, parts};
+use crate::cuda::brackets::{Depth, closing_bracket, split_parts};
 use crate::cuda::instance_arguments;
 use crate::cuda::tokens::{CxxKind, CxxToken};
 use crate::diag::Diagnostic;
@@ -159,8 +159,8 @@ pub(super) fn declared_element(source: &Source, code: &[CxxToken], name: &str) -
 fn template_parameters<'w, 's>(words: &'w [&'s str]) -> (Vec<&'s str>, &'w [&'s str]) {
     let (Some(&"template"), Some(&"<")) = (words.first(), words.get(1)) else { return (Vec::new(), words) };
     let text = |at: usize| words[at];
-    let Some(close) = closing(1..words.len(), text, Depth::pass_template) else { return (Vec::new(), &[]) };
-    let parameters = parts(2, close, text, Depth::pass_template).into_iter();
+    let Some(close) = closing_bracket(1..words.len(), text, Depth::pass_template) else { return (Vec::new(), &[]) };
+    let parameters = split_parts(2, close, text, Depth::pass_template).into_iter();
     (parameters.map(|(_, end)| words[end - 1]).collect(), &words[close + 1..])
 }
 
@@ -190,7 +190,7 @@ fn plain(words: &[&str]) -> Option<String> {
     let (mut kept, mut depth) = (Vec::new(), Depth::default());
     for (at, word) in words.iter().enumerate() {
         match *word {
-            word if depth.pass(word) || !depth.is_outside() || SPECIFIERS.contains(&word) => {}
+            word if depth.pass_token(word) || !depth.is_outside() || SPECIFIERS.contains(&word) => {}
             "," | "*" | "&" => return None,
             // `__align__(16)` and its like.
             _ if words.get(at + 1) == Some(&"(") => {}

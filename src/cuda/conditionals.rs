@@ -1,6 +1,6 @@
 //! Tokens with `#if` among them -> what its branches make of them.
 
-use super::tokens::{CxxToken, directive};
+use super::tokens::{CxxToken, split_directive};
 use crate::diag::{Source, Span};
 
 /// More lists than these are not made: branches of further groups are taken for the first.
@@ -14,15 +14,17 @@ struct Group {
 }
 
 /// The groups that a place is in, from the outermost, each with the number of its branch.
-type Place = Vec<(usize, usize)>;
+type LinePlace = Vec<(usize, usize)>;
 
-/// What the tokens between the first and the last can be: one list, or where `#if` stands among them, one for each choice of branches,
-/// first branches first. A group without `#else` may leave all of its branches out.
-pub(crate) fn lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> {
-    let (mut groups, mut here, mut places): (Vec<Group>, Place, Vec<Place>) = (Vec::new(), Vec::new(), Vec::new());
+/// What the tokens between the first and the last can be: one list, or where `#if` stands among
+/// them, one for each choice of branches, first branches first. A group without `#else` may leave
+/// all of its branches out.
+pub(crate) fn token_lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> {
+    let (mut groups, mut here, mut places): (Vec<Group>, LinePlace, Vec<LinePlace>) =
+        (Vec::new(), Vec::new(), Vec::new());
     for pair in tokens.windows(2) {
         let between = source.slice(Span { start: pair[0].span.end, end: pair[1].span.start });
-        between.lines().for_each(|line| follow(line, &mut groups, &mut here));
+        between.lines().for_each(|line| follow_line(line, &mut groups, &mut here));
         places.push(here.clone());
     }
     // The last token ends the list.
@@ -39,7 +41,7 @@ pub(crate) fn lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> 
                 branch
             })
             .collect();
-        let is_in = |place: &(&CxxToken, &Place)| place.1.iter().all(|&(group, branch)| chosen[group] == branch);
+        let is_in = |place: &(&CxxToken, &LinePlace)| place.1.iter().all(|&(group, branch)| chosen[group] == branch);
         tokens[1..].iter().zip(&places).filter(is_in).map(|(token, _)| *token).collect()
     };
     (0..count).map(list).collect()
@@ -50,14 +52,14 @@ pub(crate) fn is_among(source: &Source, tokens: &[CxxToken]) -> bool {
     let (mut groups, mut here) = (Vec::new(), Vec::new());
     for pair in tokens.windows(2) {
         let between = source.slice(Span { start: pair[0].span.end, end: pair[1].span.start });
-        between.lines().for_each(|line| follow(line, &mut groups, &mut here));
+        between.lines().for_each(|line| follow_line(line, &mut groups, &mut here));
     }
     !groups.is_empty()
 }
 
 /// Goes on to the next line.
-fn follow(line: &str, groups: &mut Vec<Group>, here: &mut Place) {
-    match directive(line).map(|(word, _)| word) {
+fn follow_line(line: &str, groups: &mut Vec<Group>, here: &mut LinePlace) {
+    match split_directive(line).map(|(word, _)| word) {
         Some("if" | "ifdef" | "ifndef") => {
             here.push((groups.len(), 0));
             groups.push(Group { branches: 1, has_else: false });

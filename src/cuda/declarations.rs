@@ -3,8 +3,8 @@
 use super::element::Element;
 use super::types::{Type, vector_fields};
 
-/// Why a parameter of this type cannot be given a value.
-pub(crate) fn refusal(name: &str, text: &str) -> String {
+/// Explains why a parameter of this type cannot be given a value.
+pub(crate) fn explain_refusal(name: &str, text: &str) -> String {
     if text.ends_with('&') {
         return format!("`{name}` is a reference (`{text}`): what it refers to lives in the host's program");
     }
@@ -31,18 +31,18 @@ pub(crate) fn refusal(name: &str, text: &str) -> String {
     }
 }
 
-/// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the parameter must be a pointer to
-/// something that holds numbers.
+/// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the
+/// parameter must be a pointer to something that holds numbers.
 pub(crate) fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
     let Some(element) = element else { return Ok(None) };
-    let target = text.trim_end().strip_suffix('*').map(unqualified);
+    let target = text.trim_end().strip_suffix('*').map(without_qualifiers);
     if target.is_none_or(|target| target.contains('*') || target.ends_with(')')) {
         return Err(format!(
             "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
         ));
     }
     let told = format!("{element} *");
-    match Type::of(&told) {
+    match Type::parse_type(&told) {
         Type::Pointer { .. } => Ok(Some(told)),
         Type::Scalar(_) | Type::Other(_) => Err(format!(
             "`{element}` is no type that a buffer is filled with: write float, double, int, float4 or the like"
@@ -51,7 +51,7 @@ pub(crate) fn told_type(name: &str, text: &str, element: Option<&str>) -> Result
 }
 
 /// A type without the qualifiers that it ends with (`float *const`).
-fn unqualified(text: &str) -> &str {
+fn without_qualifiers(text: &str) -> &str {
     let mut text = text.trim_end();
     while let Some(rest) =
         ["const", "volatile", "__restrict__", "__restrict"].iter().find_map(|word| text.strip_suffix(word))
@@ -62,16 +62,18 @@ fn unqualified(text: &str) -> &str {
     text
 }
 
-/// What an array of numbers (`float[4]`, `int[2][3]`) is made of, and how many of it; its extents are in brackets.
-pub(crate) fn array(text: &str) -> Option<(Element, u64)> {
+/// Returns the element of an array of numbers (`float[4]`, `int[2][3]`) and its length.
+/// Extents are in brackets.
+pub(crate) fn array_of_numbers(text: &str) -> Option<(Element, u64)> {
     let (element, extents) = text.split_once('[')?;
     let extents = extents.trim_end().strip_suffix(']')?.split(']');
     let extents = extents.map(|extent| extent.trim_start_matches(['[', ' ']).trim().parse::<u64>().ok());
     Some((Type::element(element)?, extents.product::<Option<u64>>()?))
 }
 
-/// The kind of opaque handle that a declaration names: its value means something only in the process that made it.
-pub(crate) fn handle(declaration: &str) -> Option<&'static str> {
+/// Returns the kind of opaque handle that a declaration names. Its value has a meaning
+/// only in the process that created it.
+pub(crate) fn opaque_handle(declaration: &str) -> Option<&'static str> {
     declaration.split(' ').find_map(|word| match word {
         "cudaTextureObject_t" | "CUtexObject" => Some("texture"),
         "cudaSurfaceObject_t" | "CUsurfObject" => Some("surface"),
@@ -79,14 +81,15 @@ pub(crate) fn handle(declaration: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference, a pointer to a function or to
-/// pointers. Types may have other names, of which only the compiler knows what they are.
+/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference,
+/// a pointer to a function or to pointers. Types may have other names, of which only the compiler
+/// knows what they are.
 pub fn takes_no_value(declaration: &str) -> bool {
     let outer = without_arguments(declaration);
     // `float (*rows)[4]` is `float rows[][4]`: numbers side by side.
     let is_array = outer.split_once(')').is_some_and(|(_, behind)| behind.trim_start().starts_with('['));
     let pointers = outer.matches('*').count() + usize::from(outer.contains('[') && !is_array);
-    handle(declaration).is_some() || pointers > 1 || outer.contains('&') || outer.contains('(') && !is_array
+    opaque_handle(declaration).is_some() || pointers > 1 || outer.contains('&') || outer.contains('(') && !is_array
 }
 
 /// Whether a parameter points to arrays by its declaration: `float (*rows)[4]`, `float rows[][4]`.
@@ -95,8 +98,8 @@ pub fn points_to_arrays(declaration: &str) -> bool {
     outer.matches('[').count() > usize::from(!outer.contains('(')) && !takes_no_value(declaration)
 }
 
-/// Whether a parameter may be a structure that is passed by value, as far as its declaration tells: neither a pointer nor the like, nor a
-/// number by its type's own name.
+/// Whether a parameter may be a structure that is passed by value, as far as its declaration tells:
+/// neither a pointer nor the like, nor a number by its type's own name.
 pub fn may_be_structure(declaration: &str) -> bool {
     const NUMBERS: [&str; 11] =
         ["bool", "_Bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "half"];
@@ -124,7 +127,7 @@ pub(crate) fn is_bool(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{may_be_structure, points_to_arrays, refusal, takes_no_value, told_type};
+    use super::{explain_refusal, may_be_structure, points_to_arrays, takes_no_value, told_type};
 
     #[test]
     fn a_declaration_tells_what_may_be_a_structure() {
@@ -195,11 +198,11 @@ mod tests {
             "float (*)[4]",
             "float *[2] *",
         ] {
-            assert!(!refusal("p", text).contains("say what numbers"), "{text}");
+            assert!(!explain_refusal("p", text).contains("say what numbers"), "{text}");
             assert!(told_type("p", text, Some("float")).is_err(), "{text}");
         }
         for text in ["Cell *", "const Cell *", "Cell const *", "const Myconst *", "Cell[4] *"] {
-            assert!(refusal("p", text).contains("say what numbers"), "{text}");
+            assert!(explain_refusal("p", text).contains("say what numbers"), "{text}");
             assert_eq!(told_type("p", text, Some("float")), Ok(Some("float *".to_owned())), "{text}");
         }
     }

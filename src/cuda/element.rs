@@ -1,4 +1,5 @@
-//! What the numbers of a buffer or an argument are: scalars of the device, and short vectors of them.
+//! What the numbers of a buffer or an argument are: scalars of the device, and short vectors of
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +40,9 @@ impl Scalar {
         matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64)
     }
 
-    /// The smallest and largest value of an integer type; `None` for floating types.
-    pub fn bounds(self) -> Option<(i128, i128)> {
+    /// Returns the smallest and largest value of an integer type, or `None` for floating
+    /// types.
+    pub fn integer_bounds(self) -> Option<(i128, i128)> {
         match self {
             Scalar::I8 => Some((i8::MIN.into(), i8::MAX.into())),
             Scalar::U8 => Some((0, u8::MAX.into())),
@@ -73,7 +75,8 @@ impl Scalar {
     }
 }
 
-/// What a buffer is made of: `lanes` scalars (4 for `float4`), one after the other (12 bytes for `float3`, as in CUDA).
+/// What a buffer is made of: `lanes` scalars (4 for `float4`), one after the other (12 bytes for
+/// `float3`, as in CUDA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Element {
     pub scalar: Scalar,

@@ -1,7 +1,7 @@
 //! Source texts -> the launches that they write, by tree-sitter's CUDA grammar.
 //!
-//! Text in, facts for advice out; no launch depends on them. What the grammar does not understand, and what may be another value in
-//! another build, is unknown.
+//! Text in, facts for advice out; no launch depends on them. What the grammar does not understand,
+//! and what may be another value in another build, is unknown.
 
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
@@ -11,7 +11,8 @@ use tree_sitter::{Node, Parser, Tree};
 /// How deep names may refer to other names in the value of an extent.
 const DEEPEST: u32 = 8;
 
-/// Functions of the runtime and the driver that launch a kernel by its address, without its launch stub.
+/// Functions of the runtime and the driver that launch a kernel by its address, without its launch
+/// stub.
 const BY_ADDRESS: [&str; 9] = [
     "cudaLaunchKernel",
     "cudaLaunchKernelEx",
@@ -53,17 +54,20 @@ impl HostCode {
     }
 
     /// Finds the `<<<>>>` launches of a kernel in host code, in the order of the text.
-    pub fn launches(&self, kernel: &str) -> Vec<HostLaunch> {
+    pub fn launches_of(&self, kernel: &str) -> Vec<HostLaunch> {
         let mut launches = Vec::new();
         for (source, tree) in &self.files {
-            visit(tree.root_node(), &mut |node| {
-                let Some((name, block)) = launch(node) else { return };
-                if text(source, name) != kernel || within(node, is_device_function(source)) {
+            visit_nodes(tree.root_node(), &mut |node| {
+                let Some((name, block)) = launch_parts(node) else { return };
+                if node_text(source, name) != kernel || is_within(node, is_device_function(source)) {
                     return;
                 }
-                let block =
-                    if within(node, |outer| outer.is_error()) { None } else { self.block(source, block, DEEPEST) };
-                launches.push(HostLaunch { source: Arc::clone(source), span: span(name), block });
+                let block = if is_within(node, |outer| outer.is_error()) {
+                    None
+                } else {
+                    self.block_of(source, block, DEEPEST)
+                };
+                launches.push(HostLaunch { source: Arc::clone(source), span: node_span(name), block });
             });
         }
         launches
@@ -73,13 +77,16 @@ impl HostCode {
     pub fn by_address(&self, kernel: &str) -> Option<(Arc<Source>, Span)> {
         let mut place = None;
         for (source, tree) in &self.files {
-            visit(tree.root_node(), &mut |node| {
+            visit_nodes(tree.root_node(), &mut |node| {
                 let Some(function) = node.child_by_field_name("function").filter(|_| node.kind() == "call_expression")
                 else {
                     return;
                 };
-                if place.is_none() && BY_ADDRESS.contains(&text(source, function)) && mentions(source, node, kernel) {
-                    place = Some((Arc::clone(source), span(function)));
+                if place.is_none()
+                    && BY_ADDRESS.contains(&node_text(source, function))
+                    && mentions_name(source, node, kernel)
+                {
+                    place = Some((Arc::clone(source), node_span(function)));
                 }
             });
         }
@@ -87,28 +94,28 @@ impl HostCode {
     }
 
     /// Tells whether code or a directive has this name, outside comments.
-    pub fn names(&self, name: &str) -> bool {
-        self.files.iter().any(|(source, tree)| mentions(source, tree.root_node(), name))
+    pub fn has_name(&self, name: &str) -> bool {
+        self.files.iter().any(|(source, tree)| mentions_name(source, tree.root_node(), name))
     }
 
     /// Returns the extents of a block given as a number or a `dim3`.
-    fn block(&self, source: &Source, node: Node<'_>, depth: u32) -> Option<Dim3> {
+    fn block_of(&self, source: &Source, node: Node<'_>, depth: u32) -> Option<Dim3> {
         let mut extents = [1; 3];
         let arguments = match node.kind() {
             "call_expression"
-                if node.child_by_field_name("function").is_some_and(|name| text(source, name) == "dim3") =>
+                if node.child_by_field_name("function").is_some_and(|name| node_text(source, name) == "dim3") =>
             {
                 node.child_by_field_name("arguments")?
             }
-            "compound_literal_expression" if text(source, node).starts_with("dim3") => {
+            "compound_literal_expression" if node_text(source, node).starts_with("dim3") => {
                 node.child_by_field_name("value")?
             }
             "argument_list" | "initializer_list" => node,
-            "identifier" if depth > 0 && self.definition(source, node).is_some() => {
-                let value = self.definition(source, node)?;
-                return self.block(source, value, depth - 1);
+            "identifier" if depth > 0 && self.definition_of(source, node).is_some() => {
+                let value = self.definition_of(source, node)?;
+                return self.block_of(source, value, depth - 1);
             }
-            _ => return Some([self.number(source, node, DEEPEST)?, 1, 1]),
+            _ => return Some([self.constant_value(source, node, DEEPEST)?, 1, 1]),
         };
         let mut cursor = arguments.walk();
         let given: Vec<Node<'_>> = arguments.named_children(&mut cursor).collect();
@@ -116,54 +123,57 @@ impl HostCode {
             return None;
         }
         for (extent, argument) in extents.iter_mut().zip(given) {
-            *extent = self.number(source, argument, DEEPEST)?;
+            *extent = self.constant_value(source, argument, DEEPEST)?;
         }
         Some(extents)
     }
 
     /// Returns the value of a constant expression.
-    fn number(&self, source: &Source, node: Node<'_>, depth: u32) -> Option<u32> {
-        let part = |field: &str| self.number(source, node.child_by_field_name(field)?, depth.checked_sub(1)?);
+    fn constant_value(&self, source: &Source, node: Node<'_>, depth: u32) -> Option<u32> {
+        let part = |field: &str| self.constant_value(source, node.child_by_field_name(field)?, depth.checked_sub(1)?);
         match node.kind() {
-            "number_literal" => integer(text(source, node)),
+            "number_literal" => parse_integer(node_text(source, node)),
             "parenthesized_expression" | "initializer_list" if node.named_child_count() == 1 => {
-                self.number(source, node.named_child(0)?, depth.checked_sub(1)?)
+                self.constant_value(source, node.named_child(0)?, depth.checked_sub(1)?)
             }
-            "binary_expression" => match text(source, node.child_by_field_name("operator")?) {
+            "binary_expression" => match node_text(source, node.child_by_field_name("operator")?) {
                 "*" => part("left")?.checked_mul(part("right")?),
                 "+" => part("left")?.checked_add(part("right")?),
                 "-" => part("left")?.checked_sub(part("right")?),
                 "/" => part("left")?.checked_div(part("right")?),
                 _ => None,
             },
-            "identifier" => match self.definition(source, node) {
-                Some(value) => self.number(source, value, depth.checked_sub(1)?),
-                None => self.macro_value(text(source, node)),
+            "identifier" => match self.definition_of(source, node) {
+                Some(value) => self.constant_value(source, value, depth.checked_sub(1)?),
+                None => self.macro_value(node_text(source, node)),
             },
             _ => None,
         }
     }
 
-    /// Returns the one initial value of a name that is in scope at `place` and that nothing changes.
-    fn definition<'t>(&self, source: &Source, place: Node<'t>) -> Option<Node<'t>> {
-        let name = text(source, place);
+    /// Returns the one initial value of a name that is in scope at `place` and that nothing
+    /// changes.
+    fn definition_of<'t>(&self, source: &Source, place: Node<'t>) -> Option<Node<'t>> {
+        let name = node_text(source, place);
         let mut root = place;
         while let Some(parent) = root.parent() {
             root = parent;
         }
         let (mut values, mut is_changed) = (Vec::new(), false);
-        visit(root, &mut |node| match node.kind() {
-            "init_declarator" if node.child_by_field_name("declarator").is_some_and(|of| text(source, of) == name) => {
+        visit_nodes(root, &mut |node| match node.kind() {
+            "init_declarator"
+                if node.child_by_field_name("declarator").is_some_and(|of| node_text(source, of) == name) =>
+            {
                 values.extend(node.child_by_field_name("value").map(|value| (node, value)));
             }
             "parameter_declaration" | "declaration" => {
-                is_changed |= node.child_by_field_name("declarator").is_some_and(|of| text(source, of) == name);
+                is_changed |= node.child_by_field_name("declarator").is_some_and(|of| node_text(source, of) == name);
             }
             "assignment_expression" => {
-                is_changed |= node.child_by_field_name("left").is_some_and(|left| mentions(source, left, name));
+                is_changed |= node.child_by_field_name("left").is_some_and(|left| mentions_name(source, left, name));
             }
             "update_expression" | "pointer_expression" => {
-                is_changed |= node.child_by_field_name("argument").is_some_and(|of| text(source, of) == name);
+                is_changed |= node.child_by_field_name("argument").is_some_and(|of| node_text(source, of) == name);
             }
             _ => {}
         });
@@ -177,19 +187,20 @@ impl HostCode {
         (is_in_scope && !is_changed && !is_of_itself).then_some(*value)
     }
 
-    /// Returns the number that a macro stands for, where it is defined once and no option may define it otherwise.
+    /// Returns the number that a macro stands for, where it is defined once and no option may
+    /// define it otherwise.
     fn macro_value(&self, name: &str) -> Option<u32> {
         let mut values = Vec::new();
         for (source, tree) in &self.files {
-            visit(tree.root_node(), &mut |node| {
+            visit_nodes(tree.root_node(), &mut |node| {
                 if node.kind() == "preproc_def"
-                    && node.child_by_field_name("name").is_some_and(|of| text(source, of) == name)
+                    && node.child_by_field_name("name").is_some_and(|of| node_text(source, of) == name)
                 {
-                    let is_conditional = within(node, |outer| outer.kind().starts_with("preproc_if"));
-                    let value = node.child_by_field_name("value").map(|value| text(source, value));
+                    let is_conditional = is_within(node, |outer| outer.kind().starts_with("preproc_if"));
+                    let value = node.child_by_field_name("value").map(|value| node_text(source, value));
                     let value = value.map(|value| value.split("//").next().unwrap_or(value).trim());
                     let value = value.map(|value| value.trim_start_matches('(').trim_end_matches(')'));
-                    values.push(value.filter(|_| !is_conditional).and_then(integer));
+                    values.push(value.filter(|_| !is_conditional).and_then(parse_integer));
                 }
             });
         }
@@ -201,7 +212,7 @@ impl HostCode {
 }
 
 /// Returns the kernel's name and the block of a `<<<>>>` launch.
-fn launch(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
+fn launch_parts(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
     if node.kind() != "call_expression" {
         return None;
     }
@@ -215,7 +226,7 @@ fn launch(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
 }
 
 /// Visits a node and all below it, in the order of the text.
-fn visit<'t>(root: Node<'t>, action: &mut impl FnMut(Node<'t>)) {
+fn visit_nodes<'t>(root: Node<'t>, action: &mut impl FnMut(Node<'t>)) {
     let mut cursor = root.walk();
     loop {
         action(cursor.node());
@@ -231,7 +242,7 @@ fn visit<'t>(root: Node<'t>, action: &mut impl FnMut(Node<'t>)) {
 }
 
 /// Tells whether a node is inside one that `is_such`.
-fn within(node: Node<'_>, is_such: impl Fn(Node<'_>) -> bool) -> bool {
+fn is_within(node: Node<'_>, is_such: impl Fn(Node<'_>) -> bool) -> bool {
     std::iter::successors(node.parent(), Node::parent).any(is_such)
 }
 
@@ -247,27 +258,27 @@ fn is_device_function(source: &Source) -> impl Fn(Node<'_>) -> bool + '_ {
 }
 
 /// Tells whether a name stands in a node, outside comments.
-fn mentions(source: &Source, root: Node<'_>, name: &str) -> bool {
+fn mentions_name(source: &Source, root: Node<'_>, name: &str) -> bool {
     let mut found = false;
-    visit(root, &mut |node| {
+    visit_nodes(root, &mut |node| {
         if !found && node.child_count() == 0 && node.kind() != "comment" {
-            let mut words = text(source, node).split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            let mut words = node_text(source, node).split(|c: char| !(c.is_alphanumeric() || c == '_'));
             found = words.any(|word| word == name);
         }
     });
     found
 }
 
-fn text<'s>(source: &'s Source, node: Node<'_>) -> &'s str {
+fn node_text<'s>(source: &'s Source, node: Node<'_>) -> &'s str {
     &source.text[node.byte_range()]
 }
 
-fn span(node: Node<'_>) -> Span {
+fn node_span(node: Node<'_>) -> Span {
     Span { start: node.start_byte(), end: node.end_byte() }
 }
 
 /// Reads a C integer literal.
-fn integer(text: &str) -> Option<u32> {
+fn parse_integer(text: &str) -> Option<u32> {
     let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
     match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok(),
@@ -286,7 +297,7 @@ mod tests {
     }
 
     fn blocks(text: &str) -> Vec<Option<Dim3>> {
-        code(text).launches("k").into_iter().map(|launch| launch.block).collect()
+        code(text).launches_of("k").into_iter().map(|launch| launch.block).collect()
     }
 
     #[test]
@@ -347,6 +358,6 @@ mod tests {
     #[test]
     fn names_count_outside_comments() {
         let code = code("#define A B\nint c = D; // E\n/* F */");
-        assert_eq!(["A", "B", "D", "E", "F"].map(|name| code.names(name)), [true, true, true, false, false]);
+        assert_eq!(["A", "B", "D", "E", "F"].map(|name| code.has_name(name)), [true, true, true, false, false]);
     }
 }

@@ -1,10 +1,10 @@
 //! C++ tokens after a tuning comment -> the `__global__` function that follows it.
 //!
-//! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
-//! launch bounds. Types come from the compiler later (see `workload::entry`).
+//! No C++ parser: what is needed is the function's name, the names of its parameters and whether it
+//! is a template or has launch bounds. Types come from the compiler later (see `workload::entry`).
 
 use super::brackets;
-use super::brackets::{Depth, parts};
+use super::brackets::{Depth, split_parts};
 use super::conditionals;
 use super::macros;
 use super::tokens::{CxxKind, CxxToken, cxx_tokens};
@@ -27,12 +27,14 @@ pub struct Kernel {
     pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
-    /// The template's parameters in order, as far as they can be told; `None` for a template, and for one without a name.
+    /// The template's parameters in order, as far as they can be told; `None` for a template, and
+    /// for one without a name.
     pub template_parameters: Vec<Option<TemplateParameter>>,
-    /// What stands between the angle brackets behind the name of an explicit specialization (`template <> ... k<float>(...)`).
+    /// What stands between the angle brackets behind the name of an explicit specialization
+    /// (`template <> ... k<float>(...)`).
     pub arguments: Option<Span>,
-    /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`): what a header goes by where the
-    /// kernel is not compiled.
+    /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`):
+    /// what a header goes by where the kernel is not compiled.
     pub waits_for_grid: bool,
 }
 
@@ -49,7 +51,8 @@ const TYPES: [&str; 15] = [
     "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t",
     "char8_t", "char16_t", "char32_t",
 ];
-/// Words that are no name of a parameter and no type either: after one of these a name can still be the type.
+/// Words that are no name of a parameter and no type either: after one of these a name can still be
+/// the type.
 const QUALIFIERS: [&str; 15] = [
     "const",
     "volatile",
@@ -73,10 +76,11 @@ fn is_type_word(word: &str) -> bool {
     TYPES.contains(&word) || QUALIFIERS.contains(&word)
 }
 
-/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them. `before` is the
-/// code above the comment, which may begin the declaration already (`template <typename T>`). `given` are the parameters that have a
-/// value. `around` are the files around the source, which may define a macro that stands for `__global__`.
-pub(crate) fn kernel<'a>(
+/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning
+/// comment is in them. `before` is the code above the comment, which may begin the declaration
+/// already (`template <typename T>`). `given` are the parameters that have a value. `around` are
+/// the files around the source, which may define a macro that stands for `__global__`.
+pub(crate) fn find_kernel<'a>(
     source: &'a Source,
     before: &[CxxToken],
     tokens: &[CxxToken],
@@ -132,7 +136,7 @@ pub(crate) fn kernel<'a>(
                 }
             }
             "(" => {
-                let Some(close) = closing(&code, source, at) else {
+                let Some(close) = closing_index(&code, source, at) else {
                     break;
                 };
                 let arguments = angles.filter(|(_, close)| close + 1 == at).map(|(open, _)| open);
@@ -150,9 +154,9 @@ pub(crate) fn kernel<'a>(
                         format!("this declares `{}`; put the tuning comment above its definition", text(named));
                     return Err(source.error(MessageCode::NoKernel, name.span, message));
                 }
-                let lists = conditionals::lists(source, &code[at..=close]);
+                let lists = conditionals::token_lists(source, &code[at..=close]);
                 let is_conditional = lists.len() > 1;
-                let (parameters, declarations) = compiled(source, lists, given).into_iter().unzip();
+                let (parameters, declarations) = compiled_parameters(source, lists, given).into_iter().unzip();
                 return Ok(Kernel {
                     name: text(named).to_string(),
                     span: name.span,
@@ -176,10 +180,11 @@ pub(crate) fn kernel<'a>(
     Err(nothing())
 }
 
-/// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`, itself or by a name for it.
+/// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`,
+/// itself or by a name for it.
 fn waits_for_grid(code: &[CxxToken], source: &Source) -> bool {
     let Some(open) = code.iter().position(|token| source.slice(token.span) == "{") else { return false };
-    let body = &code[open..closing(code, source, open).unwrap_or(code.len())];
+    let body = &code[open..closing_index(code, source, open).unwrap_or(code.len())];
     let text = |at: usize| body.get(at).map_or("", |token| source.slice(token.span));
     // A name is the grid's if the statement that brings it says so.
     let is_grid = |name: &str| {
@@ -193,7 +198,7 @@ fn waits_for_grid(code: &[CxxToken], source: &Source) -> bool {
         },
         // `cg::sync(grid)`
         "sync" if text(at + 1) == "(" => {
-            let end = closing(body, source, at + 1).unwrap_or(body.len());
+            let end = closing_index(body, source, at + 1).unwrap_or(body.len());
             (at + 2..end).any(|at| is_grid(text(at)))
         }
         _ => false,
@@ -210,11 +215,12 @@ fn is_attribute(word: &str) -> bool {
 }
 
 /// Returns the index of the bracket that closes the one at `open`.
-fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
-    brackets::closing(open..code.len(), |at| source.slice(code[at].span), Depth::pass)
+fn closing_index(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
+    brackets::closing_bracket(open..code.len(), |at| source.slice(code[at].span), Depth::pass_token)
 }
 
-/// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing closes it.
+/// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing
+/// closes it.
 fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     if text(open) != "<" {
@@ -224,7 +230,7 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
     while at < code.len() {
         match text(at) {
             // In a bracket they compare.
-            "(" | "[" | "{" => at = closing(code, source, at)?,
+            "(" | "[" | "{" => at = closing_index(code, source, at)?,
             // A shift: no argument begins with `<`.
             "<" if text(at + 1) == "<" => at += 1,
             // What has arguments has a name: `sizeof(T) < 8` compares.
@@ -242,8 +248,8 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
     None
 }
 
-/// The parameters behind the word `template`; none where they cannot be told, nor behind what may be none or several: a
-/// macro, a pack, an `#if`.
+/// The parameters behind the word `template`; none where they cannot be told, nor behind what may
+/// be none or several: a macro, a pack, an `#if`.
 fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<TemplateParameter>> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     let open = template + 1;
@@ -252,7 +258,7 @@ fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> V
     let mut at = open + 1;
     while at < close {
         match text(at) {
-            "(" | "[" | "{" => at = closing(code, source, at).unwrap_or(close),
+            "(" | "[" | "{" => at = closing_index(code, source, at).unwrap_or(close),
             "<" if text(at + 1) == "<" => at += 1,
             "<" if code[at - 1].kind == CxxKind::Name => at = closing_angle(code, source, at).unwrap_or(close),
             "," => commas.push(at),
@@ -273,15 +279,16 @@ fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> V
         ("typename" | "class", after) if from + 2 <= to && (from + 2 == to || after == "=") => {
             Some(TemplateParameter { name: text(from + 1).to_owned(), is_type: true })
         }
-        _ => parameter(source, &code[from..to]).map(|name| TemplateParameter { name, is_type: false }),
+        _ => declared_name(source, &code[from..to]).map(|name| TemplateParameter { name, is_type: false }),
     };
     pieces.take_while(counts_one).map(one).collect()
 }
 
-/// The parameters, of which there are several lists where `#if` stands among them. Which is compiled hangs on macros that nobody
-/// knows here: it is the one whose parameters are `given`, else one that has all that are.
-fn compiled(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
-    let mut lists = lists.into_iter().map(|list| parameters(source, &list));
+/// The parameters, of which there are several lists where `#if` stands among them. Which is
+/// compiled hangs on macros that nobody knows here: it is the one whose parameters are `given`,
+/// else one that has all that are.
+fn compiled_parameters(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
+    let mut lists = lists.into_iter().map(|list| split_parameters(source, &list));
     let first = lists.next().unwrap_or_default();
     let fit = |list: &[(Option<String>, String)]| {
         let names: Vec<&str> = list.iter().filter_map(|(name, _)| name.as_deref()).collect();
@@ -291,10 +298,10 @@ fn compiled(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(
     lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
 }
 
-/// What a word that stands alone between commas is defined as, where it is a macro that the source defines once, as for parameters that
-/// kernels share.
+/// What a word that stands alone between commas is defined as, where it is a macro that the source
+/// defines once, as for parameters that kernels share.
 fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
-    let [body] = macros::bodies(source, source.slice(alone.span))[..] else { return None };
+    let [body] = macros::bodies_of(source, source.slice(alone.span))[..] else { return None };
     let tokens = cxx_tokens(source.slice(body)).into_iter();
     let code = tokens.filter(|token| !matches!(token.kind, CxxKind::Comment { .. }));
     let place = |span: Span| Span { start: body.start + span.start, end: body.start + span.end };
@@ -302,7 +309,7 @@ fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
 }
 
 /// The names and texts of parameters from the tokens between the parentheses.
-fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, String)> {
+fn split_parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, String)> {
     let text = |token: &CxxToken| source.slice(token.span);
     let ends = |at: Option<usize>| at.and_then(|at| tokens.get(at)).is_none_or(|token| text(token) == ",");
     let whole = tokens.iter().enumerate().flat_map(|(at, token)| {
@@ -313,7 +320,7 @@ fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, Stri
     let tokens: &[CxxToken] = &whole.collect::<Vec<_>>();
     let one = |(from, to): (usize, usize)| {
         let words: Vec<&str> = tokens[from..to].iter().map(text).collect();
-        (parameter(source, &tokens[from..to]), words.join(" "))
+        (declared_name(source, &tokens[from..to]), words.join(" "))
     };
     let mut is_default = false;
     let pass = |depth: &mut Depth, word: &str| {
@@ -323,16 +330,17 @@ fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, Stri
         // In a default value `<` compares as often as not.
         !(is_default && word == "<") && depth.pass_template(word)
     };
-    match parts(0, tokens.len(), |at| text(&tokens[at]), pass)[..] {
+    match split_parts(0, tokens.len(), |at| text(&tokens[at]), pass)[..] {
         [only] if matches!(one(only).1.as_str(), "" | "void") => Vec::new(),
         ref ranges => ranges.iter().copied().map(one).collect(),
     }
 }
 
 /// The name that one declarator declares.
-fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
+fn declared_name(source: &Source, tokens: &[CxxToken]) -> Option<String> {
     let text = |token: &CxxToken| source.slice(token.span);
-    // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or `&`.
+    // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or
+    // `&`.
     let group = tokens.windows(2).position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
     if let Some(group) = group {
         let inner = tokens[group..].iter().take_while(|token| text(token) != ")");

@@ -21,5 +21,5 @@ pub use host_launches::{HostCode, HostLaunch};
 pub use kernel::{Kernel, TemplateParameter};
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
 pub use template_instance::Spelled;
-pub(crate) use template_instance::arguments as instance_arguments;
+pub(crate) use template_instance::template_arguments as instance_arguments;
 pub use types::{Type, vector_fields};

@@ -1,9 +1,11 @@
-//! A preprocessed text -> which lines of each file the compiler is given, and the text of a file without those that `#if` leaves out.
+//! A preprocessed text -> which lines of each file the compiler is given, and the text of a file
+//! without those that `#if` leaves out.
 //!
-//! What always holds: a branch is left out only if it has code, and none of its lines is in the preprocessed text.
+//! What always holds: a branch is left out only if it has code, and none of its lines is in the
+//! preprocessed text.
 
 use super::line_markers::LineMarker;
-use super::tokens::{CxxKind, cxx_tokens, directive};
+use super::tokens::{CxxKind, cxx_tokens, split_directive};
 use crate::diag::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -53,8 +55,8 @@ pub(crate) struct Branch {
     group: u32,
     /// It may be for one side of a compile alone.
     is_of_device: bool,
-    /// It stands among the arguments of a call, which the preprocessor writes in another place if that is a macro's. Where another
-    /// branch came through in its place, it does not.
+    /// It stands among the arguments of a call, which the preprocessor writes in another place if
+    /// that is a macro's. Where another branch came through in its place, it does not.
     is_in_call: bool,
 }
 
@@ -66,7 +68,8 @@ pub enum Side {
     Device,
 }
 
-/// A text with blanks in place of the branches that are not compiled for the host; places in it stay what they are.
+/// A text with blanks in place of the branches that are not compiled for the host; places in it
+/// stay what they are.
 pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
     let left_out = left_out(text, lines, Side::Host);
     if left_out.is_empty() {
@@ -82,10 +85,11 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
     kept
 }
 
-/// The lines of the branches that are certainly not compiled, where these lines came through the preprocessor.
+/// The lines of the branches that are certainly not compiled, where these lines came through the
+/// preprocessor.
 pub fn left_out(text: &str, lines: &BTreeSet<u32>, side: Side) -> BTreeSet<u32> {
     let source = Source::new("", text.as_bytes());
-    let Some((branches, code)) = branches(&source.text) else { return BTreeSet::new() };
+    let Some((branches, code)) = compiled_branches(&source.text) else { return BTreeSet::new() };
     // Code of the branch itself, not of those in it, tells whether it is compiled.
     let has_own = |branch: &Branch| {
         let within = |of: &&Branch| of.depth > branch.depth && branch.lines.contains(&of.lines.start);
@@ -104,15 +108,16 @@ pub fn left_out(text: &str, lines: &BTreeSet<u32>, side: Side) -> BTreeSet<u32> 
     branches.iter().filter(is_left_out).flat_map(|branch| branch.lines.clone()).collect()
 }
 
-/// The branches of all `#if` of a text, and the lines with code; `None` where directives say that lines have other numbers.
-pub(crate) fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
+/// Returns the branches of each `#if` of a text, and the lines with code. Returns `None`
+/// if directives renumber the lines.
+pub(crate) fn compiled_branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
     let tokens = cxx_tokens(text);
     let mut tokens_behind = tokens.iter().peekable();
     let (mut found, mut open): (Vec<Branch>, Vec<Branch>) = (Vec::new(), Vec::new());
     let (mut code, mut parentheses, mut start, mut covered) = (BTreeSet::new(), 0usize, 0usize, 0usize);
     for (number, line) in (1u32..).zip(text.split_inclusive('\n')) {
         let end = start + line.len();
-        if let Some((word, rest)) = directive(line).filter(|_| covered <= start) {
+        if let Some((word, rest)) = split_directive(line).filter(|_| covered <= start) {
             if word == "line" || word.is_empty() && rest.starts_with(|c: char| c.is_ascii_digit()) {
                 return None;
             }

@@ -1,10 +1,11 @@
 //! The arguments of a `template` clause <-> the name that the compiler gives an instance.
 //!
-//! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned int)7u>`, `k<    ::__half>`. Both
-//! sides are read as tokens; names of types agree where one ends in the other (`Op` and `ns::Op`). A typedef that is not in
-//! [`TYPEDEFS`] is for the compiler to see through (see [`alias`](crate::workload::template_args)).
+//! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned int)7u>`,
+//! `k<    ::__half>`. Both sides are read as tokens; names of types agree where one ends in the
+//! other (`Op` and `ns::Op`). A typedef that is not in [`TYPEDEFS`] is for the compiler to see
+//! through (see [`alias`](crate::workload::template_args)).
 
-use super::brackets::{matching, split};
+use super::brackets::{matching_bracket, split_at_commas};
 use super::tokens::{CxxKind, CxxToken, cxx_tokens, is_word};
 use crate::diag::Span;
 use std::collections::BTreeMap;
@@ -57,16 +58,18 @@ pub(crate) fn is_unnamed(scope: &str) -> bool {
     UNNAMED.iter().any(|prefix| scope.starts_with(prefix))
 }
 
-/// Returns the template arguments in a qualified name, each as written; `None` for a name without any.
-pub(crate) fn arguments(qualified: &str) -> Option<Vec<&str>> {
+/// Returns the template arguments in a qualified name, each as written; `None` for a name without
+/// any.
+pub(crate) fn template_arguments(qualified: &str) -> Option<Vec<&str>> {
     let (_, inner) = qualified.split_once('<')?;
     let inner = inner.trim_end().strip_suffix('>')?;
-    Some(split(inner))
+    Some(split_at_commas(inner))
 }
 
-/// Whether an argument of the comment names what the compiler spells so.
-pub(crate) fn agree(written: &str, compiled: &str) -> bool {
-    let (written, compiled) = (tokens(written), tokens(compiled));
+/// Returns whether an argument of the comment names what the compiler spells as
+/// `compiled`.
+pub(crate) fn arguments_agree(written: &str, compiled: &str) -> bool {
+    let (written, compiled) = (type_tokens(written), type_tokens(compiled));
     written.len() == compiled.len()
         && written.iter().zip(&compiled).all(|(written, compiled)| {
             written == compiled
@@ -75,19 +78,20 @@ pub(crate) fn agree(written: &str, compiled: &str) -> bool {
         })
 }
 
-/// The number that the compiler spells with cast and suffix: `(unsigned long long)8ull`.
-pub(crate) fn integer(compiled: &str) -> Option<u64> {
-    match tokens(compiled).as_slice() {
+/// Reads a number that the compiler spells with cast and suffix: `(unsigned long
+/// long)8ull`.
+pub(crate) fn enumerator_value(compiled: &str) -> Option<u64> {
+    match type_tokens(compiled).as_slice() {
         [number] => number.parse().ok(),
         _ => None,
     }
 }
 
-/// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is `7`, `    ::ns::Op<(int)4> ` is `ns::Op<4>`.
-/// An enumerator keeps its cast, for its name is not told.
+/// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is `7`,
+/// `    ::ns::Op<(int)4> ` is `ns::Op<4>`. An enumerator keeps its cast, for its name is not told.
 pub(crate) fn as_written(compiled: &str) -> String {
     let mut found: Vec<&str> = Vec::new();
-    for word in words(compiled) {
+    for word in split_words(compiled) {
         let is_global = word == "::" && found.last().is_none_or(|last| !last.ends_with(is_word) && *last != ">");
         let is_number = word.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
         let open = found.iter().rposition(|word| *word == "(").filter(|_| is_number && found.last() == Some(&")"));
@@ -124,7 +128,7 @@ pub(crate) fn as_written(compiled: &str) -> String {
 }
 
 /// Returns names, numbers with their sign, `::`, and marks one by one.
-fn words(text: &str) -> Vec<&str> {
+fn split_words(text: &str) -> Vec<&str> {
     let mut spans: Vec<Span> = Vec::new();
     for CxxToken { kind, span } in cxx_tokens(text) {
         match spans.last_mut() {
@@ -135,21 +139,23 @@ fn words(text: &str) -> Vec<&str> {
     spans.into_iter().map(|span| &text[span.start..span.end]).collect()
 }
 
-/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and marks.
-fn tokens(text: &str) -> Vec<String> {
+/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and
+/// marks.
+fn type_tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
-    for token in words(text) {
+    for token in split_words(text) {
         if IGNORED.contains(&token) {
             continue;
         }
         let is_number = token.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
         match tokens.last_mut() {
-            // A scope belongs to the name: `ns::Op` is one token, and so is `::Op`, without its colons.
+            // A scope belongs to the name: `ns::Op` is one token, and so is `::Op`, without its
+            // colons.
             Some(last) if token == "::" && last.ends_with(is_word) => last.push_str("::"),
             None | Some(_) if token == "::" => {}
             Some(last) if last.ends_with("::") => last.push_str(token),
             _ if is_number => {
-                uncast(&mut tokens);
+                remove_cast(&mut tokens);
                 tokens.push(token.trim_end_matches(['u', 'U', 'l', 'L']).to_owned());
             }
             _ if token == "true" => tokens.push("1".to_owned()),
@@ -157,18 +163,20 @@ fn tokens(text: &str) -> Vec<String> {
             _ => tokens.push(token.to_owned()),
         }
     }
-    joined(tokens)
+    join_tokens(tokens)
 }
 
-/// Takes `(type)` from the end; that of an enumeration without a name has brackets of its own: `(::[unnamed type (instance 6)])`.
-fn uncast(tokens: &mut Vec<String>) {
-    if let Some(open) = matching((0..tokens.len()).rev(), |at| tokens[at].as_str(), ")", "(") {
+/// Takes `(type)` from the end; that of an enumeration without a name has brackets of its own:
+/// `(::[unnamed type (instance 6)])`.
+fn remove_cast(tokens: &mut Vec<String>) {
+    if let Some(open) = matching_bracket((0..tokens.len()).rev(), |at| tokens[at].as_str(), ")", "(") {
         tokens.truncate(open);
     }
 }
 
-/// Builtin types of several words as one token, typedefs seen through, `const` before what it qualifies.
-fn joined(tokens: Vec<String>) -> Vec<String> {
+/// Builtin types of several words as one token, typedefs seen through, `const` before what it
+/// qualifies.
+fn join_tokens(tokens: Vec<String>) -> Vec<String> {
     let is_name = |token: &str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let mut found: Vec<String> = Vec::new();
     for token in tokens {
@@ -193,12 +201,13 @@ fn joined(tokens: Vec<String>) -> Vec<String> {
     found
 }
 
-/// What the compiler calls the arguments of a `template` clause, by position, as far as it was asked.
+/// What the compiler calls the arguments of a `template` clause, by position, as far as it was
+/// asked.
 pub type Spelled = BTreeMap<usize, String>;
 
 #[cfg(test)]
 mod tests {
-    use super::{agree, arguments, as_written};
+    use super::{arguments_agree, as_written, template_arguments};
 
     #[test]
     fn arguments_are_told_as_a_source_has_them() {
@@ -241,7 +250,7 @@ mod tests {
             ("float const *", "const float *"),
             ("struct View < double >", " ::View<double> "),
         ] {
-            assert!(agree(written, compiled), "{written} and {compiled}");
+            assert!(arguments_agree(written, compiled), "{written} and {compiled}");
         }
         for (written, compiled) in [
             ("float", "double"),
@@ -253,15 +262,15 @@ mod tests {
             ("float *", "float"),
             ("long", "unsigned long"),
         ] {
-            assert!(!agree(written, compiled), "{written} and {compiled}");
+            assert!(!arguments_agree(written, compiled), "{written} and {compiled}");
         }
     }
 
     #[test]
     fn arguments_are_taken_from_names() {
-        assert_eq!(arguments("ns::k<float, (int)4 >"), Some(vec!["float", "(int)4"]));
-        assert_eq!(arguments("k< ::Map<int, float> , (bool)1>"), Some(vec!["::Map<int, float>", "(bool)1"]));
-        assert_eq!(arguments("plain"), None);
-        assert_eq!(arguments("broken<"), None);
+        assert_eq!(template_arguments("ns::k<float, (int)4 >"), Some(vec!["float", "(int)4"]));
+        assert_eq!(template_arguments("k< ::Map<int, float> , (bool)1>"), Some(vec!["::Map<int, float>", "(bool)1"]));
+        assert_eq!(template_arguments("plain"), None);
+        assert_eq!(template_arguments("broken<"), None);
     }
 }

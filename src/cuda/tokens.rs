@@ -1,7 +1,8 @@
 //! C++ source -> its tokens, as far as finding kernels needs it.
 //!
-//! Strings, raw strings, characters, comments and preprocessor lines are recognized, so that nothing inside them looks
-//! like code. Nothing is refused: what is never closed goes to the end of the text.
+//! Strings, raw strings, characters, comments and preprocessor lines are recognized, so that
+//! nothing inside them looks like code. Nothing is refused: what is never closed goes to the end of
+//! the text.
 
 use crate::diag::Span;
 
@@ -77,8 +78,9 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// Splits a line that is a preprocessor directive into its word and what follows. The word of a line marker is empty.
-pub(crate) fn directive(line: &str) -> Option<(&str, &str)> {
+/// Splits a line that is a preprocessor directive into its word and what follows. The word of a
+/// line marker is empty.
+pub(crate) fn split_directive(line: &str) -> Option<(&str, &str)> {
     let text = line.trim_start().strip_prefix('#')?.trim_start();
     Some(text.split_at(text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len())))
 }

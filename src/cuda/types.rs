@@ -14,7 +14,8 @@ pub enum Type {
     Other(String),
 }
 
-/// Names of scalar types. `long` has 64 bits, as on every 64-bit system but Windows. A `bool` is a byte.
+/// Names of scalar types. `long` has 64 bits, as on every 64-bit system but Windows. A `bool` is a
+/// byte.
 const SCALARS: [(&str, Scalar); 54] = [
     ("bool", Scalar::U8),
     ("_Bool", Scalar::U8),
@@ -99,21 +100,21 @@ const PACKED: [(&str, Scalar); 4] = [
 impl Type {
     /// What a variable of this type, or an array of it, is made of.
     pub fn element(text: &str) -> Option<Element> {
-        element(&plain(text).1)
+        element_named(&strip_qualifiers(text).1)
     }
 
-    /// The type that a text spells.
-    pub fn of(text: &str) -> Type {
+    /// Returns the type that a text spells.
+    pub fn parse_type(text: &str) -> Type {
         let other = || Type::Other(text.trim().to_string());
-        let (_, base) = plain(text);
+        let (_, base) = strip_qualifiers(text);
         match base.strip_suffix('*') {
-            None => scalar(&base).map_or_else(other, Type::Scalar),
+            None => scalar_named(&base).map_or_else(other, Type::Scalar),
             Some(target) => {
-                let (is_const, target) = plain(target);
+                let (is_const, target) = strip_qualifiers(target);
                 let element = match target.as_str() {
                     // What is behind it is counted in bytes.
                     "void" => Some(Element { scalar: Scalar::U8, lanes: 1 }),
-                    target => element(target).or_else(|| array_element(target)),
+                    target => element_named(target).or_else(|| array_element(target)),
                 };
                 element.map_or_else(other, |element| Type::Pointer { element, is_const })
             }
@@ -121,8 +122,9 @@ impl Type {
     }
 }
 
-/// Whether a type is const at its outermost level, and the type without qualifiers there and class keys.
-fn plain(text: &str) -> (bool, String) {
+/// Whether a type is const at its outermost level, and the type without qualifiers there and class
+/// keys.
+fn strip_qualifiers(text: &str) -> (bool, String) {
     const IGNORED: [&str; 8] =
         ["volatile", "__restrict__", "__restrict", "restrict", "struct", "class", "enum", "__grid_constant__"];
     let spaced = text.replace('*', " * ").replace('&', " & ");
@@ -139,10 +141,11 @@ fn plain(text: &str) -> (bool, String) {
     (is_const, text.join(" ").trim_start_matches("::").to_string())
 }
 
-/// What an array (`float[4][8]`) is made of: a pointer to it is one to numbers that lie side by side.
+/// What an array (`float[4][8]`) is made of: a pointer to it is one to numbers that lie side by
+/// side.
 fn array_element(text: &str) -> Option<Element> {
     let (stem, extents) = text.split_once('[')?;
-    element(stem.trim_end()).filter(|_| extents.ends_with(']'))
+    element_named(stem.trim_end()).filter(|_| extents.ends_with(']'))
 }
 
 /// The fields of one of CUDA's vectors of several numbers; none of another type.
@@ -153,13 +156,13 @@ pub fn vector_fields(text: &str) -> &'static [&'static str] {
     }
 }
 
-fn scalar(name: &str) -> Option<Scalar> {
+fn scalar_named(name: &str) -> Option<Scalar> {
     let name = name.strip_prefix("std::").filter(|name| name.ends_with("_t")).unwrap_or(name);
     SCALARS.iter().find(|(known, _)| *known == name).map(|(_, scalar)| *scalar)
 }
 
-fn element(name: &str) -> Option<Element> {
-    if let Some(scalar) = scalar(name) {
+fn element_named(name: &str) -> Option<Element> {
+    if let Some(scalar) = scalar_named(name) {
         return Some(Element { scalar, lanes: 1 });
     }
     if let Some((_, scalar)) = PACKED.iter().find(|(known, _)| *known == name) {
@@ -205,7 +208,7 @@ mod tests {
             ("void(int) *", "Other(\"void(int) *\")"),
             ("", "Other(\"\")"),
         ] {
-            assert_eq!(format!("{:?}", Type::of(text)), expected, "{text}");
+            assert_eq!(format!("{:?}", Type::parse_type(text)), expected, "{text}");
         }
     }
 }

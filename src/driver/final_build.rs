@@ -256,7 +256,7 @@ impl Build<'_> {
     /// # Errors
     /// The exit code, once nvcc could not be started.
     fn status(&self, options: &[OsString]) -> Result<ExitStatus, u8> {
-        process::status(Command::new(&self.nvcc.path).args(&self.invocation.arguments).args(options))
+        process::wait_for_status(Command::new(&self.nvcc.path).args(&self.invocation.arguments).args(options))
             .map_err(|error| self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
     }
 
@@ -280,7 +280,7 @@ impl Build<'_> {
 /// Runs a program to its end. Returns its status and what it wrote to standard error.
 fn run_with_captured_stderr(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<u8>)> {
     let mut said = tempfile::tempfile()?;
-    let status = process::status(command.stderr(said.try_clone()?))?;
+    let status = process::wait_for_status(command.stderr(said.try_clone()?))?;
     let mut bytes = Vec::new();
     said.rewind()?;
     said.read_to_end(&mut bytes)?;

@@ -56,12 +56,12 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
             return hand_over(&nvcc, arguments, &console);
         }
     };
-    let started = process::began();
+    let started = process::process_start();
     let (settings, problems) = Settings::new(environment);
     let console = Console::new(settings.strict);
     process::ignore_broken_pipes();
     process::prepare_jobs();
-    process::watch();
+    process::watch_signals();
     problems.iter().for_each(|problem| console.warning(MessageCode::InvalidSetting, problem));
     let unknown = unknown_variables(std::env::vars_os());
     unknown.iter().for_each(|problem| console.warning(MessageCode::UnknownVariable, problem));
@@ -108,7 +108,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
     let console = Console::new(settings.strict);
     process::ignore_broken_pipes();
     process::prepare_jobs();
-    process::watch();
+    process::watch_signals();
     problems.iter().for_each(|problem| console.warning(MessageCode::InvalidSetting, problem));
     let results = Results::new(&settings);
     let decided = || -> Result<Vec<Record>, String> {
@@ -120,7 +120,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             settings: &settings,
             nvcc: &nvcc,
             invocation: &invocation,
-            started: process::began(),
+            started: process::process_start(),
             results: &results,
             written: Written::default(),
         };

@@ -1,7 +1,7 @@
 //! An expression of a comment -> C for the header, C++ for a launch stub.
 //!
-//! All integers are `long long` and every result that is a truth is 1 or 0, as in the comment's language, so that nothing wraps in
-//! 32 bits and no compiler warns.
+//! All integers are `long long` and every result that is a truth is 1 or 0, as in the comment's
+//! language, so that nothing wraps in 32 bits and no compiler warns.
 
 use super::dispatch::DETAIL_NAMESPACE;
 use super::header::HEADER_DETAIL;
@@ -30,7 +30,8 @@ pub struct Writer<'a> {
     annotation: &'a Annotation,
     types: &'a Types,
     configuration: &'a Configuration,
-    /// What the header's functions call the parameters that expressions name, and the fields of such.
+    /// What the header's functions call the parameters that expressions name, and the fields of
+    /// such.
     identifiers: BTreeMap<&'a str, String>,
 }
 
@@ -181,8 +182,8 @@ fn is_never_zero(divisor: &Expr) -> bool {
     }
 }
 
-/// A name for each parameter, and each field of one, that the header's functions may take: no two alike. Those in
-/// capitals alone get a `_`, for they are likely to be macros somewhere.
+/// A name for each parameter, and each field of one, that the header's functions may take: no two
+/// alike. Those in capitals alone get a `_`, for they are likely to be macros somewhere.
 fn identifiers(annotation: &Annotation) -> BTreeMap<&str, String> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     let threads = annotation.clauses.threads.iter().flat_map(|threads| &threads.value);

@@ -1,8 +1,10 @@
-//! Writes the C++ by which the launch stub of a kernel chooses an entry: nvcc's own, or a winner's in the winner's shape.
+//! Writes the C++ by which the launch stub of a kernel chooses an entry: nvcc's own, or a winner's
+//! in the winner's shape.
 //!
-//! Every `<<<>>>` launch of a kernel, from any translation unit, calls one stub, which pops the launch configuration that
-//! was pushed before. The text pops it first, and either pushes the winner's and launches the winner, or pushes what it
-//! popped for the toolkit's own code behind it. Launches that it does not recognize run as plain nvcc's do.
+//! Every `<<<>>>` launch of a kernel, from any translation unit, calls one stub, which pops the
+//! launch configuration that was pushed before. The text pops it first, and either pushes the
+//! winner's and launches the winner, or pushes what it popped for the toolkit's own code behind it.
+//! Launches that it does not recognize run as plain nvcc's do.
 
 use crate::launch::Dim3;
 use serde::{Deserialize, Serialize};
@@ -24,13 +26,16 @@ pub struct Dispatch {
     pub baseline: LaunchText,
     /// One for each compute capability that has a winner.
     pub winners: Vec<Winner>,
-    /// Whether a launch in a winner's own shape (host code that launches by the header) runs that winner.
+    /// Whether a launch in a winner's own shape (host code that launches by the header) runs that
+    /// winner.
     pub accepts_winner_launches: bool,
-    /// Whether launches of the baseline's shape are given to winners; else only the winners' own launches are.
+    /// Whether launches of the baseline's shape are given to winners; else only the winners' own
+    /// launches are.
     pub reshapes: bool,
 }
 
-/// Describes a launch by C++ expressions over the stub's parameters (`__par0`); all are `long long`.
+/// Describes a launch by C++ expressions over the stub's parameters (`__par0`); all are `long
+/// long`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchText {
     pub block: Dim3,
@@ -48,7 +53,8 @@ pub struct Winner {
     /// Its name in the PTX.
     pub entry: String,
     pub launch: LaunchText,
-    /// C++ conditions on the arguments. All must hold where the winner runs in place of the baseline.
+    /// C++ conditions on the arguments. All must hold where the winner runs in place of the
+    /// baseline.
     pub conditions: Vec<String>,
     /// Percent of the shared memory, if the winner wants one.
     pub carveout: Option<u32>,
@@ -66,7 +72,8 @@ impl Dispatch {
         winners.iter().map(|winner| winner.entry.as_str()).collect()
     }
 
-    /// Returns the statements to put before the stub's `__cudaLaunch`; `kernel` is what that launches, the kernel's host address.
+    /// Returns the statements to put before the stub's `__cudaLaunch`; `kernel` is what that
+    /// launches, the kernel's host address.
     pub(super) fn text(&self, kernel: &str) -> String {
         let launch = |name: &str, launch: &LaunchText| {
             format!("const {DETAIL_NAMESPACE}Launch __nvtune_{name} = {};\n", launch.value())
@@ -113,7 +120,8 @@ impl LaunchText {
     }
 }
 
-/// Names the variable whose address stands for an entry in the runtime. It holds what is known of the entry on each device.
+/// Names the variable whose address stands for an entry in the runtime. It holds what is known of
+/// the entry on each device.
 ///
 /// It is data: linkers that fold identical code would give two functions one address.
 pub(super) fn key(entry: &str) -> String {

@@ -1,7 +1,6 @@
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH) && !defined(NVTUNE_LAUNCH_DETAIL)
+#define NVTUNE_LAUNCH_DETAIL
 namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
@@ -19,7 +18,8 @@ inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveou
   }
   return error;
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout,
+                          bool cooperative, cudaStream_t stream, void **arguments) {
   const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();

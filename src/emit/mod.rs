@@ -1,12 +1,16 @@
-//! Winner -> what the build gets: entries and launch stubs (through the ticket for the shims of ptxas and cicc) and the header.
+//! Winner -> what the build gets: entries and launch stubs (through the ticket for the shims of
+//! ptxas and cicc) and the header.
 
 mod build_plan;
 pub mod cxx_expression;
 mod dispatch;
 mod header;
+mod header_kernel;
+mod header_text;
 mod stub_file;
 
 pub use build_plan::{Part, Ticket, TicketKernel, TicketOutcome};
 pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
-pub use header::{HEADER_DETAIL, Header, HeaderKernel, HostFunction, HostParameter, macro_name, without_macros};
+pub use header::{HEADER_DETAIL, Header, without_macros};
+pub use header_kernel::{HeaderKernel, HostFunction, HostParameter, KernelParameter, macro_name};
 pub use stub_file::{RewrittenStubs, StubText, rewrite_stubs};

@@ -1,7 +1,8 @@
-//! Rewrites the stub file that cicc makes: registers the winners' entries and puts each dispatch before its launch.
+//! Rewrites the stub file that cicc makes: registers the winners' entries and puts each dispatch
+//! before its launch.
 
 use super::dispatch::{Dispatch, RUNTIME, key};
-use crate::cuda::brackets::{inside, parenthesized, split};
+use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
 use crate::cuda::tokens::is_word;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -32,7 +33,8 @@ const LAUNCH_HEADER: &str = "#include \"crt/host_runtime.h\"\n";
 /// Text to insert at a place.
 type Insertion = (usize, String);
 
-/// Returns the stub file with a dispatch in each of these stubs. A stub with a problem stays as it is.
+/// Returns the stub file with a dispatch in each of these stubs. A stub with a problem stays as it
+/// is.
 pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     let mut insertions: Vec<Insertion> = Vec::new();
     let mut keys = String::new();
@@ -106,12 +108,13 @@ fn bodies<'t>(file: &'t str, name: &'t str) -> impl Iterator<Item = Range<usize>
         let rest = file[range.end..].trim_start();
         let start = file.len() - rest.len() + 1;
         // A definition, not a declaration or a call.
-        let body = inside(rest, "{", "}")?;
+        let body = text_inside(rest, "{", "}")?;
         Some(start..start + body.len())
     })
 }
 
-/// Returns the places behind the registrations of an entry, and the handle that they register it with.
+/// Returns the places behind the registrations of an entry, and the handle that they register it
+/// with.
 fn registrations<'t>(file: &'t str, symbol: &'t str) -> impl Iterator<Item = (usize, &'t str)> + 't {
     calls(file, "__cudaRegisterEntry").into_iter().filter_map(move |(range, arguments)| match arguments.as_slice() {
         [handle, _, name, _] if *name == symbol && file[range.end..].starts_with(';') => Some((range.end + 1, *handle)),
@@ -123,9 +126,9 @@ fn registrations<'t>(file: &'t str, symbol: &'t str) -> impl Iterator<Item = (us
 fn calls<'t>(text: &'t str, name: &str) -> Vec<(Range<usize>, Vec<&'t str>)> {
     let opened = format!("{name}(");
     let call = |(start, _): (usize, &str)| {
-        let arguments = parenthesized(&text[start + name.len()..])?;
+        let arguments = text_in_parentheses(&text[start + name.len()..])?;
         let whole = !text[..start].ends_with(is_word);
-        whole.then(|| (start..start + opened.len() + arguments.len() + 1, split(arguments)))
+        whole.then(|| (start..start + opened.len() + arguments.len() + 1, split_at_commas(arguments)))
     };
     text.match_indices(&opened).filter_map(call).collect()
 }
@@ -160,7 +163,8 @@ mod tests {
         StubText { source: "a.cu".into(), stub: stub.into(), symbol: symbol.into(), dispatch }
     }
 
-    /// Returns the parts of the rewritten file that name an entry, and the launches that they stand before.
+    /// Returns the parts of the rewritten file that name an entry, and the launches that they stand
+    /// before.
     fn changes(stubs: &[&StubText]) -> String {
         let rewritten = rewrite_stubs(STUBS, stubs);
         assert_eq!(rewritten.problems, vec![None; stubs.len()]);

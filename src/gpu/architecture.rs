@@ -1,14 +1,15 @@
 //! Compute capability -> the limits and rates of an SM, and of a whole GPU.
 //!
-//! The tables are data: what holds for every GPU of a capability ([`Architecture`]), and what differs between GPUs
-//! ([`Machine`]: a nominal one for each capability, or what a device reports).
+//! The tables are data: what holds for every GPU of a capability ([`Architecture`]), and what
+//! differs between GPUs ([`Machine`]: a nominal one for each capability, or what a device reports).
 
 use super::device::Device;
 
 /// What an SM of one compute capability holds.
 ///
-/// Sources: blocks, allocation units, barriers and virtual resources from `cuda_occupancy.h` (CUDA 13.0); threads and shared
-/// memory from "Technical Specifications per Compute Capability" of the CUDA C++ programming guide.
+/// Sources: blocks, allocation units, barriers and virtual resources from `cuda_occupancy.h` (CUDA
+/// 13.0); threads and shared memory from "Technical Specifications per Compute Capability" of the
+/// CUDA C++ programming guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Architecture {
     /// Two digits: 90 is 9.0.
@@ -52,11 +53,12 @@ pub const MAX_REGISTERS: u32 = 255;
 
 const KB: u32 = 1024;
 
-type Row = (u32, u32, u32, u32, u32, u32, u32, u32, u32);
+type ArchitectureRow = (u32, u32, u32, u32, u32, u32, u32, u32, u32);
 
-/// capability, threads and blocks of an SM, KB of shared memory of an SM and of a block, unit, reserve, barriers for each block slot, KB of unified cache
+/// capability, threads and blocks of an SM, KB of shared memory of an SM and of a block, unit,
+/// reserve, barriers for each block slot, KB of unified cache
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+const TABLE: &[ArchitectureRow] = &[
     ( 70, 2048, 32,  96,  96, 256,    0, 2, 128),
     ( 72, 2048, 32,  96,  96, 256,    0, 2, 128),
     ( 75, 1024, 16,  64,  64, 256,    0, 2,  96),
@@ -73,18 +75,21 @@ const TABLE: &[Row] = &[
     (121, 1536, 24, 100,  99, 128, 1024, 1, 128),
 ];
 
-/// KB of shared memory that an SM can be set to, of those up to its most (`cuda_occupancy.h`); 7.x has others.
+/// KB of shared memory that an SM can be set to, of those up to its most (`cuda_occupancy.h`); 7.x
+/// has others.
 const CAPACITIES: &[u32] = &[0, 8, 16, 32, 64, 100, 132, 164, 196, 228];
 const CAPACITIES_70: &[u32] = &[0, 8, 16, 32, 64, 96];
 const CAPACITIES_75: &[u32] = &[32, 64];
 
 impl Architecture {
-    /// The architecture with this compute capability (90 is 9.0); none where it is not in the table.
+    /// The architecture with this compute capability (90 is 9.0); none where it is not in the
+    /// table.
     pub fn find(capability: u32) -> Option<Self> {
         TABLE.iter().find(|row| row.0 == capability).map(Self::from_row)
     }
 
-    /// As [`Architecture::find`]; an unknown capability is taken for the nearest one below, or the oldest.
+    /// As [`Architecture::find`]; an unknown capability is taken for the nearest one below, or the
+    /// oldest.
     pub fn nearest(capability: u32) -> Self {
         let row = TABLE.iter().rev().find(|row| row.0 <= capability).unwrap_or(&TABLE[0]);
         Self::from_row(row)
@@ -95,7 +100,7 @@ impl Architecture {
         TABLE.iter().map(Self::from_row)
     }
 
-    fn from_row(row: &Row) -> Self {
+    fn from_row(row: &ArchitectureRow) -> Self {
         let &(capability, max_threads, max_blocks, shared, shared_per_block, unit, reserved, barriers, cache) = row;
         Self {
             capability,
@@ -119,7 +124,8 @@ impl Architecture {
         self.shared_capacity(u64::from(self.shared) * u64::from(percent) / 100)
     }
 
-    /// The least shared memory of at least so many bytes that an SM can be set to; the most, where there is none.
+    /// The least shared memory of at least so many bytes that an SM can be set to; the most, where
+    /// there is none.
     pub fn shared_capacity(&self, bytes: u64) -> u32 {
         let capacities = match self.capability {
             75 => CAPACITIES_75,
@@ -136,8 +142,9 @@ impl Architecture {
     }
 }
 
-/// The register caps that `regs(auto)` means: none given (0), then for each number of warps that a sub-core may hold the
-/// largest cap that lets it, in the hardware's unit of 8 registers a thread; ascending.
+/// The register caps that `regs(auto)` means: none given (0), then for each number of warps that a
+/// sub-core may hold the largest cap that lets it, in the hardware's unit of 8 registers a thread;
+/// ascending.
 pub fn auto_caps(architecture: &Architecture) -> Vec<u32> {
     let lane_registers = REGISTERS / SUB_CORES / WARP;
     let unit = REGISTER_UNIT / WARP;
@@ -167,7 +174,8 @@ const REACHED: f64 = 0.9;
 
 /// capability, name, SMs, GHz (boost), GB/s (data sheet), MB of level-2 cache
 ///
-/// Sources: NVIDIA's data sheets and architecture white papers of the GPUs named; the H200's row was measured.
+/// Sources: NVIDIA's data sheets and architecture white papers of the GPUs named; the H200's row
+/// was measured.
 #[rustfmt::skip]
 const NOMINAL: &[(u32, &str, u32, f64, f64, u64)] = &[
     ( 70, "Tesla V100 SXM2",      80, 1.53,  900.0,   6),
@@ -189,7 +197,7 @@ const NOMINAL: &[(u32, &str, u32, f64, f64, u64)] = &[
 impl Machine {
     /// A GPU as its driver describes it; what the driver would not tell is the flagship's.
     pub fn of_device(architecture: Architecture, device: &Device) -> Self {
-        let nominal = Self::nominal(architecture);
+        let nominal = Self::with_nominal_clocks(architecture);
         let told = |value: f64, otherwise: f64| if value > 0.0 { value } else { otherwise };
         Self {
             architecture,
@@ -200,8 +208,8 @@ impl Machine {
         }
     }
 
-    /// The vendor's flagship of an architecture, for predictions without a GPU.
-    pub fn nominal(architecture: Architecture) -> Self {
+    /// Returns the vendor's flagship of an architecture, for predictions without a GPU.
+    pub fn with_nominal_clocks(architecture: Architecture) -> Self {
         let row = NOMINAL.iter().rev().find(|row| row.0 <= architecture.capability).unwrap_or(&NOMINAL[0]);
         let &(_, _, sms, clock_ghz, bandwidth, l2) = row;
         Self { architecture, sms, clock_ghz, bandwidth_gbs: bandwidth * REACHED, l2_bytes: l2 << 20 }
@@ -221,7 +229,7 @@ mod tests {
     #[test]
     fn machine_takes_what_the_driver_tells_and_else_the_flagship() {
         let architecture = Architecture::nearest(90);
-        let nominal = Machine::nominal(architecture);
+        let nominal = Machine::with_nominal_clocks(architecture);
         let told = Device { sms: 7, l2_bytes: 12345, ..Device::default() };
         let machine = Machine::of_device(architecture, &told);
         assert_eq!((machine.sms, machine.l2_bytes, machine.clock_ghz), (7, 12345, nominal.clock_ghz));

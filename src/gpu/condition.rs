@@ -11,7 +11,8 @@ pub struct Condition {
     pub memory_mhz: u32,
     /// In degrees Celsius.
     pub temperature_c: u32,
-    /// Why the clocks are lower than they could be: NVML's reasons that come and go by themselves (see `nvml.rs`).
+    /// Why the clocks are lower than they could be: NVML's reasons that come and go by themselves
+    /// (see `nvml.rs`).
     pub throttled: Vec<String>,
 }
 
@@ -36,9 +37,9 @@ pub struct Conditions {
 
 impl Conditions {
     /// Adds the state at the end of a round, and whether the round counts.
-    pub fn add(&mut self, condition: &Condition, counts: bool) {
-        widen(&mut self.sm_mhz, condition.sm_mhz);
-        widen(&mut self.memory_mhz, condition.memory_mhz);
+    pub fn add_round(&mut self, condition: &Condition, counts: bool) {
+        widen_range(&mut self.sm_mhz, condition.sm_mhz);
+        widen_range(&mut self.memory_mhz, condition.memory_mhz);
         self.temperature_c = self.temperature_c.max(condition.temperature_c);
         for reason in &condition.throttled {
             if !self.throttled.contains(reason) {
@@ -52,10 +53,10 @@ impl Conditions {
         self.doubtful += u32::from(counts && !condition.throttled.is_empty());
     }
 
-    /// Those of two GPUs together.
-    pub fn and(mut self, other: Conditions) -> Conditions {
+    /// Joins the conditions of two GPUs.
+    pub fn joined_with(mut self, other: Conditions) -> Conditions {
         for (range, with) in [(&mut self.sm_mhz, other.sm_mhz), (&mut self.memory_mhz, other.memory_mhz)] {
-            [with.0, with.1].into_iter().for_each(|value| widen(range, value));
+            [with.0, with.1].into_iter().for_each(|value| widen_range(range, value));
         }
         self.temperature_c = self.temperature_c.max(other.temperature_c);
         let new: Vec<String> = other.throttled.into_iter().filter(|reason| !self.throttled.contains(reason)).collect();
@@ -73,7 +74,7 @@ impl Conditions {
 }
 
 /// Makes a range hold a value; 0 is none.
-fn widen(range: &mut (u32, u32), value: u32) {
+fn widen_range(range: &mut (u32, u32), value: u32) {
     if value > 0 {
         let low = if range.0 == 0 { value } else { range.0.min(value) };
         *range = (low, range.1.max(value));
@@ -94,10 +95,10 @@ mod tests {
         };
         let mut all = Conditions::default();
         assert!(!all.is_known());
-        all.add(&at(1980, 50, &[]), true);
-        all.add(&at(1200, 80, &["hardware thermal slowdown"]), false);
-        all.add(&at(1400, 79, &["power cap", "hardware thermal slowdown"]), true);
-        all.add(&at(0, 0, &[]), true);
+        all.add_round(&at(1980, 50, &[]), true);
+        all.add_round(&at(1200, 80, &["hardware thermal slowdown"]), false);
+        all.add_round(&at(1400, 79, &["power cap", "hardware thermal slowdown"]), true);
+        all.add_round(&at(0, 0, &[]), true);
         let expected = Conditions {
             sm_mhz: (1200, 1980),
             temperature_c: 80,
@@ -109,9 +110,9 @@ mod tests {
         };
         assert_eq!(all, expected);
         assert!(all.is_known());
-        let mut doubled = expected.clone().and(Conditions { sm_mhz: (1000, 1100), ..Conditions::default() });
+        let mut doubled = expected.clone().joined_with(Conditions { sm_mhz: (1000, 1100), ..Conditions::default() });
         assert_eq!((doubled.sm_mhz, doubled.rounds, doubled.throttled.len()), ((1000, 1980), 3, 2));
-        doubled = Conditions::default().and(expected.clone());
+        doubled = Conditions::default().joined_with(expected.clone());
         assert_eq!(doubled, expected);
     }
 }

@@ -1,8 +1,8 @@
 //! One measurer for each GPU at a time: a lock by the GPU's UUID.
 //!
-//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a claim ends with its process,
-//! however that ends, for the kernel releases a file's lock with the last handle of it. All measuring processes of a user on a
-//! machine see the same locks.
+//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a
+//! claim ends with its process, however that ends, for the kernel releases a file's lock with the
+//! last handle of it. All measuring processes of a user on a machine see the same locks.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::getuid;
@@ -19,8 +19,8 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Claims a GPU; `None` where another process has it.
-    pub fn take(uuid: &str) -> io::Result<Option<Claim>> {
-        Self::take_in(&folder()?, uuid)
+    pub fn try_claim(uuid: &str) -> io::Result<Option<Claim>> {
+        Self::take_in(&lock_folder()?, uuid)
     }
 
     fn take_in(folder: &Path, uuid: &str) -> io::Result<Option<Claim>> {
@@ -36,8 +36,9 @@ impl Claim {
     }
 }
 
-/// The folder for locks: in the user's runtime folder where there is one, else in that for temporary files.
-fn folder() -> io::Result<PathBuf> {
+/// The folder for locks: in the user's runtime folder where there is one, else in that for
+/// temporary files.
+fn lock_folder() -> io::Result<PathBuf> {
     let user = getuid().as_raw();
     let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let usual = PathBuf::from(format!("/run/user/{user}"));
@@ -45,12 +46,12 @@ fn folder() -> io::Result<PathBuf> {
     let mut places = runtime.chain([std::env::temp_dir().join(format!("nvtune-{user}"))]);
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     places
-        .find_map(|path| own(&path, user).map_err(|error| last = error).ok().map(|()| path))
+        .find_map(|path| own_folder(&path, user).map_err(|error| last = error).ok().map(|()| path))
         .ok_or_else(|| io::Error::new(last.kind(), format!("no folder for the GPU's lock: {last}")))
 }
 
 /// Makes a folder that is this user's alone, if it is not there.
-fn own(path: &Path, user: u32) -> io::Result<()> {
+fn own_folder(path: &Path, user: u32) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -89,9 +90,9 @@ mod tests {
         let user = getuid().as_raw();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
-        assert!(own(&link, user).is_err());
-        assert!(own(folder.path(), user + 1).is_err());
-        assert!(own(&folder.path().join("new"), user).is_ok());
-        assert!(own(&folder.path().join("no/where"), user).is_err());
+        assert!(own_folder(&link, user).is_err());
+        assert!(own_folder(folder.path(), user + 1).is_err());
+        assert!(own_folder(&folder.path().join("new"), user).is_ok());
+        assert!(own_folder(&folder.path().join("no/where"), user).is_err());
     }
 }

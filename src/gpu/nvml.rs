@@ -1,7 +1,7 @@
 //! Clocks, temperature and throttling of a GPU, as NVIDIA's management library tells them.
 //!
-//! In: a GPU's UUID. Out: its [`Condition`], now. What always holds: the library is looked for at run time, and nothing fails
-//! without it: a condition of zeros says that nothing is known.
+//! In: a GPU's UUID. Out: its [`Condition`], now. What always holds: the library is looked for at
+//! run time, and nothing fails without it: a condition of zeros says that nothing is known.
 
 use super::condition::Condition;
 use crate::process;
@@ -14,8 +14,9 @@ use std::ffi::OsStr;
 /// The library as drivers install it; the name without a version belongs to developers' packages.
 const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 
-/// The reasons for lower clocks that come and go by themselves: while one holds, a time says little of the kernel. Idle, and
-/// clocks that somebody has set, are none of them: those hold for all rounds alike.
+/// The reasons for lower clocks that come and go by themselves: while one holds, a time says little
+/// of the kernel. Idle, and clocks that somebody has set, are none of them: those hold for all
+/// rounds alike.
 const PASSING: [(ThrottleReasons, &str); 6] = [
     (ThrottleReasons::SW_POWER_CAP, "power cap"),
     (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
@@ -35,11 +36,11 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub fn new(uuid: &str) -> Watch {
-        Watch { uuid: uuid.to_owned(), starting: Some(process::start(open)), nvml: None }
+        Watch { uuid: uuid.to_owned(), starting: Some(process::start_thread(open_library)), nvml: None }
     }
 
-    /// How the GPU is now.
-    pub fn condition(&mut self) -> Condition {
+    /// Reads the current condition of the GPU.
+    pub fn read_condition(&mut self) -> Condition {
         if let Some(starting) = self.starting.take() {
             self.nvml = starting.join();
         }
@@ -51,22 +52,23 @@ impl Watch {
             sm_mhz: clock(Clock::SM),
             memory_mhz: clock(Clock::Memory),
             temperature_c: device.temperature(TemperatureSensor::Gpu).unwrap_or(0),
-            throttled: names(reasons),
+            throttled: reason_names(reasons),
         }
     }
 }
 
-fn open() -> Option<Nvml> {
+fn open_library() -> Option<Nvml> {
     LIBRARIES.iter().find_map(|name| Nvml::builder().lib_path(OsStr::new(name)).init().ok())
 }
 
-fn names(reasons: ThrottleReasons) -> Vec<String> {
+fn reason_names(reasons: ThrottleReasons) -> Vec<String> {
     PASSING.iter().filter(|(reason, _)| reasons.contains(*reason)).map(|(_, name)| (*name).to_owned()).collect()
 }
 
-/// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is a context on it; `None` where nobody tells.
+/// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is a
+/// context on it; `None` where nobody tells.
 pub(crate) fn free_bytes(uuid: &str) -> Option<u64> {
-    let nvml = open()?;
+    let nvml = open_library()?;
     let memory = nvml.device_by_uuid(uuid).ok()?.memory_info().ok()?;
     Some(memory.free)
 }
@@ -78,15 +80,15 @@ mod tests {
     #[test]
     fn only_reasons_that_pass_count() {
         let set = ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING;
-        assert_eq!(names(set), [""; 0]);
-        assert_eq!(names(set | ThrottleReasons::SW_POWER_CAP), ["power cap"]);
+        assert_eq!(reason_names(set), [""; 0]);
+        assert_eq!(reason_names(set | ThrottleReasons::SW_POWER_CAP), ["power cap"]);
         let hot = ThrottleReasons::HW_SLOWDOWN | ThrottleReasons::HW_THERMAL_SLOWDOWN;
-        assert_eq!(names(hot), ["hardware slowdown", "hardware thermal slowdown"]);
+        assert_eq!(reason_names(hot), ["hardware slowdown", "hardware thermal slowdown"]);
     }
 
     #[test]
     fn an_unknown_gpu_has_no_condition() {
-        assert_eq!(Watch::new("GPU-of-nobody").condition(), Condition::default());
+        assert_eq!(Watch::new("GPU-of-nobody").read_condition(), Condition::default());
         assert_eq!(free_bytes("GPU-of-nobody"), None);
     }
 }

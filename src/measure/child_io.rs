@@ -60,7 +60,7 @@ impl Link {
     /// Starts `command`; the error is that of starting it.
     pub fn start(mut command: Command) -> io::Result<Link> {
         let mut child =
-            crate::process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+            crate::process::spawn_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (requests, to_write) = mpsc::channel::<Vec<u8>>();
         // Bounded: a process that says more than anybody reads waits.
@@ -120,7 +120,7 @@ impl Link {
         }
         let since = self.working.get().unwrap_or_else(Instant::now);
         self.working.set(Some(since));
-        since.elapsed() > crate::process::patience()
+        since.elapsed() > crate::process::tool_patience()
     }
 
     /// Ends the process and tells how it ended, with the last that it wrote to standard error.
@@ -144,13 +144,13 @@ impl Link {
     fn stop(&mut self) -> Option<ExitStatus> {
         let mut child = self.child.take()?;
         // A runner may be a script: what it started ends with it.
-        let tree = crate::process::Tree::of(&child);
+        let tree = crate::process::Tree::of_child(&child);
         self.requests = None;
         if let Some(status) = wait(&mut child, GRACE) {
-            tree.kill();
+            tree.kill_all();
             return Some(status);
         }
-        tree.kill();
+        tree.kill_all();
         // It may have ended just now, which is what is wanted.
         let _ = child.kill();
         let status = wait(&mut child, KILL_GRACE);

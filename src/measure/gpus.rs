@@ -155,7 +155,7 @@ impl Gpus {
             // A GPU without a name of its own cannot be locked: an old recording's.
             let claim = match device.uuid.as_str() {
                 "" => None,
-                uuid => match Claim::take(uuid).map_err(|error| error.to_string())? {
+                uuid => match Claim::try_claim(uuid).map_err(|error| error.to_string())? {
                     None => continue,
                     claim => claim,
                 },

@@ -183,7 +183,7 @@ impl Measurer for Pool {
 
     fn conditions(&mut self) -> Conditions {
         let all = self.others.iter_mut().map(Measurer::conditions).collect::<Vec<_>>();
-        all.into_iter().fold(self.first.conditions(), Conditions::and)
+        all.into_iter().fold(self.first.conditions(), Conditions::joined_with)
     }
 
     fn rest(&mut self) {

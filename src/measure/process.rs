@@ -267,7 +267,7 @@ impl Process {
                         continue;
                     }
                     Reply::Round(condition, counts) => {
-                        self.conditions.add(&condition, counts);
+                        self.conditions.add_round(&condition, counts);
                         told(Told::Round(counts));
                         continue;
                     }

@@ -1,7 +1,8 @@
 //! A profile's accesses -> what accesses are like of which it says nothing.
 //!
-//! What was executed but not looked at is most often a copy that the compiler made of a loop, for another case or for what unrolling
-//! leaves: it is taken to access memory as the others of its space, kind and width do on average.
+//! What was executed but not looked at is most often a copy that the compiler made of a loop, for
+//! another case or for what unrolling leaves: it is taken to access memory as the others of its
+//! space, kind and width do on average.
 
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::Profile;
@@ -12,8 +13,9 @@ use crate::sim::profile::Access;
 pub(super) struct Alike(Vec<(Access, f64)>);
 
 impl Alike {
-    /// Those of global and shared memory: spilled values are like no array's.
-    pub fn of(profile: &Profile) -> Self {
+    /// Averages accesses to global and shared memory. Spilled values resemble no array's
+    /// and do not count.
+    pub fn from_profile(profile: &Profile) -> Self {
         let mut alike = Self::default();
         for (line, access) in &profile.accesses {
             let count = profile.mean.get(line).copied().unwrap_or(0.0);
@@ -22,7 +24,7 @@ impl Alike {
             }
             match alike.0.iter_mut().find(|(of, _)| is_like(of, access.space, access.kind, access.width)) {
                 Some((of, counts)) => {
-                    of.mix(access, count / (*counts + count));
+                    of.mix_in(access, count / (*counts + count));
                     *counts += count;
                 }
                 None => alike.0.push((*access, count)),
@@ -31,7 +33,7 @@ impl Alike {
         alike
     }
 
-    pub fn find(&self, space: MemorySpace, kind: AccessKind, width: u32) -> Option<Access> {
+    pub fn find_access(&self, space: MemorySpace, kind: AccessKind, width: u32) -> Option<Access> {
         self.0.iter().find(|(of, _)| is_like(of, space, kind, width)).map(|(of, _)| *of)
     }
 }

@@ -13,7 +13,7 @@ use crate::ptx::{AccessKind, MemorySpace};
 use crate::sass::control_flow::Flow;
 use crate::sass::instruction::Instruction;
 use crate::sass::{Class, Pipe, instruction};
-use crate::sass::{Kernel, Resources};
+use crate::sass::{CubinKernel, Resources};
 use crate::sim::Profile;
 use crate::sim::profile::{Access, Spread};
 use std::collections::BTreeMap;
@@ -21,12 +21,14 @@ use std::sync::Arc;
 
 /// Sectors of 32 bytes for each byte that the 32 threads of a warp access side by side.
 const SECTORS_PER_BYTE: f64 = 1.0;
-/// Bytes that a thread accesses in one pass over shared memory's banks, or through the level-1 cache.
+/// Bytes that a thread accesses in one pass over shared memory's banks, or through the level-1
+/// cache.
 const PASS_BYTES: u32 = 4;
 /// Sectors of a store that leave the level-1 cache in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
-/// Shares of what is near for which a warp's cycles are found; between them they lie on straight lines.
+/// Shares of what is near for which a warp's cycles are found; between them they lie on straight
+/// lines.
 pub const HELD: [f64; 2] = [0.9, 1.0];
 
 /// A kernel of one variant: all that scoring needs to know of its code.
@@ -41,7 +43,8 @@ pub struct Analysis {
     pub memory_cycles: f64,
     /// Cycles besides, were what is read again in the level-2 cache and not in the level-1 cache.
     pub far_cycles: f64,
-    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others have brought into it, and not none.
+    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others have
+    /// brought into it, and not none.
     pub held_cycles: [f64; HELD.len()],
     /// Instructions that a thread executes.
     pub instructions: f64,
@@ -66,7 +69,8 @@ pub struct Analysis {
 /// What one warp moves to and from one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Index in the workload's buffers, or [`VARIABLES`](crate::sim::profile::VARIABLES); none where it is not always the same.
+    /// Index in the workload's buffers, or [`VARIABLES`](crate::sim::profile::VARIABLES); none
+    /// where it is not always the same.
     pub buffer: Option<u32>,
     /// Sectors that it moves.
     pub sectors: f64,
@@ -78,7 +82,8 @@ pub struct Traffic {
     pub partial: f64,
     /// Sectors that are completed after a part of them has left.
     pub completed: f64,
-    /// Lines with a sector of which its block writes some bytes, and neither writes nor reads the others.
+    /// Lines with a sector of which its block writes some bytes, and neither writes nor reads the
+    /// others.
     pub unfinished: f64,
     /// Bytes that it writes.
     pub written: f64,
@@ -106,10 +111,12 @@ pub struct Spills {
 pub struct Work {
     /// Cycles of an SM that each pipe is busy for the warp.
     pub pipes: [f64; Pipe::COUNT],
-    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a warp tell each other something.
+    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a warp
+    /// tell each other something.
     pub shared_cycles: f64,
     pub exchange_cycles: f64,
-    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often as anything of it is.
+    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often as
+    /// anything of it is.
     pub local_loaded: f64,
     pub local_loaded_lines: f64,
     /// The same of what is stored, and the sectors of which a store writes only a part.
@@ -122,9 +129,11 @@ pub struct Work {
     pub open_lines: f64,
     /// Cycles of the average warp over those of the busiest, each alone.
     pub activity: f64,
-    /// Instructions of the longest warp of the average block over those of the average warp; 1 at least.
+    /// Instructions of the longest warp of the average block over those of the average warp; 1 at
+    /// least.
     pub straggling: f64,
-    /// As in the profile: the share of the grid's blocks, its last ones, that have next to nothing to do.
+    /// As in the profile: the share of the grid's blocks, its last ones, that have next to nothing
+    /// to do.
     pub idle: f64,
 }
 
@@ -139,19 +148,21 @@ struct Decoded {
 }
 
 impl Analysis {
-    /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for each variant.
-    pub fn new(kernel: &Kernel<'_>, profile: Option<&Profile>) -> Self {
-        Self::assuming(kernel, profile, &[])
+    /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for
+    /// each variant.
+    pub fn new(kernel: &CubinKernel<'_>, profile: Option<&Profile>) -> Self {
+        Self::with_trips(kernel, profile, &[])
     }
 
-    /// The same, with iterations of the loops that the profile does not know, from the outermost depth inwards.
-    pub fn assuming(kernel: &Kernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
-        let instructions = instruction::decode(kernel.code, kernel.architecture);
+    /// Analyses a kernel with given iterations of the loops that the profile does not
+    /// know, from the outermost depth inwards.
+    pub fn with_trips(kernel: &CubinKernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
+        let instructions = instruction::decode_section(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
-        let lines = instructions.iter().map(|instruction| kernel.lines.get(instruction.offset)).collect();
+        let lines = instructions.iter().map(|instruction| kernel.lines.line_at(instruction.offset)).collect();
         let functions = kernel.functions.iter().map(|f| (f.name.to_owned(), f.offset, f.size)).collect();
         let decoded = Decoded { architecture: kernel.architecture, instructions, lines, flow, functions };
-        Self::of(Arc::new(decoded), kernel.resources.clone(), profile, trips)
+        Self::from_decoded(Arc::new(decoded), kernel.resources.clone(), profile, trips)
     }
 
     /// The decoded instructions.
@@ -164,26 +175,26 @@ impl Analysis {
         &self.decoded.flow
     }
 
-    /// Executions of each block of the flow by the average warp of the grid.
+    /// Returns executions of each block of the flow by the average warp of the grid.
     pub fn block_counts(&self) -> &[f64] {
         &self.mean
     }
 
-    fn of(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
+    fn from_decoded(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
         let profile = profile.filter(|_| decoded.lines.iter().any(Option::is_some));
         let functions: Vec<_> = decoded
             .functions
             .iter()
-            .map(|(name, offset, size)| crate::sass::Function { name, offset: *offset, size: *size })
+            .map(|(name, offset, size)| crate::sass::DeviceFunction { name, offset: *offset, size: *size })
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
         let BlockCounts { busiest: counts, mean, again } = block_frequency::block_counts(&code, profile, trips);
-        let alike = profile.map(Alike::of).unwrap_or_default();
+        let alike = profile.map(Alike::from_profile).unwrap_or_default();
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
-            .map(|(instruction, line)| access(instruction, *line, profile, &alike))
+            .map(|(instruction, line)| access_of_instruction(instruction, *line, profile, &alike))
             .collect();
         let executed = || executed_by(flow, &counts);
         let is_long = |class: Class| {
@@ -194,12 +205,12 @@ impl Analysis {
                     | Class::AsyncCopy
             )
         };
-        let latencies = Latencies::of(decoded.architecture);
+        let latencies = Latencies::for_capability(decoded.architecture);
         let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
         let replay = |again: f64, held: f64| {
             let served = Served { again, held };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
-            Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.run()
+            Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.block_costs()
         };
         let total = |costs: &[Cost], part: fn(&Cost) -> f64| {
             costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>()
@@ -218,12 +229,12 @@ impl Analysis {
                 _ => {}
             }
         }
-        let throughput = Throughput::of(decoded.architecture);
+        let throughput = Throughput::for_capability(decoded.architecture);
         let issued = issued_by(flow, &counts);
         let of_mean = issued_by(flow, &mean);
         let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
         let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
-        let constants = profile.map_or_else(Constants::default, Constants::of);
+        let constants = profile.map_or_else(Constants::default, Constants::from_profile);
         let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
@@ -236,11 +247,11 @@ impl Analysis {
             .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == MemorySpace::Global)?;
-                Some(Touch { block, count: mean[block] * conditional.share(&code, at), access })
+                Some(Touch { block, count: mean[block] * conditional.executed_share(&code, at), access })
             })
             .collect();
         for (at, count) in executed_by(flow, &mean) {
-            let count = count * conditional.share(&code, at);
+            let count = count * conditional.executed_share(&code, at);
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
@@ -251,14 +262,14 @@ impl Analysis {
                     });
                     traffic.len() - 1
                 });
-                traffic[place].add(access, count);
+                traffic[place].add_access(access, count);
             }
-            work.add(&instructions[at], accesses[at].as_ref(), count, &throughput);
+            work.add_instruction(&instructions[at], accesses[at].as_ref(), count, &throughput);
         }
         let exact = profile.is_some_and(|profile| profile.exact);
         let profiled = profile.map_or(0.0, |profile| profile.counts.values().sum::<f64>());
         let scale = if profiled > 0.0 { issued / profiled } else { 1.0 };
-        let reuses = reuse::reuses(flow, &mean, &touches, scale);
+        let reuses = reuse::find_reuses(flow, &mean, &touches, scale);
         Self {
             resources,
             spills,
@@ -283,7 +294,8 @@ impl Analysis {
 /// How often instructions execute whose guards hold only for some of the warps that come to them.
 #[derive(Default)]
 struct Conditional {
-    /// By PTX line, of those that access memory: what the profile says over how often warps come there.
+    /// By PTX line, of those that access memory: what the profile says over how often warps come
+    /// there.
     shares: BTreeMap<u32, f64>,
 }
 
@@ -304,7 +316,7 @@ impl Conditional {
     }
 
     /// The part of the warps that come to an instruction for which it does anything.
-    fn share(&self, code: &Code<'_>, at: usize) -> f64 {
+    fn executed_share(&self, code: &Code<'_>, at: usize) -> f64 {
         if code.instructions[at].guard.is_always() {
             return 1.0;
         }
@@ -326,14 +338,21 @@ fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (u
         .flat_map(|(block, &count)| block.instructions.clone().map(move |at| (at, count)))
 }
 
-/// What the profile says of an instruction's access; without one, what it says of those like it, or threads side by side.
-fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile>, alike: &Alike) -> Option<Access> {
+/// What the profile says of an instruction's access; without one, what it says of those like it, or
+/// threads side by side.
+fn access_of_instruction(
+    instruction: &Instruction,
+    line: Option<u32>,
+    profile: Option<&Profile>,
+    alike: &Alike,
+) -> Option<Access> {
     let memory = instruction.memory?;
     let seen = line.zip(profile).and_then(|(line, profile)| profile.accesses.get(&line));
-    // A line's access is this instruction's only where the space agrees: the line of a store to a parameter is not that of a spill.
+    // A line's access is this instruction's only where the space agrees: the line of a store to a
+    // parameter is not that of a spill.
     let seen = seen.filter(|access| access.space == memory.space).copied();
     let (space, kind, width) = (memory.space, memory.kind, memory.width);
-    Some(seen.or_else(|| alike.find(space, kind, width)).unwrap_or(Access {
+    Some(seen.or_else(|| alike.find_access(space, kind, width)).unwrap_or(Access {
         space,
         kind,
         width,
@@ -352,7 +371,7 @@ fn is_cached(space: MemorySpace) -> bool {
 }
 
 impl Traffic {
-    fn add(&mut self, access: &Access, count: f64) {
+    fn add_access(&mut self, access: &Access, count: f64) {
         let new = match access.kind {
             AccessKind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
             AccessKind::Store if access.sectors > 0.0 => (access.leaving / access.sectors).min(1.0),
@@ -364,7 +383,7 @@ impl Traffic {
         self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {
             AccessKind::Load => {
-                let fresh = count * access.fresh();
+                let fresh = count * access.fresh_sectors();
                 self.fresh += fresh;
                 self.near += fresh * access.near.clamp(0.0, 1.0);
             }
@@ -383,9 +402,15 @@ impl Traffic {
 }
 
 impl Work {
-    fn add(&mut self, instruction: &Instruction, access: Option<&Access>, count: f64, throughput: &Throughput) {
+    fn add_instruction(
+        &mut self,
+        instruction: &Instruction,
+        access: Option<&Access>,
+        count: f64,
+        throughput: &Throughput,
+    ) {
         let pipe = instruction.opcode.pipe;
-        let mut cycles = throughput.interval(pipe);
+        let mut cycles = throughput.pipe_interval(pipe);
         match instruction.opcode.class {
             Class::AsyncTensor => cycles *= ASYNC_TENSOR_STEPS,
             Class::Match => cycles = latency::MATCH,
@@ -425,7 +450,7 @@ impl Work {
             self.exchange_cycles += count * cycles;
         }
         if pipe == Pipe::IntegerMultiply {
-            self.pipes[Pipe::Fma as usize] += count * throughput.interval(Pipe::Fma);
+            self.pipes[Pipe::Fma as usize] += count * throughput.pipe_interval(Pipe::Fma);
         }
         self.pipes[pipe as usize] += count * cycles;
         if instruction.opcode.class == Class::Barrier {

@@ -1,36 +1,41 @@
 //! PTX line counts -> how often each SASS block is executed.
 //!
-//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block runs. The lines of a block vote: a
-//! line counts where it is deepest in loops (elsewhere it was hoisted), divided by the copies that unrolling made of it there, and
-//! the weighted median wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the most
-//! unrolled one first, as ptxas's code does it. Blocks without votes get what flow conservation leaves (see `conservation.rs`).
+//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block runs.
+//! The lines of a block vote: a line counts where it is deepest in loops (elsewhere it was
+//! hoisted), divided by the copies that unrolling made of it there, and the weighted median wins.
+//! Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the
+//! most unrolled one first, as ptxas's code does it. Blocks without votes get what flow
+//! conservation leaves (see `conservation.rs`).
 
-use crate::analysis::flow_conservation::conserve;
+use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
 use crate::sass::Class;
-use crate::sass::Function;
+use crate::sass::DeviceFunction;
 use crate::sass::control_flow::{Block, Flow};
 use crate::sass::instruction::Instruction;
 use crate::sim::Profile;
 use std::collections::BTreeMap;
 
-/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities), which are rare.
+/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities),
+/// which are rare.
 const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
-/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more than one.
+/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more
+/// than one.
 const FAITHFUL: f64 = 4.0;
 
 /// Weight of a line that only a branch or the like has: ptxas attaches those to some line nearby.
 const ATTACHED: f64 = 0.25;
 
-/// A block of a loop is taken for one that is executed more often than the loop is entered where lines that say so have at least
-/// this part of the weight of the others.
+/// A block of a loop is taken for one that is executed more often than the loop is entered where
+/// lines that say so have at least this part of the weight of the others.
 const OWN_SHARE: f64 = 0.25;
 
-/// Loops that are copies of one PTX loop share at least this part of the lines of the one that has fewer.
+/// Loops that are copies of one PTX loop share at least this part of the lines of the one that has
+/// fewer.
 const COPY_SHARE: f64 = 0.25;
 
-/// Share of its weight that a line's vote keeps where the instruction executes under a condition: so little that a few instructions without
-/// one outvote all with.
+/// Share of its weight that a line's vote keeps where the instruction executes under a condition:
+/// so little that a few instructions without one outvote all with.
 const GUARDED: f64 = 0.0625;
 
 /// What the counts are found from.
@@ -39,7 +44,7 @@ pub(super) struct Code<'a> {
     /// PTX line of each instruction.
     pub lines: &'a [Option<u32>],
     pub flow: &'a Flow,
-    pub functions: &'a [Function<'a>],
+    pub functions: &'a [DeviceFunction<'a>],
 }
 
 /// Executions of each block.
@@ -48,15 +53,16 @@ pub(super) struct BlockCounts {
     pub busiest: Vec<f64>,
     /// By the average warp of the grid.
     pub mean: Vec<f64>,
-    /// Instructions that the average warp executes besides: where parts of it that went different ways come to the place at which they
-    /// meet, each executes what leads there from the beginning of the block.
+    /// Instructions that the average warp executes besides: where parts of it that went different
+    /// ways come to the place at which they meet, each executes what leads there from the beginning
+    /// of the block.
     pub again: f64,
 }
 
 /// How often each block is executed.
 ///
-/// `trips` are the iterations of loops that nothing is known about, from the outermost depth inwards; the last one is for all
-/// deeper ones, too.
+/// `trips` are the iterations of loops that nothing is known about, from the outermost depth
+/// inwards; the last one is for all deeper ones, too.
 pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> BlockCounts {
     let parted = only_parted(code);
     let never: Vec<bool> = (code.flow.blocks.iter().enumerate())
@@ -67,15 +73,15 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
     let conserved = |observed: Vec<Option<f64>>| {
         let observed: Vec<_> =
             observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
-        conserve(code.flow, &dominators, &observed, trips)
+        conserve_flow(code.flow, &dominators, &observed, trips)
     };
-    let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::counts);
+    let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::vote_counts);
     let (busiest, _) = conserved(observed);
     let Some(votes) = votes else {
         return BlockCounts { mean: busiest.clone(), busiest, again: 0.0 };
     };
     // Copies share a line's executions in the same way, however many warps come there.
-    let parts = busiest.iter().zip(votes.parts()).map(|(&count, part)| match part {
+    let parts = busiest.iter().zip(votes.lane_parts()).map(|(&count, part)| match part {
         Some(part) => Some(part * count),
         None => (count == 0.0).then_some(0.0),
     });
@@ -90,8 +96,9 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
 /// The instruction at which parts of a warp wait for each other.
 const MEETING: &str = "BSYNC";
 
-/// The blocks that only threads of a warp that have parted come to. They are copies of what the warp executes as a whole, for code in
-/// which all have to meet (shuffles, votes): where PTX asks for all of them, they have met.
+/// The blocks that only threads of a warp that have parted come to. They are copies of what the
+/// warp executes as a whole, for code in which all have to meet (shuffles, votes): where PTX asks
+/// for all of them, they have met.
 fn only_parted(code: &Code<'_>) -> Vec<bool> {
     let flow = code.flow;
     let mut unreached = vec![true; flow.blocks.len()];
@@ -128,8 +135,9 @@ fn is_optional(flow: &Flow, block: &Block) -> bool {
 /// A loop, or what is in none.
 type Region = Option<usize>;
 
-/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may be several of SASS; only over those
-/// of the greatest weight, for ptxas gives its own moves and branches some line nearby.
+/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may be
+/// several of SASS; only over those of the greatest weight, for ptxas gives its own moves and
+/// branches some line nearby.
 #[derive(Clone, Copy)]
 struct Copies {
     region: Region,
@@ -146,7 +154,7 @@ struct Alike {
 }
 
 /// A line of the PTX that the code has instructions of.
-struct Line {
+struct PtxLine {
     /// Executions of it, by the busiest warp and by the average one.
     count: f64,
     mean: f64,
@@ -156,8 +164,8 @@ struct Line {
     homes: Vec<Region>,
 }
 
-impl Line {
-    fn copies(&self, region: Region) -> Option<&Copies> {
+impl PtxLine {
+    fn copies_in(&self, region: Region) -> Option<&Copies> {
         self.copies.iter().find(|copies| copies.region == region)
     }
 
@@ -170,19 +178,20 @@ struct Votes<'a> {
     code: &'a Code<'a>,
     /// Whether the profile has any execution of its first line.
     is_entered: bool,
-    lines: Vec<Line>,
+    lines: Vec<PtxLine>,
     /// Each instruction's, of `lines`.
     line_of: Vec<Option<usize>>,
     /// Those of each block, each once.
     of_block: Vec<Vec<usize>>,
-    /// For each block the first that is executed exactly as often, and for each of these all of them.
+    /// For each block the first that is executed exactly as often, and for each of these all of
+    /// them.
     equivalents: Vec<usize>,
     together: Vec<Vec<usize>>,
 }
 
 impl<'a> Votes<'a> {
     fn new(code: &'a Code<'a>, profile: &Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
-        let (line_of, mut lines) = numbered(code.lines, profile);
+        let (line_of, mut lines) = number_lines(code.lines, profile);
         let mut alike: Vec<Vec<Alike>> = lines.iter().map(|_| Vec::new()).collect();
         for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
             let region = block.innermost;
@@ -193,7 +202,7 @@ impl<'a> Votes<'a> {
                 let known = alike[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
                 match known {
                     Some(known) => known.count += 1.0,
-                    None => alike[line].push(Alike { region, mnemonic, count: 1.0, weight: weight(instruction) }),
+                    None => alike[line].push(Alike { region, mnemonic, count: 1.0, weight: vote_weight(instruction) }),
                 }
             }
         }
@@ -218,7 +227,7 @@ impl<'a> Votes<'a> {
             line_of[block.instructions.clone()].iter().copied().flatten().filter(is_new).collect()
         };
         let of_block = code.flow.blocks.iter().enumerate().map(each_once).collect();
-        let equivalents = code.flow.equivalents(dominators);
+        let equivalents = code.flow.equivalent_blocks(dominators);
         let mut together: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
         for (index, &first) in equivalents.iter().enumerate().filter(|(index, _)| !left_out[*index]) {
             together[first].push(index);
@@ -227,14 +236,14 @@ impl<'a> Votes<'a> {
         Self { code, is_entered, lines, line_of, of_block, equivalents, together }
     }
 
-    fn counts(&self) -> Vec<Option<f64>> {
+    fn vote_counts(&self) -> Vec<Option<f64>> {
         let flow = self.code.flow;
-        let entered = self.entered();
+        let entered = self.loop_entries();
         let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
         let mut counts: Vec<Option<f64>> =
-            flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
-        for group in self.unrolled() {
-            self.share(&group, &mut counts);
+            flow.blocks.iter().enumerate().map(|(at, block)| self.vote_of_block(at, once(block))).collect();
+        for group in self.unrolled_groups() {
+            self.share_iterations(&group, &mut counts);
         }
         // Whoever enters a kernel executes its first block, however ptxas filled it.
         if let Some(&entry) = flow.entries.first()
@@ -247,13 +256,13 @@ impl<'a> Votes<'a> {
     }
 
     /// How often each loop is entered: as often as the header of the loop around it is executed.
-    fn entered(&self) -> Vec<f64> {
+    fn loop_entries(&self) -> Vec<f64> {
         let flow = self.code.flow;
         let mut entered: Vec<f64> = Vec::with_capacity(flow.loops.len());
         // Outer loops come first.
         for inner in &flow.loops {
             let around = inner.parent.map(|outer| {
-                let vote = self.vote(flow.loops[outer].header, entered[outer]);
+                let vote = self.vote_of_block(flow.loops[outer].header, entered[outer]);
                 vote.unwrap_or(entered[outer]).max(entered[outer])
             });
             entered.push(around.unwrap_or(1.0));
@@ -261,16 +270,18 @@ impl<'a> Votes<'a> {
         entered
     }
 
-    /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
+    /// The weighted median of what the lines of a block say, each divided by its copies in the
+    /// block's region.
     ///
-    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
-    /// registers: lines that are executed no more often than that say nothing where others say more.
-    fn vote(&self, block: usize, entered: f64) -> Option<f64> {
+    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads
+    /// again, what was made before it, to save registers: lines that are executed no more often
+    /// than that say nothing where others say more.
+    fn vote_of_block(&self, block: usize, entered: f64) -> Option<f64> {
         let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
         let mut moved: Vec<(f64, f64)> = Vec::new();
         for line in self.of_block[block].iter().map(|&line| &self.lines[line]).filter(|line| line.is_home(region)) {
-            if let Some(copies) = line.copies(region) {
+            if let Some(copies) = line.copies_in(region) {
                 let into = if line.count > entered { &mut votes } else { &mut moved };
                 into.push((line.count / copies.count, copies.weight));
             }
@@ -279,11 +290,12 @@ impl<'a> Votes<'a> {
         if weight(&votes) < OWN_SHARE * weight(&moved) {
             votes.append(&mut moved);
         }
-        median(if votes.is_empty() { moved } else { votes })
+        weighted_median(if votes.is_empty() { moved } else { votes })
     }
 
-    /// Executions of each block by the average warp over those by the busiest: the weighted median of what its lines say.
-    fn parts(&self) -> Vec<Option<f64>> {
+    /// Executions of each block by the average warp over those by the busiest: the weighted median
+    /// of what its lines say.
+    fn lane_parts(&self) -> Vec<Option<f64>> {
         let mut seen = vec![usize::MAX; self.lines.len()];
         let mut parts: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
         for (block, own) in self.code.flow.blocks.iter().enumerate() {
@@ -303,20 +315,20 @@ impl<'a> Votes<'a> {
             for &line in blocks.iter().flat_map(|&block| &self.of_block[block]) {
                 let of = &self.lines[line];
                 if std::mem::replace(&mut seen[line], block) != block && of.count > 0.0 {
-                    let weight = of.copies(region).map_or(0.0, |copies| copies.weight);
+                    let weight = of.copies_in(region).map_or(0.0, |copies| copies.weight);
                     let into = if of.is_home(region) { &mut votes } else { &mut elsewhere };
                     into.push((of.mean / of.count, weight));
                 }
             }
             // A block may hold nothing but a loop's last iterations.
-            parts.push(median(if votes.is_empty() { elsewhere } else { votes }));
+            parts.push(weighted_median(if votes.is_empty() { elsewhere } else { votes }));
         }
         parts
     }
 
-    /// Loops beside each other that share their lines: copies of one PTX loop. Different loops share a few lines, too, of what ptxas
-    /// recomputes in each rather than keep it in a register.
-    fn unrolled(&self) -> Vec<Vec<usize>> {
+    /// Loops beside each other that share their lines: copies of one PTX loop. Different loops
+    /// share a few lines, too, of what ptxas recomputes in each rather than keep it in a register.
+    fn unrolled_groups(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut own = vec![0_usize; loops.len()];
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -330,39 +342,39 @@ impl<'a> Votes<'a> {
         let mut leader: Vec<usize> = (0..loops.len()).collect();
         for ((one, other), count) in shared {
             if count as f64 >= COPY_SHARE * own[one].min(own[other]) as f64 {
-                let (a, b) = (find(&leader, one), find(&leader, other));
+                let (a, b) = (find_leader(&leader, one), find_leader(&leader, other));
                 leader[a.max(b)] = a.min(b);
             }
         }
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for index in 0..loops.len() {
-            groups.entry(find(&leader, index)).or_default().push(index);
+            groups.entry(find_leader(&leader, index)).or_default().push(index);
         }
         groups.into_values().collect()
     }
 
-    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then what ptxas left of them as
-    /// straight code for the last few iterations.
-    fn share(&self, group: &[usize], counts: &mut [Option<f64>]) {
+    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then
+    /// what ptxas left of them as straight code for the last few iterations.
+    fn share_iterations(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
-        let in_all = |line: &&Line| group.iter().all(|&index| line.is_home(Some(index)));
-        let shared: Vec<&Line> = self.lines.iter().filter(in_all).collect();
-        let Some(total) = median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
+        let in_all = |line: &&PtxLine| group.iter().all(|&index| line.is_home(Some(index)));
+        let shared: Vec<&PtxLine> = self.lines.iter().filter(in_all).collect();
+        let Some(total) = weighted_median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
             return;
         };
         let parent = flow.loops[group[0]].parent;
         let entered = parent.and_then(|parent| counts[flow.loops[parent].header]).unwrap_or(1.0);
         let factor = |index: usize| {
-            let copies = shared.iter().filter_map(|line| line.copies(Some(index)));
-            median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
+            let copies = shared.iter().filter_map(|line| line.copies_in(Some(index)));
+            weighted_median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
         };
         let mut members: Vec<Copy> =
-            group.iter().map(|&index| Copy { factor: factor(index), part: Part::Loop(index) }).collect();
-        let essential = self.essential(group);
+            group.iter().map(|&index| Copy { factor: factor(index), part: CopyPart::Loop(index) }).collect();
+        let essential = self.essential_lines(group);
         members.extend(self.straight_copies(parent, &essential));
         if entered <= 0.0 || total <= 0.0 {
             for Copy { part, .. } in members {
-                if let Part::Straight(block) = part {
+                if let CopyPart::Straight(block) = part {
                     counts[block] = Some(0.0);
                 }
             }
@@ -376,7 +388,7 @@ impl<'a> Votes<'a> {
         for Copy { factor, part } in members {
             let trips = (left / factor + 1e-6).floor();
             match part {
-                Part::Loop(index) => {
+                CopyPart::Loop(index) => {
                     left -= trips * factor;
                     // What a block's vote said holds relative to the loop as a whole.
                     let scale = entered * trips / (total / factor);
@@ -386,7 +398,7 @@ impl<'a> Votes<'a> {
                         }
                     }
                 }
-                Part::Straight(block) => {
+                CopyPart::Straight(block) => {
                     let trips = trips.min(1.0);
                     left -= trips * factor;
                     counts[block] = Some(entered * trips);
@@ -395,12 +407,13 @@ impl<'a> Votes<'a> {
         }
     }
 
-    /// Lines of a group of loops, in all of them, that stay what they are when they are copied: memory and floating point.
-    fn essential(&self, group: &[usize]) -> Vec<usize> {
+    /// Lines of a group of loops, in all of them, that stay what they are when they are copied:
+    /// memory and floating point.
+    fn essential_lines(&self, group: &[usize]) -> Vec<usize> {
         let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
         let mut lines: Vec<usize> = blocks
             .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
-            .filter(|&at| weight(&self.code.instructions[at]) == FAITHFUL)
+            .filter(|&at| vote_weight(&self.code.instructions[at]) == FAITHFUL)
             .filter_map(|at| self.line_of[at])
             .collect();
         lines.sort_unstable();
@@ -422,20 +435,22 @@ impl<'a> Votes<'a> {
                 }
             }
             let found: Vec<(f64, f64)> = copies.into_iter().filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
-            if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { median(found) } else { None }
+            if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { weighted_median(found) } else { None }
         };
         let blocks = self.code.flow.blocks.iter().enumerate().filter(|(_, block)| block.innermost == region);
-        blocks.filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: Part::Straight(index) })).collect()
+        blocks
+            .filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: CopyPart::Straight(index) }))
+            .collect()
     }
 }
 
 /// Each instruction's line as an index, and the lines.
-fn numbered(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<Line>) {
+fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<PtxLine>) {
     let mut distinct: Vec<u32> = of.iter().copied().flatten().collect();
     distinct.sort_unstable();
     distinct.dedup();
     let executed = |counts: &BTreeMap<u32, f64>, line: &u32| counts.get(line).copied().unwrap_or(0.0);
-    let line = |line: &u32| Line {
+    let line = |line: &u32| PtxLine {
         count: executed(&profile.counts, line),
         mean: executed(&profile.mean, line),
         copies: Vec::new(),
@@ -445,34 +460,37 @@ fn numbered(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<L
     (of.iter().map(number).collect(), distinct.iter().map(line).collect())
 }
 
-/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code hoisted from it.
+/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code
+/// hoisted from it.
 const NEARLY_ALL: f64 = 0.7;
 
 /// A copy of a PTX loop's body, `factor` iterations long.
 struct Copy {
     factor: f64,
-    part: Part,
+    part: CopyPart,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum CopyPart {
     Loop(usize),
     /// A block that is executed at most once each time.
     Straight(usize),
 }
 
-fn find(leader: &[usize], mut index: usize) -> usize {
+fn find_leader(leader: &[usize], mut index: usize) -> usize {
     while leader[index] != index {
         index = leader[index];
     }
     index
 }
 
-/// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched around the line, which so says too little.
-fn weight(instruction: &Instruction) -> f64 {
+/// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched
+/// around the line, which so says too little.
+fn vote_weight(instruction: &Instruction) -> f64 {
     let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
     part * match instruction.opcode.class {
-        // Spilled values are stored and loaded near lines that have nothing to do with them; constants are loaded again at will.
+        // Spilled values are stored and loaded near lines that have nothing to do with them;
+        // constants are loaded again at will.
         Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => ATTACHED,
         Class::Load(MemorySpace::Constant) => 1.0,
         Class::Load(_)
@@ -489,7 +507,7 @@ fn weight(instruction: &Instruction) -> f64 {
 }
 
 /// The weighted (lower) median of pairs of value and weight.
-fn median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
+fn weighted_median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
     votes.sort_by(|a, b| a.0.total_cmp(&b.0));
     let half = votes.iter().map(|vote| vote.1).sum::<f64>() / 2.0;
     let mut sum = 0.0;

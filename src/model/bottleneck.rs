@@ -4,7 +4,8 @@ use crate::sass::Pipe;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a kernel's time is bound by, in the terms of Ryoo et al. (PPoPP'08, table 3), and those that newer hardware adds.
+/// What a kernel's time is bound by, in the terms of Ryoo et al. (PPoPP'08, table 3), and those
+/// that newer hardware adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
@@ -24,7 +25,8 @@ pub enum Bottleneck {
     Atomics,
     /// Waiting for loads, with too few warps to hide it.
     GlobalLatency,
-    /// Waiting, for loads or for dependent instructions, with too few warps to hide it because registers allow no more.
+    /// Waiting, for loads or for dependent instructions, with too few warps to hide it because
+    /// registers allow no more.
     RegisterCapacity,
     /// The same, because shared memory allows no more.
     SharedCapacity,

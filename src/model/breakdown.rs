@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Assumed: microseconds of a launch.
 const LAUNCH_US: f64 = 2.0;
 
-/// What a launch would take if nothing but one thing took time, in microseconds: the parts of a prediction.
+/// What a launch would take if nothing but one thing took time, in microseconds: the parts of a
+/// prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
     /// A warp after the other on each of its places, alone.
@@ -27,37 +28,41 @@ pub struct Terms {
     pub constant: f64,
     /// Starting blocks.
     pub launch: f64,
-    /// No time, but the share of what memory takes that comes on top of the latency: see `queue` in `time.rs`.
+    /// No time, but the share of what memory takes that comes on top of the latency: see `queue` in
+    /// `time.rs`.
     pub queue: f64,
 }
 
 impl Terms {
-    /// The predicted time in microseconds.
-    pub fn us(&self) -> f64 {
+    /// Returns the predicted time in microseconds.
+    pub fn time_us(&self) -> f64 {
         LAUNCH_US + self.beyond_launch()
     }
 
-    /// The same, did its parts meet in corners that are power means with another `exponent` than [`CORNER`]: the greater, the less do two parts that
-    /// are near each other add to the time.
+    /// The same, did its parts meet in corners that are power means with another `exponent` than
+    /// [`CORNER`]: the greater, the less do two parts that are near each other add to the time.
     pub fn us_with(&self, exponent: f64) -> f64 {
-        LAUNCH_US + self.cornered(|a, b| mean(a, b, exponent))
+        LAUNCH_US + self.with_corner(|a, b| power_mean(a, b, exponent))
     }
 
-    /// What the launch's instructions take to be issued and executed where nothing ever waits: a bound of its time that hangs on counts
-    /// and widths alone. No point of the suite's recorded spaces took less than 0.99 of it.
+    /// What the launch's instructions take to be issued and executed where nothing ever waits: a
+    /// bound of its time that hangs on counts and widths alone. No point of the suite's recorded
+    /// spaces took less than 0.99 of it.
     pub fn least_us(&self) -> f64 {
         self.issue.max(self.pipe)
     }
 
     /// That beyond what any launch takes.
     pub(super) fn beyond_launch(&self) -> f64 {
-        self.cornered(corner)
+        self.with_corner(smooth_max)
     }
 
-    /// An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
-    /// both with device memory. No warp waits for a store, so that the share that stores have of what moves to the level-2 cache bounds
-    /// a launch but lengthens no wait. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
-    fn cornered(&self, corner: impl Fn(f64, f64) -> f64) -> f64 {
+    /// An SM's own units overlap with each other; with a warp's latency the busiest of them meets
+    /// in a corner, and both with device memory. No warp waits for a store, so that the share that
+    /// stores have of what moves to the level-2 cache bounds a launch but lengthens no wait. The
+    /// start of blocks waits for nothing, and nothing waits for it as long as it is not the
+    /// slowest.
+    fn with_corner(&self, corner: impl Fn(f64, f64) -> f64) -> f64 {
         let read = self.cache * (1.0 - self.stored);
         let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
         let memory = self.memory_pipe.max(self.cache).max(self.device);
@@ -67,17 +72,19 @@ impl Terms {
     }
 }
 
-/// The exponent of the power mean that a corner is. Loads wait in queues long before a bound is reached, so that the corner is a wide one: of exponents
-/// of 1 to 8, that of 2 orders the recorded spaces best as a whole.
+/// The exponent of the power mean that a corner is. Loads wait in queues long before a bound is
+/// reached, so that the corner is a wide one: of exponents of 1 to 8, that of 2 orders the recorded
+/// spaces best as a whole.
 pub const CORNER: f64 = 2.0;
 
 /// A smooth maximum: the power mean with [`CORNER`], which has a quicker form.
-fn corner(a: f64, b: f64) -> f64 {
+fn smooth_max(a: f64, b: f64) -> f64 {
     a.hypot(b)
 }
 
-/// The power mean of two numbers that are not negative, but for its factor: their sum with an exponent of 1, the greater with an infinite one.
-fn mean(a: f64, b: f64, exponent: f64) -> f64 {
+/// The power mean of two numbers that are not negative, but for its factor: their sum with an
+/// exponent of 1, the greater with an infinite one.
+fn power_mean(a: f64, b: f64, exponent: f64) -> f64 {
     let greater = a.max(b);
     // Nothing or infinity: nothing adds to it.
     if !(greater > 0.0 && greater.is_finite()) {
@@ -93,9 +100,9 @@ mod tests {
     #[test]
     fn with_the_models_exponent_another_mean_is_the_corner_and_a_greater_one_is_less() {
         let terms = Terms { latency: 30.0, issue: 40.0, device: 120.0, ..Terms::default() };
-        assert!((terms.us_with(CORNER) - terms.us()).abs() < 1e-9 && (terms.us() - 132.0).abs() < 1e-9);
+        assert!((terms.us_with(CORNER) - terms.time_us()).abs() < 1e-9 && (terms.time_us() - 132.0).abs() < 1e-9);
         assert!((terms.us_with(1.0) - 192.0).abs() < 1e-9);
-        assert!(terms.us_with(4.0) < terms.us() && terms.us_with(4.0) > 122.0);
+        assert!(terms.us_with(4.0) < terms.time_us() && terms.us_with(4.0) > 122.0);
         for (latency, us) in [(0.0, LAUNCH_US), (f64::INFINITY, f64::INFINITY)] {
             assert_eq!(Terms { latency, ..Terms::default() }.us_with(3.0), us);
         }

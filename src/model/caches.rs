@@ -1,4 +1,5 @@
-//! What the warps of a launch access -> what of it the caches hold, and what moves between them and to and from device memory.
+//! What the warps of a launch access -> what of it the caches hold, and what moves between them and
+//! to and from device memory.
 
 use super::analysis::{Analysis, Traffic};
 use super::occupancy::Occupancy;
@@ -7,11 +8,13 @@ use crate::gpu::{Machine, WARP};
 use crate::launch::Launch;
 use crate::sim::profile::VARIABLES;
 
-/// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel `scattered`, which reads and writes
-/// one sector of each, takes three to four times as long as its sectors' bytes would.
+/// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel
+/// `scattered`, which reads and writes one sector of each, takes three to four times as long as its
+/// sectors' bytes would.
 pub(super) const LINE_BYTES: f64 = 128.0;
 pub(super) const SECTOR_BYTES: f64 = 32.0;
-/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of it lies in memory of the other part.
+/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of it
+/// lies in memory of the other part.
 const COPIES: f64 = 1.5;
 
 /// The caches that a launch meets, and what it does to them.
@@ -50,7 +53,8 @@ pub(super) struct Moved {
 /// Traffic with device memory.
 pub(super) struct Device {
     pub bytes: f64,
-    /// Share of what others have brought into the level-2 cache that it still holds when a warp reads it.
+    /// Share of what others have brought into the level-2 cache that it still holds when a warp
+    /// reads it.
     pub held: f64,
 }
 
@@ -76,47 +80,49 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Share of the accesses to local memory that the level-1 cache cannot hold, of so many warps: CRAT's rule, the resident threads'
-    /// stacks over the cache that shared memory leaves.
+    /// Share of the accesses to local memory that the level-1 cache cannot hold, of so many warps:
+    /// CRAT's rule, the resident threads' stacks over the cache that shared memory leaves.
     pub fn local_missed(&self, warps: f64) -> f64 {
         let stacks = f64::from(self.analysis.resources.stack_frame) * warps * f64::from(WARP);
-        if stacks <= self.level1() { 0.0 } else { 1.0 - self.level1() / stacks }
+        if stacks <= self.level1_bytes() { 0.0 } else { 1.0 - self.level1_bytes() / stacks }
     }
 
     /// Bytes of an SM's level-1 cache that shared memory leaves.
-    fn level1(&self) -> f64 {
+    fn level1_bytes(&self) -> f64 {
         (f64::from(self.machine.architecture.unified_cache) - self.shared).max(0.0)
     }
 
-    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts, each of which caches for the SMs next to it
-    /// (NVIDIA's A100 white paper), so that what all SMs read is there twice, and what a warp alone reads again twice as well where its
-    /// memory belongs to the other part.
-    fn level2(&self) -> f64 {
+    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts, each of
+    /// which caches for the SMs next to it (NVIDIA's A100 white paper), so that what all SMs read
+    /// is there twice, and what a warp alone reads again twice as well where its memory belongs to
+    /// the other part.
+    fn level2_bytes(&self) -> f64 {
         let parts = if self.machine.architecture.capability >= 80 { COPIES } else { 1.0 };
         self.machine.l2_bytes as f64 / parts
     }
 
-    /// Sectors that a warp reads again and that the level-1 cache has lost meanwhile: so many warps of an SM moved more than its bytes
-    /// through it.
-    pub fn missed1(&self, warps: f64) -> f64 {
-        // However many warps there are, they touch no more of a buffer than there is of it; and a line takes its place whole, however
-        // few of its sectors are there.
-        self.missed(
-            self.level1(),
+    /// Returns the sectors that a warp reads again after the level-1 cache has lost them,
+    /// with `warps` resident warps on an SM.
+    pub fn level1_misses(&self, warps: f64) -> f64 {
+        // However many warps there are, they touch no more of a buffer than there is of it; and a
+        // line takes its place whole, however few of its sectors are there.
+        self.missed_sectors(
+            self.level1_bytes(),
             |of| of.read,
             |buffer, sectors| {
-                let whole = self.traffic(buffer).filter(|of| of.sectors > 0.0).map_or(1.0, whole);
-                (sectors * SECTOR_BYTES / whole * warps).min(self.size(buffer))
+                let whole = self.traffic_of(buffer).filter(|of| of.sectors > 0.0).map_or(1.0, whole_share);
+                (sectors * SECTOR_BYTES / whole * warps).min(self.buffer_bytes(buffer))
             },
         )
     }
 
-    /// The same of the level-2 cache, through which all resident warps move what they read. They follow each other in the grid, so
-    /// that they share among them what the grid's warps share on average, as far as each stays in one place.
-    pub fn missed2(&self, warps: f64, part: fn(&Reuse) -> f64) -> f64 {
-        self.missed(self.level2(), part, |buffer, sectors| {
-            let (alone, size) = (sectors * SECTOR_BYTES * warps, self.size(buffer));
-            let together = self.traffic(buffer).filter(|_| size.is_finite()).map_or(alone, |of| {
+    /// Returns the sectors that a warp reads again after the level-2 cache has lost them.
+    /// All resident warps read through it. They are neighbours in the grid and share as
+    /// much as the grid's warps do on average.
+    pub fn level2_misses(&self, warps: f64, part: fn(&Reuse) -> f64) -> f64 {
+        self.missed_sectors(self.level2_bytes(), part, |buffer, sectors| {
+            let (alone, size) = (sectors * SECTOR_BYTES * warps, self.buffer_bytes(buffer));
+            let together = self.traffic_of(buffer).filter(|_| size.is_finite()).map_or(alone, |of| {
                 let sharing = (of.fresh * SECTOR_BYTES * self.warps / size).max(1.0);
                 alone / sharing + of.spread.alone * size
             });
@@ -124,22 +130,22 @@ impl<'a> Caches<'a> {
         })
     }
 
-    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the bytes of a buffer that come into it
-    /// while a warp touches so many sectors.
-    fn missed(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
+    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the bytes
+    /// of a buffer that come into it while a warp touches so many sectors.
+    fn missed_sectors(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
         let lost = |reuse: &Reuse| {
             let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
-            part(reuse) * lost(bytes.sum(), cache)
+            part(reuse) * lost_share(bytes.sum(), cache)
         };
         self.analysis.reuses.iter().map(lost).sum()
     }
 
-    fn traffic(&self, buffer: Option<u32>) -> Option<&Traffic> {
+    fn traffic_of(&self, buffer: Option<u32>) -> Option<&Traffic> {
         self.analysis.traffic.iter().find(|of| of.buffer == buffer)
     }
 
-    /// Bytes of a buffer, as far as it is known.
-    pub fn size(&self, buffer: Option<u32>) -> f64 {
+    /// Returns the bytes of a buffer as far as they are known.
+    pub fn buffer_bytes(&self, buffer: Option<u32>) -> f64 {
         if buffer == Some(VARIABLES) {
             return self.analysis.variables as f64;
         }
@@ -147,9 +153,10 @@ impl<'a> Caches<'a> {
         known.map_or(f64::INFINITY, |&bytes| bytes as f64)
     }
 
-    /// What a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
-    /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
-    pub fn moved(&self) -> Moved {
+    /// Returns what a warp exchanges with the level-2 cache: its writes and the first
+    /// reads of its block. For a buffer that the blocks of an SM read repeatedly, the
+    /// level-1 cache keeps what fits.
+    pub fn moved_sectors(&self) -> Moved {
         let warps = self.warps / f64::from(self.machine.sms.max(1));
         let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
         let traffic = &self.analysis.traffic;
@@ -157,13 +164,13 @@ impl<'a> Caches<'a> {
         let mut moved = Moved::default();
         for of in traffic.iter().filter(|of| of.sectors > 0.0) {
             let read = bytes(of.fresh);
-            let once = read.min(self.size(of.buffer));
+            let once = read.min(self.buffer_bytes(of.buffer));
             let between = if read > 0.0 { total * once / read } else { 0.0 };
             // What is read side by side is read again in its turn, lone sectors here and there.
-            let in_turn = (read - once) * (1.0 - lost(between, self.level1()));
-            let kept = match lone(of) {
+            let in_turn = (read - once) * (1.0 - lost_share(between, self.level1_bytes()));
+            let kept = match lone_share(of) {
                 0.0 => in_turn,
-                lone => in_turn + (self.gathered(of, read, total) - in_turn) * lone,
+                lone => in_turn + (self.gathered_bytes(of, read, total) - in_turn) * lone,
             };
             let of_warp = (read - kept + bytes(of.stored)) / warps;
             moved.bytes += of_warp;
@@ -177,32 +184,35 @@ impl<'a> Caches<'a> {
         moved
     }
 
-    /// Of the sectors of a buffer that a block leaves unfinished, the part that the level-2 cache lets go of so. Where the grid writes all of the
-    /// buffer other blocks finish them, and soon, but for lone sectors that each block writes all over it.
+    /// Of the sectors of a buffer that a block leaves unfinished, the part that the level-2 cache
+    /// lets go of so. Where the grid writes all of the buffer other blocks finish them, and soon,
+    /// but for lone sectors that each block writes all over it.
     fn left_unfinished(&self, of: &Traffic) -> f64 {
-        let size = self.size(of.buffer);
+        let size = self.buffer_bytes(of.buffer);
         if of.written * self.warps < size * WRITTEN {
             return 1.0;
         }
-        lone(of) * (of.spread.together * size / (self.level2() * SOON)).min(1.0)
+        lone_share(of) * (of.spread.together * size / (self.level2_bytes() * SOON)).min(1.0)
     }
 
-    /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1 cache holds; `total` is all that it reads and
-    /// writes.
+    /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1 cache
+    /// holds; `total` is all that it reads and writes.
     ///
-    /// Each sector is read at random times while the window that the SM's blocks look at passes over it, and is held if it was read before,
-    /// and no longer ago than the cache takes to be replaced: with n reads of a sector, and a cache of the part c of what passes through it
-    /// meanwhile, that is 1 - (1 - exp(-nc)) / n - (1 - c) exp(-nc) of the reads. What is held replaces nothing.
-    fn gathered(&self, of: &Traffic, read: f64, total: f64) -> f64 {
-        let reads = read / self.size(of.buffer);
+    /// Each sector is read at random times while the window that the SM's blocks look at passes
+    /// over it, and is held if it was read before, and no longer ago than the cache takes to be
+    /// replaced: with n reads of a sector, and a cache of the part c of what passes through it
+    /// meanwhile, that is 1 - (1 - exp(-nc)) / n - (1 - c) exp(-nc) of the reads. What is held
+    /// replaces nothing.
+    fn gathered_bytes(&self, of: &Traffic, read: f64, total: f64) -> f64 {
+        let reads = read / self.buffer_bytes(of.buffer);
         if reads <= 0.0 {
             return 0.0;
         }
-        let window = self.window(of.spread.together);
+        let window = self.window_share(of.spread.together);
         let mut held = 0.0;
         for _ in 0..ROUNDS {
             let passing = (total - read + read * (1.0 - held) * GATHERED) * window;
-            let part = (self.level1() / passing.max(1.0)).min(1.0);
+            let part = (self.level1_bytes() / passing.max(1.0)).min(1.0);
             let none = (-reads * part).exp();
             let before = std::mem::replace(&mut held, 1.0 - (1.0 - none) / reads - (1.0 - part) * none);
             held = held.clamp(0.0, 1.0);
@@ -213,10 +223,12 @@ impl<'a> Caches<'a> {
         read * held
     }
 
-    /// Share of a buffer that the blocks that an SM has at once look at, of which each looks at such a share. Blocks are dealt to the SMs in turn,
-    /// so that those of one are apart by as many as there are SMs, and what they look at as far as these advance through the buffer. On an
-    /// H200 `spmv` hits less, the more rows a block has: 28% of the vector's sectors with 16 lanes for each, 22, 17, 14 and none with 8 to 1 (`traffic.json`).
-    fn window(&self, of_block: f64) -> f64 {
+    /// Share of a buffer that the blocks that an SM has at once look at, of which each looks at
+    /// such a share. Blocks are dealt to the SMs in turn, so that those of one are apart by as many
+    /// as there are SMs, and what they look at as far as these advance through the buffer. On an
+    /// H200 `spmv` hits less, the more rows a block has: 28% of the vector's sectors with 16 lanes
+    /// for each, 22, 17, 14 and none with 8 to 1 (`traffic.json`).
+    fn window_share(&self, of_block: f64) -> f64 {
         let advance = (1.0 - of_block) / self.in_all.max(1.0);
         (of_block + (self.at_once - 1.0) * advance.min(of_block)).min(1.0)
     }
@@ -230,44 +242,47 @@ impl<'a> Caches<'a> {
 
     /// What all warps move to and from device memory.
     ///
-    /// Each buffer is fetched once, as far as it is touched. What is touched again comes from the level-2 cache if that holds what
-    /// passes through it between two passes over the buffer; where whole lines are accessed, threads side by side share them
-    /// soon, so that only lone sectors are far apart.
-    pub fn device(&self) -> Device {
+    /// Each buffer is fetched once, as far as it is touched. What is touched again comes from the
+    /// level-2 cache if that holds what passes through it between two passes over the buffer; where
+    /// whole lines are accessed, threads side by side share them soon, so that only lone sectors
+    /// are far apart.
+    pub fn device_traffic(&self) -> Device {
         let warps = self.warps;
         // What a block stores to again is in the level-2 cache still, or is counted by its reuse.
         let passing = |traffic: &Traffic| traffic.sectors - traffic.rewritten;
         let traffic = || self.analysis.traffic.iter().filter(|traffic| passing(traffic) > 0.0);
-        let size = |traffic: &Traffic| self.size(traffic.buffer);
+        let size = |traffic: &Traffic| self.buffer_bytes(traffic.buffer);
         let once = |traffic: &Traffic| (passing(traffic) * SECTOR_BYTES * warps).min(size(traffic));
         let total: f64 = traffic().map(once).sum();
         let (mut bytes, mut near, mut near_held) = (0.0, 0.0, 0.0);
         for of in traffic() {
             let moved = passing(of) * SECTOR_BYTES * warps;
-            let whole = whole(of);
+            let whole = whole_share(of);
             let once = once(of);
-            // Where half of a line is used at once, whoever uses the rest is near. Between two visits of a lone sector lies all of its
-            // buffer, and what else passes meanwhile.
-            let lone = lone(of);
+            // Where half of a line is used at once, whoever uses the rest is near. Between two
+            // visits of a lone sector lies all of its buffer, and what else passes meanwhile.
+            let lone = lone_share(of);
             let between = once * lone + (total - once * lone) * once / moved;
             let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max(1.0 - lone);
             // What is written goes back, besides what was fetched.
             for part in [of.sectors - of.stored, of.stored - of.rewritten] {
                 let moved = part * SECTOR_BYTES * warps;
                 let once = moved.min(size(of));
-                // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
+                // No more than all of a buffer is fetched the first time, however few sectors of a
+                // line are used at once.
                 bytes += (once / whole).min(size(of).max(once)) + (moved - once) / whole * (1.0 - held);
             }
             near += of.near;
             near_held += of.near * held;
         }
         let resident = self.resident * f64::from(self.machine.sms);
-        let again = self.missed2(resident, |of| of.sectors) * SECTOR_BYTES * warps;
+        let again = self.level2_misses(resident, |of| of.sectors) * SECTOR_BYTES * warps;
         Device { bytes: bytes + again, held: if near > 0.0 { near_held / near } else { 1.0 } }
     }
 }
 
-/// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes whether they are used or not.
+/// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes whether
+/// they are used or not.
 fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
     let reserved = machine.architecture.shared_reserved;
     let of_block = analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(reserved);
@@ -275,17 +290,17 @@ fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, l
     (f64::from(of_block) * f64::from(occupancy.blocks)).max(f64::from(carved))
 }
 
-/// A cache loses the first of what is read again when this share of it has been replaced since, and the last when as much beyond all of
-/// it: sets fill unevenly, and warps do not keep step.
+/// A cache loses the first of what is read again when this share of it has been replaced since, and
+/// the last when as much beyond all of it: sets fill unevenly, and warps do not keep step.
 const LOSES_FROM: f64 = 0.5;
 
 /// Share of what is read again that a cache has lost, so many bytes after it.
-fn lost(moved: f64, cache: f64) -> f64 {
+fn lost_share(moved: f64, cache: f64) -> f64 {
     (moved / cache.max(1.0) - LOSES_FROM).clamp(0.0, 1.0)
 }
 
-/// Bytes of the level-1 cache that a byte of lone sectors takes: between those of its sector and those of its line, of which others may
-/// be read soon.
+/// Bytes of the level-1 cache that a byte of lone sectors takes: between those of its sector and
+/// those of its line, of which others may be read soon.
 const GATHERED: f64 = 2.0;
 /// Rounds in which what is held and what therefore passes through come to agree, to this share.
 const ROUNDS: usize = 8;
@@ -293,19 +308,20 @@ const AGREE: f64 = 0.001;
 
 /// Share of a buffer's bytes from which on all of them are taken to be written.
 const WRITTEN: f64 = 0.95;
-/// Assumed: other blocks finish a sector before the level-2 cache lets go of it, the likelier, the smaller the window is in which a few warps
-/// of a block write; not any longer where the window is this share of the cache.
+/// Assumed: other blocks finish a sector before the level-2 cache lets go of it, the likelier, the
+/// smaller the window is in which a few warps of a block write; not any longer where the window is
+/// this share of the cache.
 const SOON: f64 = 1.0 / 16.0;
 
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
 
 /// How far what is accessed is lone sectors: 1 where each line has one, 0 from two on.
-fn lone(of: &Traffic) -> f64 {
-    (2.0 - whole(of) / LONE).max(0.0)
+fn lone_share(of: &Traffic) -> f64 {
+    (2.0 - whole_share(of) / LONE).max(0.0)
 }
 
 /// Share of the lines of a buffer that is accessed at once.
-fn whole(of: &Traffic) -> f64 {
+fn whole_share(of: &Traffic) -> f64 {
     (of.sectors * SECTOR_BYTES / (of.lines * LINE_BYTES).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0)
 }

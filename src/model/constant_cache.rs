@@ -8,38 +8,43 @@ use crate::sim::Profile;
 pub struct Constants {
     /// Those that the first cache misses.
     pub missed: f64,
-    /// Those beyond its capacity where a loop reads a line or less in each iteration and loads nothing from memory besides.
+    /// Those beyond its capacity where a loop reads a line or less in each iteration and loads
+    /// nothing from memory besides.
     pub alone: f64,
 }
 
-/// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
-/// Microbenchmarking", 2018, table 3.1).
+/// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al.,
+/// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CAPACITY: f64 = 32.0;
-/// Iterations of a loop whose lines it finds again when the loop is run once more: where a register has the address, four values of it are held
-/// and no fifth, however few their lines are (`kernels/results/h200/constants.txt`).
+/// Iterations of a loop whose lines it finds again when the loop is run once more: where a register
+/// has the address, four values of it are held and no fifth, however few their lines are
+/// (`kernels/results/h200/constants.txt`).
 const HELD_ITERATIONS: f64 = 4.0;
 /// Numbers of executions that differ by no more than this quotient are taken for those of one loop.
 const ONE_LOOP: f64 = 1.01;
-/// Part of a loop's iterations in which it has to load anything from memory for its warps to have other things to wait for.
+/// Part of a loop's iterations in which it has to load anything from memory for its warps to have
+/// other things to wait for.
 const BESIDES: f64 = 0.5;
 
 /// What a loop, or the code outside of loops, reads in an iteration.
-struct Loop {
+struct LoopLoads {
     iterations: f64,
     lines: f64,
 }
 
 impl Constants {
-    /// Many loads of constants are operands of other instructions, so the PTX is asked.
-    pub(super) fn of(profile: &Profile) -> Self {
+    /// Collects loads of constants from the PTX, because many of them are operands of
+    /// other machine instructions.
+    pub(super) fn from_profile(profile: &Profile) -> Self {
         let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
-        let mut loops: Vec<Loop> = Vec::new();
+        let mut loops: Vec<LoopLoads> = Vec::new();
         for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
             let (iterations, lines) = (count(line), access.lines * (1.0 - access.reuse.clamp(0.0, 1.0)));
-            let is_alike = |of: &&mut Loop| of.iterations.max(iterations) <= of.iterations.min(iterations) * ONE_LOOP;
+            let is_alike =
+                |of: &&mut LoopLoads| of.iterations.max(iterations) <= of.iterations.min(iterations) * ONE_LOOP;
             match loops.iter_mut().find(is_alike) {
                 Some(known) => known.lines += lines,
-                None => loops.push(Loop { iterations, lines }),
+                None => loops.push(LoopLoads { iterations, lines }),
             }
         }
         let loads = profile.accesses.iter().filter(|(_, access)| {
@@ -47,8 +52,8 @@ impl Constants {
                 && matches!(access.space, MemorySpace::Global | MemorySpace::Texture | MemorySpace::Local)
         });
         let most_loads = loads.map(|(line, _)| count(line)).fold(0.0, f64::max);
-        let is_alone = |of: &Loop| of.lines <= 1.0 && most_loads < of.iterations * BESIDES;
-        let lines = |which: &dyn Fn(&Loop) -> bool| {
+        let is_alone = |of: &LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * BESIDES;
+        let lines = |which: &dyn Fn(&LoopLoads) -> bool| {
             loops.iter().filter(|of| which(of)).map(|of| of.iterations * of.lines).sum::<f64>()
         };
         let beyond = |lines: f64| (lines - CAPACITY).max(0.0);
@@ -65,7 +70,8 @@ mod tests {
 
     #[test]
     fn lines_are_missed_by_how_their_addresses_change_and_what_else_a_loop_waits_for() {
-        // Loads of constants as (iterations, lines that one reads for the first time), iterations of loads from global memory; missed and alone.
+        // Loads of constants as (iterations, lines that one reads for the first time), iterations
+        // of loads from global memory; missed and alone.
         for (what, loads, global, missed, alone) in [
             ("few lines in the code", vec![(1.0, 1.0); 20], 0.0, 0.0, 0.0),
             ("many lines in the code", vec![(1.0, 1.0); 40], 1.0, 8.0, 0.0),
@@ -84,7 +90,7 @@ mod tests {
             for (line, &(count, lines)) in (2..).zip(&loads) {
                 add(line, MemorySpace::Constant, count, lines);
             }
-            let found = Constants::of(&profile);
+            let found = Constants::from_profile(&profile);
             let off = (found.missed - missed).abs() + (found.alone - alone).abs();
             assert!(off < 1e-9, "{what}: {found:?}");
         }

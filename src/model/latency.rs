@@ -1,13 +1,16 @@
 //! Compute capability -> cycles until a result is there, and results of an SM in a cycle.
 //!
-//! Only operations of variable latency need a number: ptxas has written the fixed ones into the instructions as stall counts.
-//! Cells without an own measurement repeat the nearest architecture's; expect 30 % of error there.
+//! Only operations of variable latency need a number: ptxas has written the fixed ones into the
+//! instructions as stall counts. Cells without an own measurement repeat the nearest
+//! architecture's; expect 30 % of error there.
 //!
-//! Sources of latencies. 7.0: Jokeren/GPA's `GPUArchitecture.cpp`. 7.5, atomics: lanl/PPT's ISA files. 8.0: Abdelkhalik et al. 2022
-//! (as in PPT-GPU). 8.6: Huerta et al., MICRO 2025, table 2. 8.9, 9.0, 10.0, 12.0: Luo et al. 2025 (arXiv 2501.12084), Jarmusch et al. 2025, and
-//! markdewing/AI_kernels `latency/README.md` (GH200 40/281/690, 4090 40/296/636, B200 40/295/860, 5090 44/360/936 for L1/L2/DRAM); device memory of 9.0,
-//! and how waits grow with what is waited for, on an H200: `kernels/results/h200/latency.txt`.
-//! Throughputs: "Arithmetic Instructions" of NVIDIA's CUDA C++ programming and best-practices guides.
+//! Sources of latencies. 7.0: Jokeren/GPA's `GPUArchitecture.cpp`. 7.5, atomics: lanl/PPT's ISA
+//! files. 8.0: Abdelkhalik et al. 2022 (as in PPT-GPU). 8.6: Huerta et al., MICRO 2025, table 2.
+//! 8.9, 9.0, 10.0, 12.0: Luo et al. 2025 (arXiv 2501.12084), Jarmusch et al. 2025, and
+//! markdewing/AI_kernels `latency/README.md` (GH200 40/281/690, 4090 40/296/636, B200 40/295/860,
+//! 5090 44/360/936 for L1/L2/DRAM); device memory of 9.0, and how waits grow with what is waited
+//! for, on an H200: `kernels/results/h200/latency.txt`. Throughputs: "Arithmetic Instructions" of
+//! NVIDIA's CUDA C++ programming and best-practices guides.
 
 use crate::sass::Pipe;
 
@@ -34,20 +37,24 @@ pub struct Latencies {
     pub fence: f64,
 }
 
-/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; little depends on it).
+/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; little depends on
+/// it).
 pub const OPERANDS_READ: f64 = 12.0;
 /// Cycles of an operation that is not known but releases a scoreboard.
 pub const UNKNOWN: f64 = 20.0;
-/// A barrier of one warp, and what each further warp of the block adds (measured on compute capability 10.3).
+/// A barrier of one warp, and what each further warp of the block adds (measured on compute
+/// capability 10.3).
 pub const BARRIER: f64 = 22.0;
 pub const BARRIER_WARP: f64 = 2.0;
-/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With so many the points of `radix_pass` (recorded on an H200) that
-/// match are predicted as well as those that vote on each bit instead.
+/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With so many the points of
+/// `radix_pass` (recorded on an H200) that match are predicted as well as those that vote on each
+/// bit instead.
 pub const MATCH: f64 = 32.0;
 /// `cp.async` after a load from the level-2 cache (Huerta et al.).
 pub const ASYNC_COPY: f64 = 10.0;
 
-/// capability; special, bits, convert, double, tensor; shuffle, reduce, shared, L1, L2, DRAM, constant; atomics in shared and global memory; texture, special register, fence
+/// capability; special, bits, convert, double, tensor; shuffle, reduce, shared, L1, L2, DRAM,
+/// constant; atomics in shared and global memory; texture, special register, fence
 #[rustfmt::skip]
 const LATENCIES: &[(u32, [f64; 17])] = &[
     ( 70, [14., 10., 14.,  8., 33.,  22., 60., 19., 33., 207., 430., 27.,  60., 245.,  90., 25., 205.]),
@@ -62,27 +69,30 @@ const LATENCIES: &[(u32, [f64; 17])] = &[
     (120, [18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.]),
 ];
 
-/// What a load from device memory or the level-2 cache takes longer when it waits for twice as many sectors or lines, as a share of the latency.
+/// What a load from device memory or the level-2 cache takes longer when it waits for twice as many
+/// sectors or lines, as a share of the latency.
 const DRAM_DOUBLING: f64 = 0.17;
 const L2_DOUBLING: f64 = 0.05;
 /// Sectors of a line, for which the table's latency of device memory holds.
 const LINE_SECTORS: f64 = 4.0;
 
 impl Latencies {
-    /// Cycles until so many sectors are there from device memory, and what twice as many take longer.
+    /// Cycles until so many sectors are there from device memory, and what twice as many take
+    /// longer.
     pub fn device_memory(&self, sectors: f64) -> (f64, f64) {
         let doubling = self.dram * DRAM_DOUBLING;
         (self.dram + doubling * (sectors / LINE_SECTORS).log2(), doubling)
     }
 
-    /// Cycles until so many lines' sectors are there from the level-2 cache, and what twice as many take longer.
-    pub fn level2(&self, lines: f64) -> (f64, f64) {
+    /// Returns the cycles until the level-2 cache has delivered the sectors of `lines`,
+    /// and the extra cycles for twice as many.
+    pub fn level2_cycles(&self, lines: f64) -> (f64, f64) {
         let doubling = self.l2 * L2_DOUBLING;
         (self.l2 + doubling * lines.log2(), doubling)
     }
 
     /// Those of an architecture; an unknown one has those of the nearest below.
-    pub fn of(capability: u32) -> Self {
+    pub fn for_capability(capability: u32) -> Self {
         let row = LATENCIES.iter().rev().find(|row| row.0 <= capability).unwrap_or(&LATENCIES[0]);
         let [
             special,
@@ -127,19 +137,24 @@ impl Latencies {
 
 /// Multiply-adds of one warp-wide tensor instruction (16 x 8 x 16).
 const TENSOR_STEP: f64 = 2048.0;
-/// A warp's share of an asynchronous tensor instruction (64 x 128 x 16 for four warps), in multiples of that.
+/// A warp's share of an asynchronous tensor instruction (64 x 128 x 16 for four warps), in
+/// multiples of that.
 pub const ASYNC_TENSOR_STEPS: f64 = 16.0;
 
-/// Results (of a thread) that an SM's pipes give in a cycle; for the tensor pipe, multiply-adds of 16-bit floats.
+/// Results (of a thread) that an SM's pipes give in a cycle; for the tensor pipe, multiply-adds of
+/// 16-bit floats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     by_pipe: [f64; Pipe::COUNT],
 }
 
-/// capability; ALU, FMA, integer multiply, half, double, tensor, special, memory, texture, uniform, control
+/// capability; ALU, FMA, integer multiply, half, double, tensor, special, memory, texture, uniform,
+/// control
 ///
-/// Double precision at 2 a cycle is the consumer chips' rate. Compute capability 12 adds integers at 128 and does logic at 64 a cycle; 96 stands for
-/// their mix. Memory instructions: 1 every 2 cycles on 8.6 (Huerta et al.) and its like, 1 a cycle elsewhere. A uniform or control instruction counts as half an ALU's rate or better: 64.
+/// Double precision at 2 a cycle is the consumer chips' rate. Compute capability 12 adds integers
+/// at 128 and does logic at 64 a cycle; 96 stands for their mix. Memory instructions: 1 every 2
+/// cycles on 8.6 (Huerta et al.) and its like, 1 a cycle elsewhere. A uniform or control
+/// instruction counts as half an ALU's rate or better: 64.
 #[rustfmt::skip]
 const THROUGHPUT: &[(u32, [f64; Pipe::COUNT])] = &[
     ( 70, [64.,  64., 64., 64., 32.,  512., 16., 32., 16., 64., 64.]),
@@ -156,14 +171,15 @@ const THROUGHPUT: &[(u32, [f64; Pipe::COUNT])] = &[
 
 impl Throughput {
     /// That of an architecture; an unknown one has that of the nearest below.
-    pub fn of(capability: u32) -> Self {
+    pub fn for_capability(capability: u32) -> Self {
         let row = THROUGHPUT.iter().rev().find(|row| row.0 <= capability).unwrap_or(&THROUGHPUT[0]);
         Self { by_pipe: row.1 }
     }
 
-    /// Cycles that a warp's instruction keeps its pipe busy, on average over an SM's four sub-cores. An instruction of the tensor pipe is
-    /// taken for a 16 x 8 x 16 multiply.
-    pub fn interval(&self, pipe: Pipe) -> f64 {
+    /// Returns for how many cycles a warp's instruction keeps its pipe busy, averaged
+    /// over an SM's four sub-cores. An instruction of the tensor pipe counts as a 16 x 8
+    /// x 16 multiply.
+    pub fn pipe_interval(&self, pipe: Pipe) -> f64 {
         let of_warp = if pipe == Pipe::Tensor { TENSOR_STEP } else { 32.0 };
         of_warp / self.by_pipe[pipe as usize]
     }
@@ -175,15 +191,16 @@ mod tests {
 
     #[test]
     fn waits_for_several_lines_are_as_long_as_on_an_h200() {
-        let known = Latencies::of(90);
-        // Lines that a warp waits for at once, from device memory, and cycles (`latency.txt`, one warp of each SM).
+        let known = Latencies::for_capability(90);
+        // Lines that a warp waits for at once, from device memory, and cycles (`latency.txt`, one
+        // warp of each SM).
         for (lines, cycles) in [(1.0, 765.5), (4.0, 986.1), (8.0, 1136.6), (16.0, 1346.2)] {
             let (wait, _) = known.device_memory(lines * LINE_SECTORS);
             assert!((wait / cycles - 1.0).abs() < 0.1, "{lines}: {wait:.0} for {cycles}");
         }
         // Lone lanes, from either; some 40 cycles of a step are none of the load's.
         for (lanes, near, far) in [(1.0, 320.3, 531.1), (4.0, 341.9, 618.7), (32.0, 406.2, 1207.6)] {
-            let ((l2, _), (dram, _)) = (known.level2(lanes), known.device_memory(lanes));
+            let ((l2, _), (dram, _)) = (known.level2_cycles(lanes), known.device_memory(lanes));
             assert!((l2 / (near - 40.0) - 1.0).abs() < 0.1, "{lanes}: {l2:.0} for {near}");
             assert!((dram / (far - 40.0) - 1.0).abs() < 0.3, "{lanes}: {dram:.0} for {far}");
         }

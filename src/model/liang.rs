@@ -3,8 +3,8 @@
 use crate::gpu::{Architecture, MAX_REGISTERS};
 use serde::{Deserialize, Serialize};
 
-/// Register and occupancy: occupancy x RegRatio, between 0 and 1; more is better.
-pub fn ro(occupancy: f64, registers: u32) -> f64 {
+/// Computes occupancy x RegRatio, between 0 and 1; more is better.
+pub fn register_occupancy(occupancy: f64, registers: u32) -> f64 {
     occupancy * f64::from(registers) / f64::from(MAX_REGISTERS)
 }
 
@@ -17,7 +17,7 @@ pub struct Po {
     pub c: f64,
 }
 
-/// The pair (T, C).
-pub fn po(architecture: &Architecture, occupancy: f64, cycles: f64) -> Po {
+/// Computes the pair (T, C).
+pub fn parallelism_pair(architecture: &Architecture, occupancy: f64, cycles: f64) -> Po {
     Po { t: f64::from(architecture.max_threads) * (1.0 - occupancy), c: cycles }
 }

@@ -1,7 +1,8 @@
 //! Resources, SASS, PTX profile, architecture tables -> score.
 //!
-//! [`Analysis::new`] looks at a variant once: its control flow, block frequencies and schedule. [`score`] then scores any block
-//! shape of it in microseconds: occupancy, the metrics of Liang et al. and Ryoo et al., and a predicted time.
+//! [`Analysis::new`] looks at a variant once: its control flow, block frequencies and schedule.
+//! [`score`] then scores any block shape of it in microseconds: occupancy, the metrics of Liang et
+//! al. and Ryoo et al., and a predicted time.
 
 mod access_defaults;
 mod analysis;
@@ -24,5 +25,5 @@ pub use bottleneck::Bottleneck;
 pub use breakdown::{CORNER, Terms};
 pub use occupancy::Limiter;
 pub use reuse::Reuse;
-pub use score::{Inputs, Score, score};
+pub use score::{Inputs, Score, score_configuration};
 pub use time::Prediction;

@@ -1,6 +1,7 @@
 //! What a block takes of an SM -> how many are resident, and what limits them.
 //!
-//! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later, with shared memory opted in.
+//! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later,
+//! with shared memory opted in.
 
 use crate::gpu::{Architecture, MAX_REGISTERS, WARP};
 use crate::space::MAX_BLOCK_THREADS;
@@ -19,7 +20,8 @@ pub struct Demand {
     pub barriers: u32,
     /// Virtual resources of a block.
     pub virtual_resources: u32,
-    /// Preferred shared-memory carve-out in percent; `None` leaves it to the driver, which gives what the blocks need.
+    /// Preferred shared-memory carve-out in percent; `None` leaves it to the driver, which gives
+    /// what the blocks need.
     pub carveout: Option<u8>,
 }
 
@@ -48,8 +50,8 @@ pub enum Limiter {
     VirtualResources,
 }
 
-/// The occupancy of an SM under blocks of one kind.
-pub fn occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
+/// Computes the occupancy of an SM under blocks of one kind.
+pub fn compute_occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
     let warps = demand.threads.div_ceil(WARP);
     let limits = [
         (Limiter::Warps, by_warps(architecture, demand.threads, warps)),

@@ -1,8 +1,10 @@
-//! A kernel's memory accesses in the order of its code -> what a warp moves between two uses of one sector.
+//! A kernel's memory accesses in the order of its code -> what a warp moves between two uses of one
+//! sector.
 //!
-//! The profile says how many instructions a thread executes between two uses. The stretch of that length which ends at an access is
-//! laid over the smallest loop around it that is as long, and what the warp touches along it is added up: each sector once. Whether
-//! a cache still holds the sector follows from that and from the warps that share the cache.
+//! The profile says how many instructions a thread executes between two uses. The stretch of that
+//! length which ends at an access is laid over the smallest loop around it that is as long, and
+//! what the warp touches along it is added up: each sector once. Whether a cache still holds the
+//! sector follows from that and from the warps that share the cache.
 
 use crate::ptx::AccessKind;
 use crate::sass::control_flow::Flow;
@@ -11,7 +13,8 @@ use crate::sim::profile::Access;
 /// Sectors that a warp reads again after it has moved so much else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reuse {
-    /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's buffer (none where it is not known).
+    /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's buffer
+    /// (none where it is not known).
     pub between: Vec<(Option<u32>, f64)>,
     /// Sectors that it touches again so, over its life.
     pub sectors: f64,
@@ -53,8 +56,9 @@ struct Region {
     repeats: bool,
 }
 
-/// What is read again; `scale` is the number of machine instructions for one of the profile's.
-pub(super) fn reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64) -> Vec<Reuse> {
+/// Finds what is read again. `scale` is the number of machine instructions for each
+/// instruction of the profile.
+pub(super) fn find_reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64) -> Vec<Reuse> {
     let mut regions: Vec<Option<Region>> = (0..=flow.loops.len()).map(|_| None).collect();
     let mut found: Vec<Reuse> = Vec::new();
     for touch in touches.iter().filter(|touch| touch.access.reuse > 0.0) {
@@ -68,10 +72,10 @@ pub(super) fn reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64)
                 _ => break &*region,
             }
         };
-        let between = region.moved(flow, touches, touch, after, scale);
+        let between = region.moved_between(flow, touches, touch, after, scale);
         let sectors = touch.count * touch.access.sectors * touch.access.reuse;
         let read = if touch.access.kind == AccessKind::Load { sectors } else { 0.0 };
-        add(&mut found, Reuse { between, sectors, read });
+        add_reuse(&mut found, Reuse { between, sectors, read });
     }
     found
 }
@@ -80,7 +84,7 @@ pub(super) fn reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64)
 const ALIKE: f64 = 1.2;
 
 impl Reuse {
-    fn distance(&self) -> f64 {
+    fn reuse_distance(&self) -> f64 {
         self.between.iter().map(|(_, sectors)| sectors).sum()
     }
 
@@ -92,11 +96,11 @@ impl Reuse {
     }
 }
 
-fn add(found: &mut Vec<Reuse>, new: Reuse) {
+fn add_reuse(found: &mut Vec<Reuse>, new: Reuse) {
     match found.iter_mut().find(|known| known.is_like(&new)) {
         Some(known) => {
             // The farther one stands for both.
-            if known.distance() < new.distance() {
+            if known.reuse_distance() < new.reuse_distance() {
                 known.between = new.between;
             }
             known.sectors += new.sectors;
@@ -112,7 +116,7 @@ impl Region {
         let mut stretches: Vec<Stretch> = Vec::new();
         let mut of_block: Vec<Option<usize>> = vec![None; flow.blocks.len()];
         for (index, block) in flow.blocks.iter().enumerate().filter(|(index, _)| counts[*index] > 0.0) {
-            let Some(inner) = below(flow, index, around) else { continue };
+            let Some(inner) = block_below(flow, index, around) else { continue };
             let at =
                 stretches.iter().position(|stretch| stretch.inner == inner && inner.is_ok()).unwrap_or_else(|| {
                     stretches.push(Stretch { inner, start: 0.0, length: 0.0, touches: Vec::new() });
@@ -135,7 +139,14 @@ impl Region {
     }
 
     /// Sectors that a warp touches in the `after` instructions before `touch`, by buffer.
-    fn moved(&self, flow: &Flow, touches: &[Touch], touch: &Touch, after: f64, scale: f64) -> Vec<(Option<u32>, f64)> {
+    fn moved_between(
+        &self,
+        flow: &Flow,
+        touches: &[Touch],
+        touch: &Touch,
+        after: f64,
+        scale: f64,
+    ) -> Vec<(Option<u32>, f64)> {
         let holds = |stretch: &&Stretch| match stretch.inner {
             Ok(inner) => flow.loops[inner].blocks.binary_search(&touch.block).is_ok(),
             Err(block) => block == touch.block,
@@ -166,8 +177,9 @@ impl Region {
     }
 }
 
-/// What a block is to the region around it: the inner loop that it is in, or itself; `None` where it is not in the region.
-fn below(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
+/// What a block is to the region around it: the inner loop that it is in, or itself; `None` where
+/// it is not in the region.
+fn block_below(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
     let mut at = flow.blocks[block].innermost;
     if at == around {
         return Some(Err(block));

@@ -27,7 +27,7 @@ pub struct Metrics {
 }
 
 /// Equations 1 and 2.
-pub fn metrics(counts: &Counts) -> Metrics {
+pub fn compute_metrics(counts: &Counts) -> Metrics {
     let warps = f64::from(counts.block_warps);
     let others = (warps - 1.0) / 2.0 + (f64::from(counts.blocks) - 1.0) * warps;
     Metrics {
@@ -40,9 +40,10 @@ pub fn metrics(counts: &Counts) -> Metrics {
 mod tests {
     use super::*;
     use crate::gpu::Architecture;
-    use crate::model::occupancy::{Demand, Limiter, Occupancy, occupancy};
+    use crate::model::occupancy::{Demand, Limiter, Occupancy, compute_occupancy};
 
-    /// The GeForce 8800 (table 2 of the paper). It gives registers to whole blocks, so without rounding for a warp.
+    /// The GeForce 8800 (table 2 of the paper). It gives registers to whole blocks, so without
+    /// rounding for a warp.
     const G80: Architecture = Architecture {
         capability: 10,
         max_threads: 768,
@@ -60,10 +61,11 @@ mod tests {
     };
 
     fn on_g80(threads: u32, registers: u32, shared: u32) -> Occupancy {
-        occupancy(&G80, &Demand { threads, registers, shared, ..Demand::default() })
+        compute_occupancy(&G80, &Demand { threads, registers, shared, ..Demand::default() })
     }
 
-    /// Section 2.2: 256 threads of 10 registers with 4 KB of shared memory; a register more costs a block of three, 1 KB more nothing.
+    /// Section 2.2: 256 threads of 10 registers with 4 KB of shared memory; a register more costs a
+    /// block of three, 1 KB more nothing.
     #[test]
     fn occupancy_of_the_paper() {
         let of = |registers: u32, kilobytes: u32| {
@@ -77,7 +79,8 @@ mod tests {
         assert_eq!((on_g80(64, 10, 0).blocks, on_g80(256, 10, 0).blocks), (8, 3));
     }
 
-    /// The matrix multiplication that the paper works through in section 4: 4096 x 4096, tiles of 16 x 16.
+    /// The matrix multiplication that the paper works through in section 4: 4096 x 4096, tiles of
+    /// 16 x 16.
     #[test]
     fn matrix_multiplication_of_the_paper() {
         let (barriers, pairs_of_loads) = (512.0, 256.0);
@@ -91,7 +94,7 @@ mod tests {
         };
         assert_eq!((counts.blocks, counts.block_warps), (2, 8));
         assert_eq!(counts.regions, 769.0);
-        let Metrics { efficiency, utilization } = metrics(&counts);
+        let Metrics { efficiency, utilization } = compute_metrics(&counts);
         assert_eq!(format!("{efficiency:.2e}"), "3.93e-12");
         assert_eq!(utilization.round(), 227.0);
     }

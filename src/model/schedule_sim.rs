@@ -1,8 +1,9 @@
 //! Scheduled instructions -> the cycles that a single warp takes for each block, uncontended.
 //!
-//! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as scoreboards. Replaying them in order gives
-//! the schedule; only the variable latencies come from a table. Scoreboards are carried from block to block, and the blocks of a
-//! loop are replayed twice, so that they are in their steady state.
+//! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as
+//! scoreboards. Replaying them in order gives the schedule; only the variable latencies come from a
+//! table. Scoreboards are carried from block to block, and the blocks of a loop are replayed twice,
+//! so that they are in their steady state.
 
 use super::latency;
 use super::latency::Latencies;
@@ -28,7 +29,8 @@ pub(super) struct Cost {
     pub cycles: f64,
     /// Of these, cycles waiting for global or local memory and textures.
     pub memory: f64,
-    /// Points where the warp waits for long operations or a barrier (Ryoo et al.'s blocking instructions).
+    /// Points where the warp waits for long operations or a barrier (Ryoo et al.'s blocking
+    /// instructions).
     pub blocking: f64,
 }
 
@@ -37,12 +39,14 @@ pub(super) struct Cost {
 pub(super) struct Served {
     /// Latency of what the warp has touched before.
     pub again: f64,
-    /// Share of what others have brought into the level-2 cache that is still there; the rest comes from device memory.
+    /// Share of what others have brought into the level-2 cache that is still there; the rest comes
+    /// from device memory.
     pub held: f64,
 }
 
-/// What a load's wait grows by when it is for more than that: one is done when its last sector is there, and so are several that are
-/// waited for together. Of the longest of waits that are chance the mean grows with the logarithm of their number.
+/// What a load's wait grows by when it is for more than that: one is done when its last sector is
+/// there, and so are several that are waited for together. Of the longest of waits that are chance
+/// the mean grows with the logarithm of their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Chance {
     /// Cycles for each doubling of the sectors waited for.
@@ -64,17 +68,18 @@ pub(super) struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// The cost of each block; 0 for those that are not executed.
-    pub(super) fn run(&self) -> Vec<Cost> {
+    /// Returns the cost of each block, 0 for blocks that are not executed.
+    pub(super) fn block_costs(&self) -> Vec<Cost> {
         let mut costs = vec![Cost::default(); self.flow.blocks.len()];
-        let mut warp = Warp::default();
+        let mut warp = ReplayedWarp::default();
         let all: Vec<usize> = (0..self.flow.blocks.len()).collect();
-        self.walk(&all, None, &mut warp, &mut costs);
+        self.walk_blocks(&all, None, &mut warp, &mut costs);
         costs
     }
 
-    /// Replays blocks in the order of their addresses; those of an inner loop once more after its end.
-    fn walk(&self, blocks: &[usize], within: Option<usize>, warp: &mut Warp, costs: &mut [Cost]) {
+    /// Replays blocks in the order of their addresses; those of an inner loop once more after its
+    /// end.
+    fn walk_blocks(&self, blocks: &[usize], within: Option<usize>, warp: &mut ReplayedWarp, costs: &mut [Cost]) {
         let mut is_done = vec![false; blocks.len()];
         for at in 0..blocks.len() {
             let block = blocks[at];
@@ -83,7 +88,7 @@ impl Replay<'_> {
             }
             let Some(inner) = self.loop_below(block, within) else {
                 if self.counts[block] > 0.0 {
-                    costs[block] = self.block(block, warp);
+                    costs[block] = self.replay_block(block, warp);
                 }
                 continue;
             };
@@ -93,7 +98,7 @@ impl Replay<'_> {
             }
             let passes = if self.flow.loops[inner].depth <= STEADY_DEPTH { 2 } else { 1 };
             for _ in 0..passes {
-                self.walk(inside, Some(inner), warp, costs);
+                self.walk_blocks(inside, Some(inner), warp, costs);
             }
         }
     }
@@ -110,25 +115,29 @@ impl Replay<'_> {
         Some(at)
     }
 
-    fn block(&self, index: usize, warp: &mut Warp) -> Cost {
+    fn replay_block(&self, index: usize, warp: &mut ReplayedWarp) -> Cost {
         let start = warp.now;
         let mut cost = Cost::default();
         for at in self.flow.blocks[index].instructions.clone() {
             let instruction = &self.instructions[at];
-            self.wait(instruction, warp, &mut cost);
-            let (latency, chance) = self.latency(instruction, self.accesses[at].as_ref());
-            let completes = Operation { done: warp.now + latency, chance, batch: warp.batch(chance) };
+            self.wait_for_operands(instruction, warp, &mut cost);
+            let (latency, chance) = self.release_latency(instruction, self.accesses[at].as_ref());
+            let completes = Operation { done: warp.now + latency, chance, batch: warp.next_batch(chance) };
             let is_long = self.is_long(instruction.opcode.class);
             match instruction.opcode.class {
-                Class::AsyncCopy => warp.copies = warp.copies.with(completes),
+                Class::AsyncCopy => warp.copies = warp.copies.later_of(completes),
                 Class::AsyncGroup => {
                     let copies = warp.copies;
-                    instruction.control.write.into_iter().for_each(|board| warp.set(board, copies, true));
+                    instruction.control.write.into_iter().for_each(|board| warp.set_board(board, copies, true));
                 }
-                _ => instruction.control.write.into_iter().for_each(|board| warp.set(board, completes, is_long)),
+                _ => instruction.control.write.into_iter().for_each(|board| warp.set_board(board, completes, is_long)),
             }
             if let Some(board) = instruction.control.read {
-                warp.set(board, Operation { done: warp.now + latency::OPERANDS_READ, ..Operation::default() }, false);
+                warp.set_board(
+                    board,
+                    Operation { done: warp.now + latency::OPERANDS_READ, ..Operation::default() },
+                    false,
+                );
             }
             if instruction.opcode.class == Class::Barrier {
                 warp.now += latency::BARRIER;
@@ -140,19 +149,19 @@ impl Replay<'_> {
         cost
     }
 
-    fn wait(&self, instruction: &Instruction, warp: &mut Warp, cost: &mut Cost) {
+    fn wait_for_operands(&self, instruction: &Instruction, warp: &mut ReplayedWarp, cost: &mut Cost) {
         let mut drained = Drained::default();
         for (index, board) in warp.boards.iter_mut().enumerate() {
             if instruction.control.wait & (1 << index) != 0 {
-                board.drain(0, &mut drained);
+                board.drain_to(0, &mut drained);
             }
         }
         if let Some((index, remaining)) = instruction.partial_wait
             && let Some(board) = warp.boards.get_mut(usize::from(index))
         {
-            board.drain(usize::from(remaining), &mut drained);
+            board.drain_to(usize::from(remaining), &mut drained);
         }
-        let ready = warp.ready(&drained).max(warp.now);
+        let ready = warp.ready_cycle(&drained).max(warp.now);
         if drained.is_long {
             cost.memory += ready - warp.now;
             cost.blocking += 1.0;
@@ -173,7 +182,7 @@ impl Replay<'_> {
     }
 
     /// Cycles until an instruction's scoreboard is released, and by how much chance lengthens them.
-    fn latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, Chance) {
+    fn release_latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, Chance) {
         let known = &self.latencies;
         let cycles = match instruction.opcode.class {
             Class::Special => known.special,
@@ -188,12 +197,13 @@ impl Replay<'_> {
             Class::Fence => known.fence,
             Class::Load(MemorySpace::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
             Class::Load(MemorySpace::Constant) => known.constant,
-            // Spilled values and local arrays stay in the level-1 cache unless it overflows, which the time model looks at.
+            // Spilled values and local arrays stay in the level-1 cache unless it overflows, which
+            // the time model looks at.
             Class::Load(MemorySpace::Local) => known.l1,
             Class::Load(MemorySpace::Texture) | Class::Store(MemorySpace::Texture) => known.texture.max(known.l2),
-            Class::Load(MemorySpace::Global) => return self.global(access),
+            Class::Load(MemorySpace::Global) => return self.global_latency(access),
             Class::AsyncCopy => {
-                let (cycles, chance) = self.global(access);
+                let (cycles, chance) = self.global_latency(access);
                 return (cycles + latency::ASYNC_COPY, chance);
             }
             Class::Atomic(MemorySpace::Shared) => known.shared_atomic,
@@ -203,10 +213,11 @@ impl Replay<'_> {
         (cycles, Chance::default())
     }
 
-    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later. Where lanes
-    /// gather from all over, the last of them is waited for: one that misses is as bad as all. Where they lie side by side, what is new at
-    /// the rim another warp has brought.
-    fn global(&self, access: Option<&Access>) -> (f64, Chance) {
+    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for
+    /// each sector that comes later. Where lanes gather from all over, the last of them is waited
+    /// for: one that misses is as bad as all. Where they lie side by side, what is new at the rim
+    /// another warp has brought.
+    fn global_latency(&self, access: Option<&Access>) -> (f64, Chance) {
         let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
             let again = if access.lines > GATHERED { access.hits } else { access.at_hand };
             (access.lines, access.sectors, again.clamp(0.0, 1.0))
@@ -217,7 +228,7 @@ impl Replay<'_> {
         let far = 1.0 - near.powf(new);
         let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - near) / far).max(1.0) } else { 1.0 };
         let (dram, dram_doubling) = self.latencies.device_memory(of_far);
-        let (l2, l2_doubling) = self.latencies.level2(new);
+        let (l2, l2_doubling) = self.latencies.level2_cycles(new);
         let first = far * dram + (1.0 - far) * l2;
         let doubling = (1.0 - again) * (far * dram_doubling + (1.0 - far) * l2_doubling);
         let waited = far * of_far + (1.0 - far) * new;
@@ -228,27 +239,28 @@ impl Replay<'_> {
 
 /// A warp's clock and scoreboards.
 #[derive(Default)]
-struct Warp {
+struct ReplayedWarp {
     now: f64,
     boards: [Board; SCOREBOARDS],
     /// The asynchronous copies issued so far.
     copies: Operation,
-    /// Loads between two waits are a batch: its number, and whether a wait has come since the last load.
+    /// Loads between two waits are a batch: its number, and whether a wait has come since the last
+    /// load.
     batch: u32,
     has_waited: bool,
     /// The batch that was waited for last, and the weight of its loads that are done.
     drained: (u32, f64),
 }
 
-impl Warp {
-    fn set(&mut self, board: u8, operation: Operation, is_long: bool) {
+impl ReplayedWarp {
+    fn set_board(&mut self, board: u8, operation: Operation, is_long: bool) {
         if let Some(board) = self.boards.get_mut(usize::from(board)) {
-            board.push(operation, is_long);
+            board.push_operation(operation, is_long);
         }
     }
 
     /// The batch of an operation that is issued now.
-    fn batch(&mut self, chance: Chance) -> u32 {
+    fn next_batch(&mut self, chance: Chance) -> u32 {
         if chance.weight > 0.0 && std::mem::take(&mut self.has_waited) {
             self.batch += 1;
         }
@@ -256,7 +268,7 @@ impl Warp {
     }
 
     /// When all that was waited for is done: the latest, and later the more of its batch there are.
-    fn ready(&mut self, drained: &Drained) -> f64 {
+    fn ready_cycle(&mut self, drained: &Drained) -> f64 {
         let Operation { done, chance, batch } = drained.all;
         if chance.weight <= 0.0 {
             return done;
@@ -278,7 +290,7 @@ struct Operation {
 
 impl Operation {
     /// Both: the later, whose chance counts.
-    fn with(self, other: Self) -> Self {
+    fn later_of(self, other: Self) -> Self {
         if other.done >= self.done { other } else { self }
     }
 }
@@ -305,9 +317,9 @@ struct Board {
 }
 
 impl Board {
-    fn push(&mut self, operation: Operation, is_long: bool) {
+    fn push_operation(&mut self, operation: Operation, is_long: bool) {
         if self.count == OUTSTANDING {
-            self.earlier = self.earlier.with(self.latest[0]);
+            self.earlier = self.earlier.later_of(self.latest[0]);
             self.earlier_weight += self.latest[0].chance.weight;
             self.latest.rotate_left(1);
             self.count -= 1;
@@ -318,10 +330,11 @@ impl Board {
     }
 
     /// Waits until at most `remaining` operations are outstanding, and adds what was waited for.
-    fn drain(&mut self, remaining: usize, drained: &mut Drained) {
+    fn drain_to(&mut self, remaining: usize, drained: &mut Drained) {
         let waited = self.count.saturating_sub(remaining);
         drained.is_long |= self.is_long && (waited > 0 || self.earlier.done > 0.0);
-        drained.all = self.latest[..waited].iter().fold(drained.all.with(self.earlier), |all, &one| all.with(one));
+        drained.all =
+            self.latest[..waited].iter().fold(drained.all.later_of(self.earlier), |all, &one| all.later_of(one));
         drained.weight += self.earlier_weight + self.latest[..waited].iter().map(|one| one.chance.weight).sum::<f64>();
         self.latest.copy_within(waited..self.count, 0);
         self.count -= waited;
@@ -338,13 +351,14 @@ mod tests {
 
     #[test]
     fn loads_between_two_waits_wait_for_each_other() {
-        let mut warp = Warp::default();
+        let mut warp = ReplayedWarp::default();
         let mut ready = |batch: u32, loads: u32| {
             let chance = Chance { doubling: 100.0, weight: 400.0 };
             let weight = chance.weight * f64::from(loads);
-            warp.ready(&Drained { all: Operation { done: 700.0, chance, batch }, weight, is_long: true })
+            warp.ready_cycle(&Drained { all: Operation { done: 700.0, chance, batch }, weight, is_long: true })
         };
-        // One load; a second and then two more of its batch, whose last is the longest of four; two of the next batch at once.
+        // One load; a second and then two more of its batch, whose last is the longest of four; two
+        // of the next batch at once.
         let rows = [(0, 1, 700.0), (0, 1, 800.0), (0, 2, 900.0), (1, 2, 800.0)];
         for (batch, loads, expected) in rows {
             assert_eq!(ready(batch, loads), expected, "{loads} of {batch}");

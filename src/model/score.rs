@@ -3,7 +3,7 @@
 use super::analysis::Analysis;
 use super::bottleneck::Bottleneck;
 use super::breakdown::Terms;
-use super::occupancy::{Demand, Limiter, Occupancy, occupancy};
+use super::occupancy::{Demand, Limiter, Occupancy, compute_occupancy};
 use super::time;
 use super::{liang, ryoo};
 use crate::gpu::{Machine, WARP};
@@ -47,8 +47,8 @@ pub struct Score {
     /// What the predicted time is made of.
     #[serde(skip)]
     pub terms: Terms,
-    /// Threads that an SM has at once in this launch, over the most that it holds: less than the occupancy where warps are not full or
-    /// the grid has no more blocks.
+    /// Threads that an SM has at once in this launch, over the most that it holds: less than the
+    /// occupancy where warps are not full or the grid has no more blocks.
     #[serde(skip)]
     pub in_flight: f64,
     pub bottleneck: Bottleneck,
@@ -59,7 +59,7 @@ pub struct Score {
 }
 
 /// Scores one configuration.
-pub fn score(inputs: &Inputs<'_>) -> Score {
+pub fn score_configuration(inputs: &Inputs<'_>) -> Score {
     let Inputs { machine, kernel, launch, buffers } = *inputs;
     let threads = block_threads(launch);
     let resources = &kernel.resources;
@@ -71,9 +71,9 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         virtual_resources: resources.virtual_resources,
         carveout: launch.carveout,
     };
-    let occupancy = occupancy(&machine.architecture, &demand);
+    let occupancy = compute_occupancy(&machine.architecture, &demand);
     let feasible = occupancy.blocks > 0 && may_launch(kernel, launch);
-    let ryoo = ryoo::metrics(&ryoo::Counts {
+    let ryoo = ryoo::compute_metrics(&ryoo::Counts {
         instructions: kernel.instructions,
         regions: kernel.regions,
         threads: launch.grid.iter().map(|&n| f64::from(n)).product::<f64>() * f64::from(threads),
@@ -81,17 +81,17 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         blocks: occupancy.blocks,
     });
     let prediction = if feasible {
-        time::predict(machine, kernel, launch, &occupancy, buffers)
+        time::predict_time(machine, kernel, launch, &occupancy, buffers)
     } else {
-        time::Prediction::none(kernel)
+        time::Prediction::impossible(kernel)
     };
-    let po = liang::po(&machine.architecture, occupancy.fraction, prediction.cycles);
+    let po = liang::parallelism_pair(&machine.architecture, occupancy.fraction, prediction.cycles);
     Score {
         occupancy: occupancy.fraction,
         blocks_per_sm: occupancy.blocks,
         limiter: occupancy.limiter,
         registers: resources.registers,
-        ro: liang::ro(occupancy.fraction, resources.registers),
+        ro: liang::register_occupancy(occupancy.fraction, resources.registers),
         t: po.t,
         c: po.c,
         efficiency: ryoo.efficiency,
@@ -110,7 +110,8 @@ fn in_flight(machine: &Machine, launch: &Launch, occupancy: &Occupancy) -> f64 {
     blocks * f64::from(block_threads(launch)) / f64::from(machine.architecture.max_threads)
 }
 
-/// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever their size.
+/// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever their
+/// size.
 fn block_threads(launch: &Launch) -> u32 {
     launch.block.iter().try_fold(1u32, |all, &n| all.checked_mul(n)).unwrap_or(u32::MAX)
 }

@@ -1,10 +1,11 @@
 //! What a warp does, occupancy and launch -> a predicted time and what bounds it.
 //!
-//! Waves of resident blocks: a wave lasts as long as one warp alone takes, or as the SM needs to issue and execute all of its
-//! warps' work, whichever is longer; a kernel lasts as long as its waves, or as memory needs for its traffic. The warps of a block ask
-//! for memory at once and are served one after another, which lengthens its life. Near the point where two bounds meet, neither is
-//! reached: a power mean rounds the corner. Absolute times are rough (static models are 20 to 50 %
-//! off); what counts is the order of a kernel's configurations.
+//! Waves of resident blocks: a wave lasts as long as one warp alone takes, or as the SM needs to
+//! issue and execute all of its warps' work, whichever is longer; a kernel lasts as long as its
+//! waves, or as memory needs for its traffic. The warps of a block ask for memory at once and are
+//! served one after another, which lengthens its life. Near the point where two bounds meet,
+//! neither is reached: a power mean rounds the corner. Absolute times are rough (static models are
+//! 20 to 50 % off); what counts is the order of a kernel's configurations.
 
 use super::analysis::{Analysis, HELD, Traffic, Work};
 use super::bottleneck::Bottleneck;
@@ -29,57 +30,71 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// That of a launch that is not possible.
-    pub(super) fn none(analysis: &Analysis) -> Self {
+    /// Returns the prediction for a launch that is not possible.
+    pub(super) fn impossible(analysis: &Analysis) -> Self {
         let (us, cycles) = (f64::INFINITY, analysis.cycles);
         Self { us, bottleneck: Bottleneck::Launch, cycles, terms: Terms::default() }
     }
 }
 
-/// Bytes that an SM and the level-2 cache exchange in a cycle when all SMs do. Measured: 5.5 to 5.7 TB/s for the 114 SMs of an H100 at 1.755 GHz
-/// (chipsandcheese.com, "Nvidia's H100: Funny L2, and Tons of Bandwidth", 2023), 1794 bytes a cycle for the 80 SMs of a V100 (accel-sim's `l2_bw`).
+/// Bytes that an SM and the level-2 cache exchange in a cycle when all SMs do. Measured: 5.5 to 5.7
+/// TB/s for the 114 SMs of an H100 at 1.755 GHz (chipsandcheese.com, "Nvidia's H100: Funny L2, and
+/// Tons of Bandwidth", 2023), 1794 bytes a cycle for the 80 SMs of a V100 (accel-sim's `l2_bw`).
 const CACHE_BYTES_PER_CYCLE: f64 = 28.0;
-/// The same of an SM when few others do: what the recorded space of `reduction_adaptive` takes on an H200 in 16 blocks.
+/// The same of an SM when few others do: what the recorded space of `reduction_adaptive` takes on
+/// an H200 in 16 blocks.
 const PORT_BYTES_PER_CYCLE: f64 = 64.0;
-/// Cycles of an SM for a line of which anything misses its level-1 cache, when all SMs ask for such: the level-2 cache looks up one
-/// after another, which binds lone sectors. `ncu` counts at most 132,000 to 141,000 look-ups in a microsecond on an H200
-/// (`lts__t_requests` of `hash_lookup`, `spmv`, `fdtd`, `cfd` and an unseen breadth-first search): 1.9 to 2 cycles of each of its 132 SMs, what its two
-/// parts ask of each other included. A little less, for where bounds meet none is reached.
+/// Cycles of an SM for a line of which anything misses its level-1 cache, when all SMs ask for
+/// such: the level-2 cache looks up one after another, which binds lone sectors. `ncu` counts at
+/// most 132,000 to 141,000 look-ups in a microsecond on an H200 (`lts__t_requests` of
+/// `hash_lookup`, `spmv`, `fdtd`, `cfd` and an unseen breadth-first search): 1.9 to 2 cycles of
+/// each of its 132 SMs, what its two parts ask of each other included. A little less, for where
+/// bounds meet none is reached.
 const LINE_CYCLES: f64 = 1.8;
-/// Cycles of the memory pipe for such a line when it arrives. `ncu` counts half a pass for it (`l1tex__data_pipe_lsu_wavefronts` beyond the
-/// requests, over the lines, of `spmv`, `cfd` and `hash_lookup` on an H200); part of it is
-/// among the look-ups that are counted already, and 0.3 orders the recorded spaces no worse than 0 or 0.5.
+/// Cycles of the memory pipe for such a line when it arrives. `ncu` counts half a pass for it
+/// (`l1tex__data_pipe_lsu_wavefronts` beyond the requests, over the lines, of `spmv`, `cfd` and
+/// `hash_lookup` on an H200); part of it is among the look-ups that are counted already, and 0.3
+/// orders the recorded spaces no worse than 0 or 0.5.
 const FILL_CYCLES: f64 = 0.3;
-/// Lines of the level-2 cache that are updated atomically at once: at most so many, and one of so many where few are updated, for neighbours
-/// share the unit that does it (`kernels/results/h200/atomics.txt`: 8 lines 2.1 at once, 32 lines 7, 64 lines 12, many 54).
+/// Lines of the level-2 cache that are updated atomically at once: at most so many, and one of so
+/// many where few are updated, for neighbours share the unit that does it
+/// (`kernels/results/h200/atomics.txt`: 8 lines 2.1 at once, 32 lines 7, 64 lines 12, many 54).
 const MOST_LINES: f64 = 54.0;
 const FEW_LINES: f64 = 4.0;
-/// Cycles of an SM for a sector of which a store writes only a part, besides those for its line, when all SMs store such. On an H200,
-/// structures stored word by word take 10.4 cycles for each line of 4 such sectors, 5.8 for one of 2 and 4.1 for a lone one
+/// Cycles of an SM for a sector of which a store writes only a part, besides those for its line,
+/// when all SMs store such. On an H200, structures stored word by word take 10.4 cycles for each
+/// line of 4 such sectors, 5.8 for one of 2 and 4.1 for a lone one
 /// (`kernels/results/h200/stores.txt`).
 const PARTIAL_CYCLES: f64 = 2.05;
-/// Cycles of an SM more for a sector that is written in parts, if as many lines were open meanwhile as the level-2 cache holds, and so much
-/// less as there are fewer: it has to let more and more of them go before they are whole. On an H200, structures of 128 bytes that are stored
-/// 16 at a time take 582 us with 8 warps on an SM, 759 with 32 and 936 with 64 (half of whose 2, 9 and 17 MB are open at any time), those of 64
-/// bytes 372 and 518 with 8 and 64 (`kernels/results/h200/stores.txt`).
+/// Cycles of an SM more for a sector that is written in parts, if as many lines were open meanwhile
+/// as the level-2 cache holds, and so much less as there are fewer: it has to let more and more of
+/// them go before they are whole. On an H200, structures of 128 bytes that are stored 16 at a time
+/// take 582 us with 8 warps on an SM, 759 with 32 and 936 with 64 (half of whose 2, 9 and 17 MB are
+/// open at any time), those of 64 bytes 372 and 518 with 8 and 64
+/// (`kernels/results/h200/stores.txt`).
 const PARTED_CYCLES: f64 = 13.5;
-/// Cycles of an SM for a line with a sector that leaves the level-2 cache before it is whole, as those do of which some bytes are never
-/// written: the rest has to be fetched first. On an H200, launches that store to structures with and without holes take 8.5 of them for a
-/// sector that is fetched so (32 us for a million, besides 13 us for a million requests: `kernels/results/h200/stores.txt`); a little less,
-/// for where the device memory's own time comes on top.
+/// Cycles of an SM for a line with a sector that leaves the level-2 cache before it is whole, as
+/// those do of which some bytes are never written: the rest has to be fetched first. On an H200,
+/// launches that store to structures with and without holes take 8.5 of them for a sector that is
+/// fetched so (32 us for a million, besides 13 us for a million requests:
+/// `kernels/results/h200/stores.txt`); a little less, for where the device memory's own time comes
+/// on top.
 const UNFINISHED_CYCLES: f64 = 7.0;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction.
 const BLOCK_LATENCY: f64 = 300.0;
-/// Cycles between the starts of two blocks anywhere on the GPU. In the recorded spaces of an H200, eight kernels whose blocks are short
-/// take 157 to 162 cycles of each of its 132 SMs for a block, whatever else they do.
+/// Cycles between the starts of two blocks anywhere on the GPU. In the recorded spaces of an H200,
+/// eight kernels whose blocks are short take 157 to 162 cycles of each of its 132 SMs for a block,
+/// whatever else they do.
 const BLOCK_INTERVAL: f64 = 1.2;
 
-/// Cycles of an SM for a line that misses its first constant cache (`kernels/results/h200/constants.txt`).
+/// Cycles of an SM for a line that misses its first constant cache
+/// (`kernels/results/h200/constants.txt`).
 const CONSTANT_CYCLES: f64 = 5.5;
-/// The same where a loop has nothing else that its warps wait for: what one of them brings the others have not come to or are beyond, unless they keep
-/// step. What the recorded space of `cp` takes on an H200 where little is computed for a line; loops like it take 12 to 260.
+/// The same where a loop has nothing else that its warps wait for: what one of them brings the
+/// others have not come to or are beyond, unless they keep step. What the recorded space of `cp`
+/// takes on an H200 where little is computed for a line; loops like it take 12 to 260.
 const CONSTANT_CYCLES_ALONE: f64 = 160.0;
 /// Cycles that a warp waits for such a line if it is alone.
 const CONSTANT_LATENCY: f64 = 80.0;
@@ -90,9 +105,10 @@ struct Wave {
     bound: Bottleneck,
 }
 
-/// Predicts the time of one launch. `buffers` are the sizes of the workload's buffers in bytes, where they are known: what is read of
-/// one oftener comes from the level-2 cache, as far as that holds it.
-pub fn predict(
+/// Predicts the time of one launch. `buffers` are the sizes of the workload's buffers in bytes,
+/// where they are known: what is read of one oftener comes from the level-2 cache, as far as that
+/// holds it.
+pub fn predict_time(
     machine: &Machine,
     analysis: &Analysis,
     launch: &Launch,
@@ -100,7 +116,7 @@ pub fn predict(
     buffers: Option<&[u64]>,
 ) -> Prediction {
     if occupancy.blocks == 0 || launch.threads() == 0 {
-        return Prediction::none(analysis);
+        return Prediction::impossible(analysis);
     }
     let sms = f64::from(machine.sms.max(1));
     let all = launch.blocks() as f64;
@@ -120,43 +136,43 @@ pub fn predict(
         block_warps,
         local_missed,
         cycles,
-        moved: caches.moved(),
+        moved: caches.moved_sectors(),
         caches,
         exchange,
         working: all / blocks,
     };
-    let device = model.caches.device();
-    model.cycles = model.latency(blocks.min(sms * at_once) / sms * block_warps, device.held);
+    let device = model.caches.device_traffic();
+    model.cycles = model.latency_cycles(blocks.min(sms * at_once) / sms * block_warps, device.held);
 
     // Whole waves, then what is left, spread over the SMs first.
     let waves = (blocks / (sms * at_once)).floor();
     let left = blocks - waves * sms * at_once;
-    let whole = model.wave(at_once);
+    let whole = model.wave_of(at_once);
     // Where the last blocks of what fits at once are idle, they take their places all the same.
-    let tail = model.wave(fullest(left / sms, at_once, waves < 1.0 && blocks < all));
+    let tail = model.wave_of(fullest_blocks(left / sms, at_once, waves < 1.0 && blocks < all));
     let has_tail = left > 0.0;
     let per_us = machine.clock_ghz * 1e3;
     let part =
         |of: fn(&Terms) -> f64| (waves * of(&whole.cycles) + if has_tail { of(&tail.cycles) } else { 0.0 }) / per_us;
     let terms = Terms {
         // No kernel ends before its longest warp does.
-        latency: part(|of| of.latency).max(model.alone() / per_us),
+        latency: part(|of| of.latency).max(model.alone_cycles() / per_us),
         issue: part(|of| of.issue),
         pipe: part(|of| of.pipe),
         memory_pipe: part(|of| of.memory_pipe),
         cache: part(|of| of.cache),
         stored: if waves >= 1.0 { whole.cycles.stored } else { tail.cycles.stored },
         device: device.bytes / (machine.bandwidth_gbs * 1e3),
-        atomics: model.atomics(),
+        atomics: model.atomic_us(),
         constant: part(|of| of.constant),
         launch: part(|of| of.launch),
-        queue: queue(analysis, at_once.min((blocks / sms).max(1.0))),
+        queue: queue_share(analysis, at_once.min((blocks / sms).max(1.0))),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     // Near a corner of two bounds the greater is named.
     let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
     // What is fetched to make sectors whole comes from device memory.
-    let fetched = model.fetched() * model.caches.warps / sms / per_us;
+    let fetched = model.fetch_cycles() * model.caches.warps / sms / per_us;
     let on_chip = [latency, issue, pipe, memory_pipe, cache - fetched, constant];
     let greatest_on_chip = on_chip.into_iter().fold(0.0, f64::max);
     let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.beyond_launch();
@@ -174,44 +190,53 @@ pub fn predict(
         Limiter::SharedMemory if waits => Bottleneck::SharedCapacity,
         _ => bottleneck,
     };
-    Prediction { us: terms.us(), bottleneck, cycles: model.cycles + model.extra(), terms }
+    Prediction { us: terms.time_us(), bottleneck, cycles: model.cycles + model.extra_cycles(), terms }
 }
 
-/// Part of what a block asks for at once that its warps wait for: the first is served at once and the last after all others. Half of it
-/// would be the average warp's wait; a block's place is free when its last warp is done. In the recorded spaces of an H200 the time over
-/// the prediction grows with the share of an SM that a block takes for nearly all kernels whose blocks are short, with half of it still
-/// and with all of it no longer; the order within the spaces is alike from three quarters on.
+/// Part of what a block asks for at once that its warps wait for: the first is served at once and
+/// the last after all others. Half of it would be the average warp's wait; a block's place is free
+/// when its last warp is done. In the recorded spaces of an H200 the time over the prediction grows
+/// with the share of an SM that a block takes for nearly all kernels whose blocks are short, with
+/// half of it still and with all of it no longer; the order within the spaces is alike from three
+/// quarters on.
 const QUEUED: f64 = 0.75;
 
-/// How much of the time that memory needs for a launch its blocks wait for besides a warp's latency, with so many blocks on each SM.
+/// How much of the time that memory needs for a launch its blocks wait for besides a warp's
+/// latency, with so many blocks on each SM.
 ///
-/// The warps of a block start together, so that they ask for memory at once, and the block's place is free when the last of them is done.
-/// So a block lasts longer than a warp alone by its warps' wait for each other, and the more so the fewer share an SM. That holds once for
-/// each stretch between two barriers, after which all start together again; in a stretch with several waits warps come apart
-/// after the first.
-fn queue(analysis: &Analysis, blocks: f64) -> f64 {
+/// The warps of a block start together, so that they ask for memory at once, and the block's place
+/// is free when the last of them is done. So a block lasts longer than a warp alone by its warps'
+/// wait for each other, and the more so the fewer share an SM. That holds once for each stretch
+/// between two barriers, after which all start together again; in a stretch with several waits
+/// warps come apart after the first.
+fn queue_share(analysis: &Analysis, blocks: f64) -> f64 {
     let stretches = analysis.work.barriers + 1.0;
     let waits = (analysis.regions / stretches).max(1.0);
     QUEUED / (waits * blocks)
 }
 
-/// Blocks of the fullest SM over those of the average one, when the first blocks of a grid that fits at once have their places: eight of the
-/// SMs get theirs sooner than the others (`kernels/results/h200/placement.txt`; rounded up, this gives what is seen there in every row).
+/// Blocks of the fullest SM over those of the average one, when the first blocks of a grid that
+/// fits at once have their places: eight of the SMs get theirs sooner than the others
+/// (`kernels/results/h200/placement.txt`; rounded up, this gives what is seen there in every row).
 const CROWD: f64 = 1.375;
 
-/// Blocks of the fullest SM, of so many for each, where so many fit; the first ones of those that have their places at once, or all.
-fn fullest(each: f64, at_once: f64, are_first: bool) -> f64 {
+/// Blocks of the fullest SM, of so many for each, where so many fit; the first ones of those that
+/// have their places at once, or all.
+fn fullest_blocks(each: f64, at_once: f64, are_first: bool) -> f64 {
     (if are_first { each * CROWD } else { each }).ceil().min(at_once)
 }
 
-/// Of that by which the longest warp of a block exceeds the average one, the power to which it lengthens the block's stay: the longer it
-/// lasts, the more of an SM it has to itself, and the less it waits. The recorded spaces of an H200 are ordered about as well with any
-/// power up to a half as with none, and worse with all of it; choices among blocks of irregular kernels (`spmv`) are better with it.
+/// Of that by which the longest warp of a block exceeds the average one, the power to which it
+/// lengthens the block's stay: the longer it lasts, the more of an SM it has to itself, and the
+/// less it waits. The recorded spaces of an H200 are ordered about as well with any power up to a
+/// half as with none, and worse with all of it; choices among blocks of irregular kernels (`spmv`)
+/// are better with it.
 const STRAGGLERS: f64 = 0.5;
 
-/// How long the average block stays on its SM, over what the busiest warp of the grid takes. Where warps differ, other blocks take the
-/// place of those that are done, as soon as the last warp of them is; barriers make warps wait for each other.
-fn stay(work: &Work, working: f64) -> f64 {
+/// How long the average block stays on its SM, over what the busiest warp of the grid takes. Where
+/// warps differ, other blocks take the place of those that are done, as soon as the last warp of
+/// them is; barriers make warps wait for each other.
+fn stay_ratio(work: &Work, working: f64) -> f64 {
     if work.barriers > 0.0 { 1.0 } else { (work.activity * working * work.straggling.powf(STRAGGLERS)).min(1.0) }
 }
 
@@ -232,51 +257,54 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// What barriers, constants, and spilled values that the level-1 cache lost, add to a warp's cycles.
-    fn extra(&self) -> f64 {
-        self.barriers() + self.constants() + self.overflow()
+    /// What barriers, constants, and spilled values that the level-1 cache lost, add to a warp's
+    /// cycles.
+    fn extra_cycles(&self) -> f64 {
+        self.barrier_cycles() + self.constant_cycles() + self.overflow_cycles()
     }
 
-    fn constants(&self) -> f64 {
+    fn constant_cycles(&self) -> f64 {
         self.analysis.work.constants.missed * CONSTANT_LATENCY
     }
 
-    fn barriers(&self) -> f64 {
+    fn barrier_cycles(&self) -> f64 {
         self.analysis.work.barriers * BARRIER_WARP * (self.block_warps - 1.0)
     }
 
-    fn overflow(&self) -> f64 {
-        let latencies = Latencies::of(self.machine.architecture.capability);
+    fn overflow_cycles(&self) -> f64 {
+        let latencies = Latencies::for_capability(self.machine.architecture.capability);
         let lost = self.local_missed * (self.analysis.work.local_loaded + self.analysis.work.local_stored);
         lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / OVERLAPPED
     }
 
     /// Cycles of the longest warp if it is alone.
-    fn alone(&self) -> f64 {
-        BLOCK_LATENCY + self.cycles + self.extra()
+    fn alone_cycles(&self) -> f64 {
+        BLOCK_LATENCY + self.cycles + self.extra_cycles()
     }
 
     /// A wave with so many blocks on each SM.
-    fn wave(&self, blocks: f64) -> Wave {
+    fn wave_of(&self, blocks: f64) -> Wave {
         let work = &self.analysis.work;
         let warps = blocks * self.block_warps * self.working;
-        let extra = self.extra();
-        let alone = BLOCK_LATENCY + (self.cycles + extra) * stay(work, self.working);
+        let extra = self.extra_cycles();
+        let alone = BLOCK_LATENCY + (self.cycles + extra) * stay_ratio(work, self.working);
 
-        let again = self.caches.missed1(blocks * self.block_warps);
-        // What is spilled is written through, and read again from the level-1 cache where that holds it: so say the recorded spaces of an H200.
+        let again = self.caches.level1_misses(blocks * self.block_warps);
+        // What is spilled is written through, and read again from the level-1 cache where that
+        // holds it: so say the recorded spaces of an H200.
         let local = work.local_stored + work.local_loaded * self.local_missed;
         let local_lines = work.local_stored_lines + work.local_loaded_lines * self.local_missed;
         let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.moved.lines + again * self.caches.lines_per_sector() + local_lines;
         let partial = self.moved.partial + work.local_partial;
-        // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of sectors take an SM as long as ever (an unseen
-        // kernel whose 10 to 20 blocks store lone words takes 2.5 cycles for each).
+        // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of
+        // sectors take an SM as long as ever (an unseen kernel whose 10 to 20 blocks store lone
+        // words takes 2.5 cycles for each).
         let exchanged = |bytes: f64, lines: f64, partial: f64| {
             let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.exchange;
             bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + partial * PARTIAL_CYCLES
         };
-        let in_parts = self.parted(blocks * self.block_warps) + self.fetched();
+        let in_parts = self.parted_cycles(blocks * self.block_warps) + self.fetch_cycles();
         let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial) + in_parts;
         let exchanged = exchanged(cache, lines, partial) + in_parts;
         let memory = work.pipes[Pipe::Memory as usize];
@@ -314,14 +342,16 @@ impl Model<'_> {
         Wave { cycles, bound }
     }
 
-    /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with so many warps on each SM.
-    fn parted(&self, warps: f64) -> f64 {
+    /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with so many
+    /// warps on each SM.
+    fn parted_cycles(&self, warps: f64) -> f64 {
         let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
         PARTED_CYCLES * self.moved.completed * (open / self.machine.l2_bytes as f64).min(1.0)
     }
 
-    /// Cycles of an SM, for each warp, in which the rest of sectors is fetched that are never whole.
-    fn fetched(&self) -> f64 {
+    /// Cycles of an SM, for each warp, in which the rest of sectors is fetched that are never
+    /// whole.
+    fn fetch_cycles(&self) -> f64 {
         UNFINISHED_CYCLES * self.moved.unfinished
     }
 
@@ -329,9 +359,9 @@ impl Model<'_> {
         let (cycles, memory) = (self.cycles, self.analysis.memory_cycles);
         let waits = [
             // More registers would not have been spilled.
-            (Bottleneck::RegisterCapacity, self.overflow()),
-            (Bottleneck::Barrier, self.barriers()),
-            (Bottleneck::ConstantCache, self.constants()),
+            (Bottleneck::RegisterCapacity, self.overflow_cycles()),
+            (Bottleneck::Barrier, self.barrier_cycles()),
+            (Bottleneck::ConstantCache, self.constant_cycles()),
         ];
         let of_memory = if memory * 2.0 > cycles { Bottleneck::GlobalLatency } else { Bottleneck::Latency };
         let (bound, _) =
@@ -339,30 +369,33 @@ impl Model<'_> {
         bound
     }
 
-    /// Cycles of a warp alone, of so many on each SM, where the level-2 cache holds that share of what others have brought into it.
-    fn latency(&self, warps: f64, held: f64) -> f64 {
+    /// Cycles of a warp alone, of so many on each SM, where the level-2 cache holds that share of
+    /// what others have brought into it.
+    fn latency_cycles(&self, warps: f64, held: f64) -> f64 {
         let analysis = self.analysis;
-        let latencies = Latencies::of(self.machine.architecture.capability);
+        let latencies = Latencies::for_capability(self.machine.architecture.capability);
         let again: f64 = analysis.reuses.iter().map(|reuse| reuse.read).sum();
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
-        let lost1 = share(self.caches.missed1(warps), again);
-        let lost2 = share(self.caches.missed2(warps * f64::from(self.machine.sms), |of| of.read), again);
+        let lost1 = share(self.caches.level1_misses(warps), again);
+        let lost2 = share(self.caches.level2_misses(warps * f64::from(self.machine.sms), |of| of.read), again);
         let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
-        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - sooner(analysis, held)
+        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - sooner_cycles(analysis, held)
     }
 
-    /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many of its lines are updated at once as there are.
-    fn atomics(&self) -> f64 {
+    /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many of
+    /// its lines are updated at once as there are.
+    fn atomic_us(&self) -> f64 {
         let of = |of: &Traffic| {
-            let lines = (self.caches.size(of.buffer) / LINE_BYTES).max(1.0);
+            let lines = (self.caches.buffer_bytes(of.buffer) / LINE_BYTES).max(1.0);
             of.busy_ns * self.caches.warps / at_once(lines) / 1e3
         };
         self.analysis.traffic.iter().map(of).fold(0.0, f64::max)
     }
 }
 
-/// Cycles that a warp waits less for the level-2 cache's holding that share of what others have brought into it.
-fn sooner(analysis: &Analysis, held: f64) -> f64 {
+/// Cycles that a warp waits less for the level-2 cache's holding that share of what others have
+/// brought into it.
+fn sooner_cycles(analysis: &Analysis, held: f64) -> f64 {
     let (mut share, mut cycles) = (0.0, 0.0);
     for (to, of) in HELD.into_iter().zip(analysis.held_cycles) {
         if held <= to {
@@ -378,7 +411,8 @@ fn at_once(lines: f64) -> f64 {
     (1.0 / (FEW_LINES / lines + 1.0 / MOST_LINES)).max(1.0)
 }
 
-/// Accesses to local memory that a warp overlaps, assumed: reloads are scheduled ahead and in groups, and nothing waits for a store.
+/// Accesses to local memory that a warp overlaps, assumed: reloads are scheduled ahead and in
+/// groups, and nothing waits for a store.
 const OVERLAPPED: f64 = 16.0;
 
 #[cfg(test)]
@@ -388,7 +422,7 @@ mod tests {
     #[test]
     fn a_block_stays_until_its_longest_warp_is_done() {
         let of = |activity: f64, straggling: f64, barriers: f64| {
-            stay(&Work { activity, straggling, barriers, ..Work::default() }, 1.0)
+            stay_ratio(&Work { activity, straggling, barriers, ..Work::default() }, 1.0)
         };
         assert_eq!(of(1.0, 1.0, 0.0), 1.0);
         // Half of the blocks leave at once; in each of them one warp works; all wait at a barrier.
@@ -399,7 +433,8 @@ mod tests {
 
     #[test]
     fn the_first_blocks_of_a_grid_crowd_on_some_multiprocessors() {
-        // The first of how many that fit on each of 132 SMs, and those of the fullest SM (`placement.txt`).
+        // The first of how many that fit on each of 132 SMs, and those of the fullest SM
+        // (`placement.txt`).
         for (first, at_once, most) in [
             (66.0, 2.0, 1.0),
             (132.0, 2.0, 2.0),
@@ -410,10 +445,10 @@ mod tests {
             (1056.0, 16.0, 11.0),
             (2112.0, 32.0, 22.0),
         ] {
-            assert_eq!(fullest(first / 132.0, at_once, true), most, "{first} of {at_once} each");
+            assert_eq!(fullest_blocks(first / 132.0, at_once, true), most, "{first} of {at_once} each");
         }
-        assert_eq!(fullest(2.96, 8.0, false), 3.0);
-        assert_eq!(fullest(7.0, 8.0, true), 8.0);
+        assert_eq!(fullest_blocks(2.96, 8.0, false), 3.0);
+        assert_eq!(fullest_blocks(7.0, 8.0, true), 8.0);
     }
 
     #[test]

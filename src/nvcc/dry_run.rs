@@ -76,8 +76,8 @@ impl Dryrun {
         if arguments.iter().any(is_table_of_times) {
             command.arg("--time").arg(folder.path().join("time.csv"));
         }
-        let limit = process::patience();
-        let output = process::output(&mut command, limit).map_err(start)?.ok_or(DryrunError::Late(limit))?;
+        let limit = process::tool_patience();
+        let output = process::output_within(&mut command, limit).map_err(start)?.ok_or(DryrunError::Late(limit))?;
         let text = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             let first = text.lines().find(|line| !line.starts_with("#$")).unwrap_or("no message");

@@ -48,7 +48,7 @@ pub fn build(
         .map_err(|error| format!("cannot write the ticket: {error}"))?;
     let mut nvcc = Command::new(bin.join("nvcc"));
     nvcc.arg0(overlay.nvcc()).args(arguments).args(options);
-    let status = process::status(nvcc.env(Ticket::VARIABLE, &ticket_file))
+    let status = process::wait_for_status(nvcc.env(Ticket::VARIABLE, &ticket_file))
         .map_err(|error| format!("cannot start nvcc: {error}"))?;
     let outcomes = Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
     let wrong: Vec<Wrong> = outcomes

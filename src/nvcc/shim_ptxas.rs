@@ -132,7 +132,7 @@ impl Call {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let entries: Vec<(&str, &Transplant)> =
             kernels.iter().map(|kernel| (kernel.symbol.as_str(), &kernel.entry)).collect();
-        let text = ptx::transplanted(&text, &entries).map_err(|error| error.to_string())?;
+        let text = ptx::insert_transplants(&text, &entries).map_err(|error| error.to_string())?;
         // Into nvtune's own folder, which goes with it: a shim that a signal ends cannot remove its file.
         let folder = ticket.answers.parent().unwrap_or(&ticket.answers);
         let file = tempfile::Builder::new().suffix(".ptx").tempfile_in(folder);

@@ -105,7 +105,7 @@ pub enum ToolError {
     #[error("it needs {} of another file: relocatable code is tuned where its own file has all that the kernel calls and uses", .0.join(", "))]
     Elsewhere(Vec<String>),
     #[error(transparent)]
-    Ptx(#[from] ptx::Error),
+    Ptx(#[from] ptx::PtxError),
     #[error(transparent)]
     Code(#[from] CodeDigestError),
 }
@@ -307,7 +307,7 @@ impl Toolchain {
     ///
     /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines of the PTX.
     pub fn assemble(&self, ptx: &str, entry: &str, edits: ptx::Edits) -> Result<(Vec<u8>, String), ToolError> {
-        let ptx = ptx::edited(ptx, &[(entry, edits)])?;
+        let ptx = ptx::edit_entries(ptx, &[(entry, edits)])?;
         let Some(cache) = &self.kept else { return self.run_assembler(&ptx, entry) };
         // The text names the release of the toolkit that made it.
         let asked = format!("{} {ENGINE} {}", env!("CARGO_PKG_VERSION"), self.assembler_options());
@@ -327,7 +327,7 @@ impl Toolchain {
         let (input, output) = (place("ptx"), place("cubin"));
         // Of relocatable code ptxas assembles all that it is given, whatever `--entry` says.
         match self.pipeline.is_relocatable() {
-            true => write(&input, &ptx::alone(ptx, entry)?)?,
+            true => write(&input, &ptx::isolate_entry(ptx, entry)?)?,
             false => write(&input, ptx)?,
         }
         let Pipeline { cicc, ptxas, .. } = &self.pipeline;
@@ -439,9 +439,9 @@ impl Toolchain {
             // What a tool that is killed leaves behind goes with the folder.
             .env("TMPDIR", self.folder.path())
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let _permit = process::permit();
-        let limit = process::patience();
-        let output = process::output(&mut command, limit).map_err(|source| {
+        let _permit = process::wait_for_permit();
+        let limit = process::tool_patience();
+        let output = process::output_within(&mut command, limit).map_err(|source| {
             self.is_disturbed.store(true, Ordering::Relaxed);
             ToolError::Start { program: program.to_owned(), source }
         })?;

@@ -1,9 +1,11 @@
-//! Leave to run a tool: under make, no more tools run at once than there are tokens of its jobserver.
+//! Leave to run a tool: under make, no more tools run at once than there are tokens of its
+//! jobserver.
 //!
-//! Every process that make starts owns one token unasked. Each further tool that runs beside the first takes one from the
-//! jobserver and gives it back when it is done. Without a make as many tools run as there are cores. A process that measures keeps a
-//! core busy and counts as a tool: what else runs is not to be in the way of its launches. Who asks first has leave first: who runs one tool
-//! after the other does not keep out who waits.
+//! Every process that make starts owns one token unasked. Each further tool that runs beside the
+//! first takes one from the jobserver and gives it back when it is done. Without a make as many
+//! tools run as there are cores. A process that measures keeps a core busy and counts as a tool:
+//! what else runs is not to be in the way of its launches. Who asks first has leave first: who runs
+//! one tool after the other does not keep out who waits.
 
 use super::threads;
 use jobserver::{Acquired, Client};
@@ -20,7 +22,8 @@ enum Limit {
     /// No make.
     Cores,
     Tokens(Client),
-    /// make has a jobserver, but it does not let this process at it (a pipe, and a recipe without `+`).
+    /// make has a jobserver, but it does not let this process at it (a pipe, and a recipe without
+    /// `+`).
     One,
 }
 
@@ -44,32 +47,35 @@ struct Queue {
 
 /// Leave for one tool, as long as this is held.
 #[derive(Debug)]
-pub struct Permit(#[allow(dead_code, reason = "held for its drop alone")] Token);
+pub struct Permit(#[allow(dead_code, reason = "held for its drop alone")] JobToken);
 
 #[derive(Debug)]
-enum Token {
+enum JobToken {
     Own(&'static Jobs),
     Made(#[allow(dead_code, reason = "held for its drop alone")] Acquired),
 }
 
-/// Finds make's jobserver. To be called before any file is opened: make names the files by their numbers.
-pub fn prepare() {
+/// Finds make's jobserver. To be called before any file is opened: make names the files by their
+/// numbers.
+pub fn prepare_jobserver() {
     JOBS.get_or_init(Jobs::from_environment);
 }
 
 /// Waits until another tool may run.
-pub fn permit() -> Permit {
-    JOBS.get_or_init(Jobs::from_environment).permit()
+pub fn wait_for_permit() -> Permit {
+    JOBS.get_or_init(Jobs::from_environment).take_permit()
 }
 
-/// The same for what is done beside tools: it never takes the leave of the last of them, and gives up when `is_over`.
+/// The same for what is done beside tools: it never takes the leave of the last of them, and gives
+/// up when `is_over`.
 pub fn permit_beside(is_over: impl Fn() -> bool) -> Option<Permit> {
     JOBS.get_or_init(Jobs::from_environment).permit_beside(is_over)
 }
 
 impl Jobs {
     fn from_environment() -> Self {
-        // SAFETY: nothing else of this process owns the files that make names; that they are pipes is checked.
+        // SAFETY: nothing else of this process owns the files that make names; that they are pipes
+        // is checked.
         let found = unsafe { Client::from_env_ext(true) };
         let limit = match found.client {
             Ok(client) => Limit::Tokens(client),
@@ -84,14 +90,14 @@ impl Jobs {
 
     fn permit_beside(&'static self, is_over: impl Fn() -> bool) -> Option<Permit> {
         if self.own > 1 {
-            return Some(self.permit()).filter(|_| !is_over());
+            return Some(self.take_permit()).filter(|_| !is_over());
         }
         while !is_over() {
             match &self.limit {
                 Limit::Cores | Limit::One => return None,
                 Limit::Tokens(client) => {
                     if let Ok(Some(token)) = client.try_acquire() {
-                        return Some(Permit(Token::Made(token)));
+                        return Some(Permit(JobToken::Made(token)));
                     }
                 }
             }
@@ -100,7 +106,7 @@ impl Jobs {
         None
     }
 
-    fn permit(&'static self) -> Permit {
+    fn take_permit(&'static self) -> Permit {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let place = queue.asked;
         queue.asked += 1;
@@ -108,13 +114,13 @@ impl Jobs {
             let is_next = queue.given == place;
             if is_next && queue.free > 0 {
                 queue.free -= 1;
-                break Token::Own(self);
+                break JobToken::Own(self);
             }
             if let Limit::Tokens(client) = &self.limit
                 && is_next
                 && let Ok(Some(token)) = client.try_acquire()
             {
-                break Token::Made(token);
+                break JobToken::Made(token);
             }
             let waited = self.moved.wait_timeout(queue, PAUSE);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -125,7 +131,7 @@ impl Jobs {
     }
 }
 
-impl Drop for Token {
+impl Drop for JobToken {
     fn drop(&mut self) {
         if let Self::Own(jobs) = self {
             jobs.queue.lock().unwrap_or_else(PoisonError::into_inner).free += 1;
@@ -144,13 +150,13 @@ mod tests {
         let queue = Mutex::new(Queue { free: 1, asked: 0, given: 0 });
         let jobs: &'static Jobs =
             Box::leak(Box::new(Jobs { limit: Limit::Cores, own: 1, queue, moved: Condvar::new() }));
-        let held = jobs.permit();
+        let held = jobs.take_permit();
         let (sender, order) = mpsc::channel();
         let waiting: Vec<_> = (0..4)
             .map(|number| {
                 let sender = sender.clone();
                 let thread = std::thread::spawn(move || {
-                    let _permit = jobs.permit();
+                    let _permit = jobs.take_permit();
                     sender.send(number).unwrap();
                 });
                 // It has its place before the next one asks.

@@ -1,9 +1,10 @@
 //! What nvtune is among other processes: how it ends, what it starts, what it leaves behind.
 //!
-//! Always holds: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals, files and environment untouched;
-//! what one build alone may use at a time goes by turns ([`Turn`]); after a signal no child goes on and no temporary folder stays;
-//! no more tools run at once than make allows; no tool that nvtune runs for its own purposes is waited for without end;
-//! a fault of nvtune's own ends in plain nvcc ([`go_back`]).
+//! Always holds: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals, files
+//! and environment untouched; what one build alone may use at a time goes by turns ([`Turn`]);
+//! after a signal no child goes on and no temporary folder stays; no more tools run at once than
+//! make allows; no tool that nvtune runs for its own purposes is waited for without end; a fault of
+//! nvtune's own ends in plain nvcc ([`go_back`]).
 
 mod broken_pipes;
 mod exec;
@@ -19,17 +20,18 @@ mod way_back;
 
 pub use broken_pipes::ignore_broken_pipes;
 pub use exec::hand_over;
-pub use job_slots::{Permit, permit, permit_beside, prepare as prepare_jobs};
+pub use job_slots::{Permit, permit_beside, prepare_jobserver as prepare_jobs, wait_for_permit};
 pub use named_lock::Turn;
 pub use process_tree::Tree;
 pub use signals::{
-    run_tool, set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker,
+    run_tool, run_worker, set_last_words, set_undo, spawn_child, uninterrupted, wait_for_status,
+    wait_where_interrupted, watch_signals,
 };
-pub use start_time::began;
+pub use start_time::process_start;
 pub use temp_dir::Temporary;
 pub use threads::{
-    DetachedWork, ScopedWork, has_faulted, is_short_of_processes, note_fault, spawn_or_return, spawn_or_run, start,
-    start_pool,
+    DetachedWork, ScopedWork, has_faulted, is_short_of_processes, note_fault, spawn_or_return, spawn_or_run,
+    start_pool, start_thread,
 };
-pub use timeout::{output, patience, seconds};
+pub use timeout::{output_within, parse_seconds, tool_patience};
 pub use way_back::{WayBack, go_back, set_way_back};

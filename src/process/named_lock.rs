@@ -1,7 +1,7 @@
 //! Turns that the processes of a user take on a machine, by name.
 //!
-//! What always holds: one process has a turn, and its end, however that comes, ends the turn. Nothing is left behind: a turn is the name of
-//! a socket, which no file stands for.
+//! What always holds: one process has a turn, and its end, however that comes, ends the turn.
+//! Nothing is left behind: a turn is the name of a socket, which no file stands for.
 
 use rustix::process::getuid;
 use std::io::{Error, ErrorKind};
@@ -20,12 +20,13 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Takes the turn of this name, once no other process has it; `None` where it is not to be had within `limit`, or at all.
-    pub fn wait(name: &str, limit: Duration) -> Option<Turn> {
+    /// Takes the turn of this name, once no other process has it; `None` where it is not to be had
+    /// within `limit`, or at all.
+    pub fn wait_for(name: &str, limit: Duration) -> Option<Turn> {
         let deadline = Instant::now() + limit;
-        let is_ours = owner(&full_name(name)).is_none_or(|owner| owner == getuid().as_raw());
+        let is_ours = owner_of(&full_name(name)).is_none_or(|owner| owner == getuid().as_raw());
         loop {
-            match Self::take(name) {
+            match Self::try_take(name) {
                 Ok(turn) => return Some(turn),
                 // Another user may hold any name: that is no build to wait for.
                 Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline && is_ours => {
@@ -36,7 +37,7 @@ impl Turn {
         }
     }
 
-    fn take(name: &str) -> Result<Turn, Error> {
+    fn try_take(name: &str) -> Result<Turn, Error> {
         let address = SocketAddr::from_abstract_name(full_name(name))?;
         Ok(Turn { _held: UnixListener::bind_addr(&address)? })
     }
@@ -47,7 +48,7 @@ fn full_name(name: &str) -> String {
 }
 
 /// Returns the user who holds a name; `None` if there is none or if that is not known at once.
-fn owner(name: &str) -> Option<u32> {
+fn owner_of(name: &str) -> Option<u32> {
     // SAFETY: all zero is an address without a name.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -55,7 +56,8 @@ fn owner(name: &str) -> Option<u32> {
     let place = address.sun_path.get_mut(1..=name.len())?;
     place.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
     let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
-    // SAFETY: the call gives a descriptor that nothing else owns, or -1. Without waiting: the holder need not accept.
+    // SAFETY: the call gives a descriptor that nothing else owns, or -1. Without waiting: the
+    // holder need not accept.
     let socket =
         unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
@@ -87,18 +89,18 @@ mod tests {
     #[test]
     fn holder_of_a_turn_is_known() {
         let name = format!("owner-{}", std::process::id());
-        assert_eq!(owner(&full_name(&name)), None);
-        let _turn = Turn::wait(&name, Duration::ZERO).expect("it is free");
-        assert_eq!(owner(&full_name(&name)), Some(getuid().as_raw()));
+        assert_eq!(owner_of(&full_name(&name)), None);
+        let _turn = Turn::wait_for(&name, Duration::ZERO).expect("it is free");
+        assert_eq!(owner_of(&full_name(&name)), Some(getuid().as_raw()));
     }
 
     #[test]
     fn a_turn_is_one_processs_until_it_is_given_back() {
         let name = format!("test-{}", std::process::id());
-        let wait = || Turn::wait(&name, Duration::from_millis(20));
+        let wait = || Turn::wait_for(&name, Duration::from_millis(20));
         let first = wait();
         assert!(first.is_some() && wait().is_none());
-        assert!(Turn::wait(&format!("{name}-other"), Duration::ZERO).is_some());
+        assert!(Turn::wait_for(&format!("{name}-other"), Duration::ZERO).is_some());
         drop(first);
         assert!(wait().is_some());
     }

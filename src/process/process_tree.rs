@@ -1,14 +1,15 @@
 //! The processes that descend from one: what a signal must reach that only its ancestor was sent.
 
-/// The living descendants of `ancestor`, children before their own children; none where the system does not tell (no `/proc`). A process
-/// of another session (a daemon, as that of a compiler cache) is on its own.
-pub fn of(ancestor: u32) -> Vec<u32> {
+/// Lists the living descendants of `ancestor`, children before their own children. The
+/// list is empty if the system does not report them (no `/proc`). A process of another
+/// session (a daemon such as a compiler cache's) is not followed.
+pub fn descendants_of(ancestor: u32) -> Vec<u32> {
     let mut parents = Vec::new();
     let session = own_session();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let Ok(text) = std::fs::read(entry.path().join("stat")) else { continue };
-        let stat = Stat::parse(&text).filter(|stat| stat.session == session);
+        let stat = Stat::parse_stat(&text).filter(|stat| stat.session == session);
         parents.extend(stat.map(|stat| (process, stat.parent)));
     }
     let mut found = vec![ancestor];
@@ -23,7 +24,8 @@ pub fn of(ancestor: u32) -> Vec<u32> {
     found
 }
 
-/// The number of the own session as `/proc` says it: 0 in a container whose session was begun outside its PID namespace.
+/// The number of the own session as `/proc` says it: 0 in a container whose session was begun
+/// outside its PID namespace.
 fn own_session() -> i32 {
     // SAFETY: the call touches no memory. That of rustix takes 0 for impossible.
     unsafe { libc::getsid(0) }
@@ -33,19 +35,19 @@ fn own_session() -> i32 {
 pub struct Tree(Vec<u32>);
 
 impl Tree {
-    pub fn of(child: &std::process::Child) -> Self {
-        Self(of(child.id()))
+    pub fn of_child(child: &std::process::Child) -> Self {
+        Self(descendants_of(child.id()))
     }
 
     /// Kills what is left of it.
-    pub fn kill(&self) {
+    pub fn kill_all(&self) {
         let left = self.0.iter().filter(|process| is_running(**process));
-        left.for_each(|process| send(*process, libc::SIGKILL));
+        left.for_each(|process| send_signal(*process, libc::SIGKILL));
     }
 }
 
 /// Sends a signal to a process; one that is gone is an error that says nothing new.
-pub fn send(process: u32, signal: i32) {
+pub fn send_signal(process: u32, signal: i32) {
     if let Ok(process) = libc::pid_t::try_from(process) {
         // SAFETY: a signal to another process touches no memory.
         unsafe { libc::kill(process, signal) };
@@ -54,7 +56,7 @@ pub fn send(process: u32, signal: i32) {
 
 /// Whether a process is there and has not ended.
 pub fn is_running(process: u32) -> bool {
-    std::fs::read(format!("/proc/{process}/stat")).is_ok_and(|text| Stat::parse(&text).is_some())
+    std::fs::read(format!("/proc/{process}/stat")).is_ok_and(|text| Stat::parse_stat(&text).is_some())
 }
 
 /// What `/proc/PID/stat` tells of a process.
@@ -65,9 +67,9 @@ struct Stat {
 }
 
 impl Stat {
-    /// Reads the text; the name in it is in brackets and may hold anything. A dead process that waits to be collected is none of ours to
-    /// care for.
-    fn parse(text: &[u8]) -> Option<Self> {
+    /// Reads the text; the name in it is in brackets and may hold anything. A dead process that
+    /// waits to be collected is none of ours to care for.
+    fn parse_stat(text: &[u8]) -> Option<Self> {
         let end = memchr::memrchr(b')', text)?;
         let mut words = std::str::from_utf8(&text[end + 1..]).ok()?.split_ascii_whitespace();
         let state = words.next()?;
@@ -90,13 +92,13 @@ mod tests {
         std::io::Read::read(child.stdout.as_mut().expect("a pipe"), &mut [0]).expect("it has started both");
         // The daemon has its own session once `setsid` has run.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while of(child.id()).len() > 1 && std::time::Instant::now() < deadline {
+        while descendants_of(child.id()).len() > 1 && std::time::Instant::now() < deadline {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let found = Tree::of(&child);
+        let found = Tree::of_child(&child);
         let daemon = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).expect("its children");
         let daemon = daemon.split_ascii_whitespace().filter_map(|process| process.parse().ok());
-        daemon.for_each(|process| send(process, libc::SIGKILL));
+        daemon.for_each(|process| send_signal(process, libc::SIGKILL));
         child.wait().expect("it ends");
         assert_eq!(found.0.len(), 1, "{:?}", found.0);
     }
@@ -133,7 +135,7 @@ mod tests {
             ("12 (sh", None),
             ("", None),
         ] {
-            assert_eq!(Stat::parse(text.as_bytes()), found, "{text}");
+            assert_eq!(Stat::parse_stat(text.as_bytes()), found, "{text}");
         }
     }
 }

@@ -1,11 +1,13 @@
-//! Signals: what runs is stopped, what is temporary goes, and the process ends as one that the signal ended.
+//! Signals: what runs is stopped, what is temporary goes, and the process ends as one that the
+//! signal ended.
 //!
-//! Ctrl-C reaches every process of the terminal's group, `kill` and a build system's time limit nvtune alone. So a signal is passed
-//! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
-//! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
+//! Ctrl-C reaches every process of the terminal's group, `kill` and a build system's time limit
+//! nvtune alone. So a signal is passed on: to the tools under nvcc where nvcc builds, for nvcc then
+//! clears up itself (sent to nvcc alone, its temporary files would stay); while nvtune tunes, its
+//! tools have nothing worth an orderly end and are killed.
 
 use super::broken_pipes::end_on_sent_pipe_signals;
-use super::process_tree::send;
+use super::process_tree::send_signal;
 use super::{process_tree, temp_dir, threads};
 use crate::diag::MessageCode;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -16,7 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Held for reading while a child is started or a file written; held for writing, for good, once a signal is here.
+/// Held for reading while a child is started or a file written; held for writing, for good, once a
+/// signal is here.
 static GOING_ON: RwLock<()> = RwLock::new(());
 
 /// A signal is here: set where it is delivered, before the thread that looks after signals runs.
@@ -40,7 +43,8 @@ static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
 /// How long nvcc may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine each has little of it.
+/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine
+/// each has little of it.
 const PATIENCE_WITH_WORKERS: Duration = Duration::from_secs(10);
 
 /// How often what runs is looked for and killed, every 2 ms.
@@ -50,7 +54,7 @@ const KILL_ROUNDS: u32 = 500;
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// Begins to look after [`SIGNALS`], those that are not ignored already (`nohup` ignores SIGHUP).
-pub fn watch() {
+pub fn watch_signals() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let wanted: Vec<i32> = SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
@@ -58,12 +62,13 @@ pub fn watch() {
         adopt_orphans(true);
         end_on_sent_pipe_signals();
         for &signal in &wanted {
-            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `stop`.
+            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had
+            // is set in `end_everything`.
             let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };
         }
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                stop(signal);
+                end_everything(signal);
             }
         });
         if thread.is_err() {
@@ -78,18 +83,19 @@ pub fn watch() {
 }
 
 /// Starts a child, unless a signal is here: then this waits for the end.
-pub fn spawn(command: &mut Command) -> io::Result<Child> {
+pub fn spawn_child(command: &mut Command) -> io::Result<Child> {
     uninterrupted(|| command.spawn()).inspect_err(threads::note_start)
 }
 
-/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and so what was to be undone without it.
-pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
+/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and
+/// so what was to be undone without it.
+pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
         let child = command.spawn().inspect_err(threads::note_start)?;
         BUILDER.store(child.id(), Ordering::SeqCst);
         Ok::<_, io::Error>(child)
     })?;
-    let status = wait(&mut child);
+    let status = wait_for_tool(&mut child);
     if status.as_ref().is_ok_and(ExitStatus::success) {
         set_undo(None);
     }
@@ -103,11 +109,12 @@ pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
 /// # Errors
 /// Where it cannot be started or waited for; it does not run any more then.
 pub fn run_tool(command: &mut Command) -> io::Result<ExitStatus> {
-    wait(&mut command.spawn()?)
+    wait_for_tool(&mut command.spawn()?)
 }
 
-/// Waits for the end of a tool. If that fails, kills it: it would write at the same time as later tools.
-fn wait(child: &mut Child) -> io::Result<ExitStatus> {
+/// Waits for the end of a tool. If that fails, kills it: it would write at the same time as later
+/// tools.
+fn wait_for_tool(child: &mut Child) -> io::Result<ExitStatus> {
     let waited = child.wait();
     if waited.is_ok() {
         return waited;
@@ -118,9 +125,9 @@ fn wait(child: &mut Child) -> io::Result<ExitStatus> {
 }
 
 /// Runs another nvtune to its end: on a signal it is given the time to clear up.
-pub fn worker(command: &mut Command) -> io::Result<Output> {
+pub fn run_worker(command: &mut Command) -> io::Result<Output> {
     HAS_WORKERS.store(true, Ordering::SeqCst);
-    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let child = spawn_child(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let output = child.wait_with_output();
     wait_where_interrupted();
     output
@@ -137,14 +144,16 @@ pub fn set_last_words(words: Option<String>) {
     *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
-/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It must not call
-/// [`uninterrupted`]: the thread that ends the process holds that lock, and never gives it back.
+/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It
+/// must not call [`uninterrupted`]: the thread that ends the process holds that lock, and never
+/// gives it back.
 pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
-/// The thread that looks after signals ends the process; what others would say of it is noise. To be called after a child has ended:
-/// the signal that ended it may be one for all processes of the terminal.
+/// The thread that looks after signals ends the process; what others would say of it is noise. To
+/// be called after a child has ended: the signal that ended it may be one for all processes of the
+/// terminal.
 pub fn wait_where_interrupted() {
     take_what_is_pending();
     while INTERRUPTED.load(Ordering::SeqCst) {
@@ -152,11 +161,13 @@ pub fn wait_where_interrupted() {
     }
 }
 
-/// Has a signal that was sent to this process, and that no thread of it had the time to take yet, delivered to this thread: one that is
-/// pending is delivered before the call that unblocks it returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a
-/// Ctrl-C for a while before its parent runs again.
+/// Has a signal that was sent to this process, and that no thread of it had the time to take yet,
+/// delivered to this thread: one that is pending is delivered before the call that unblocks it
+/// returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a Ctrl-C for a
+/// while before its parent runs again.
 fn take_what_is_pending() {
-    // SAFETY: the sets are this function's own and filled before they are read; the mask is put back as it was.
+    // SAFETY: the sets are this function's own and filled before they are read; the mask is put
+    // back as it was.
     unsafe {
         let (mut signals, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigemptyset(&mut signals);
@@ -169,7 +180,7 @@ fn take_what_is_pending() {
     }
 }
 
-fn stop(signal: i32) {
+fn end_everything(signal: i32) {
     INTERRUPTED.store(true, Ordering::SeqCst);
     std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
     end_what_runs(signal);
@@ -181,11 +192,12 @@ fn stop(signal: i32) {
         // Who reads it may be gone already.
         let _ = writeln!(io::stderr(), "nvtune: {}", MessageCode::Interrupted.tag(words));
     }
-    end(signal)
+    end_by_signal(signal)
 }
 
-/// Ends all that runs for this process and takes back what is half done; what comes then is not nvtune's work any more. The thread that
-/// calls this may hold any of the locks: none is waited for without end.
+/// Ends all that runs for this process and takes back what is half done; what comes then is not
+/// nvtune's work any more. The thread that calls this may hold any of the locks: none is waited for
+/// without end.
 pub(super) fn undo_all(undo: impl FnOnce()) {
     let patient = || (0..200).inspect(|_| std::thread::sleep(Duration::from_millis(5)));
     // Whoever starts a child or writes a file now has the time to end that.
@@ -204,49 +216,50 @@ pub(super) fn undo_all(undo: impl FnOnce()) {
 fn end_what_runs(signal: i32) {
     let builder = BUILDER.load(Ordering::SeqCst);
     if builder != 0 {
-        let tools = process_tree::of(builder);
+        let tools = process_tree::descendants_of(builder);
         if tools.is_empty() {
-            send(builder, signal);
+            send_signal(builder, signal);
         }
         // nvcc may start its next step before it sees that the last one failed.
         let deadline = Instant::now() + PATIENCE;
         while BUILDER.load(Ordering::SeqCst) != 0 && process_tree::is_running(builder) && Instant::now() < deadline {
-            process_tree::of(builder).into_iter().for_each(|process| send(process, signal));
+            process_tree::descendants_of(builder).into_iter().for_each(|process| send_signal(process, signal));
             std::thread::sleep(Duration::from_millis(10));
         }
     }
     if HAS_WORKERS.load(Ordering::SeqCst) {
         let deadline = Instant::now() + PATIENCE_WITH_WORKERS;
-        process_tree::of(std::process::id()).into_iter().for_each(|process| send(process, signal));
-        while !process_tree::of(std::process::id()).is_empty() && Instant::now() < deadline {
+        process_tree::descendants_of(std::process::id()).into_iter().for_each(|process| send_signal(process, signal));
+        while !process_tree::descendants_of(std::process::id()).is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
     kill_all();
 }
 
-/// Kills until none is left: one that was about to start another may have done so. The child of one that is killed becomes this
-/// process's own ([`adopt_orphans`]).
+/// Kills until none is left: one that was about to start another may have done so. The child of one
+/// that is killed becomes this process's own ([`adopt_orphans`]).
 fn kill_all() {
     for _ in 0..KILL_ROUNDS {
-        let all = process_tree::of(std::process::id());
+        let all = process_tree::descendants_of(std::process::id());
         if all.is_empty() {
             return;
         }
-        all.into_iter().for_each(|process| send(process, libc::SIGKILL));
+        all.into_iter().for_each(|process| send_signal(process, libc::SIGKILL));
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Whether what is left behind by a process that ends becomes a child of this one, so that a signal can reach it. A program that takes
-/// this process must not have that.
+/// Whether what is left behind by a process that ends becomes a child of this one, so that a signal
+/// can reach it. A program that takes this process must not have that.
 pub(super) fn adopt_orphans(is_on: bool) {
     // SAFETY: the call changes an attribute of this process alone.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(is_on)) };
 }
 
-/// Ends as 128 + signal. After SIGINT and SIGQUIT as one that the signal itself ended, which is what shells look for to stop a script.
-fn end(signal: i32) -> ! {
+/// Ends as 128 + signal. After SIGINT and SIGQUIT as one that the signal itself ended, which is
+/// what shells look for to stop a script.
+fn end_by_signal(signal: i32) -> ! {
     if matches!(signal, SIGINT | SIGQUIT) {
         // Comes back only where the signal is blocked.
         let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -1,17 +1,20 @@
-//! When this process was started, which on a busy machine is some time before its first instruction.
+//! When this process was started, which on a busy machine is some time before its first
+//! instruction.
 
 use std::time::{Duration, SystemTime};
 
-/// The time at which this process was started, to a hundredth of a second; now where the system does not tell.
-pub fn began() -> SystemTime {
+/// Returns the start time of this process to a hundredth of a second, or the current time
+/// if the system does not report it.
+pub fn process_start() -> SystemTime {
     let now = SystemTime::now();
-    age().and_then(|age| now.checked_sub(age)).unwrap_or(now)
+    process_age().and_then(|age| now.checked_sub(age)).unwrap_or(now)
 }
 
 /// How long ago that was.
-fn age() -> Option<Duration> {
+fn process_age() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold anything; the start is the 22nd field, in ticks since the machine was started.
+    // The name in parentheses may hold anything; the start is the 22nd field, in ticks since the
+    // machine was started.
     let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let uptime = Duration::new(u64::try_from(uptime.tv_sec).ok()?, u32::try_from(uptime.tv_nsec).ok()?);
@@ -25,10 +28,10 @@ mod tests {
 
     #[test]
     fn a_process_began_before_it_asks() {
-        let age = age().expect("the system tells");
+        let age = process_age().expect("the system tells");
         assert!(age < Duration::from_secs(3600), "{age:?}");
         std::thread::sleep(Duration::from_millis(50));
-        let later = super::age().expect("the system tells");
+        let later = super::process_age().expect("the system tells");
         assert!(later > age, "{later:?} {age:?}");
     }
 }

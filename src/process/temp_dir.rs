@@ -16,11 +16,12 @@ static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Beginning of the folders' names.
 const PREFIX: &str = "nvtune-";
 
-/// Age from which a folder that no process has locked is one of a process that was killed: making and locking it takes microseconds.
+/// Age from which a folder that no process has locked is one of a process that was killed: making
+/// and locking it takes microseconds.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// A folder `nvtune-*` below TMPDIR; it is removed when this is dropped or a signal ends nvtune. If nvtune is killed, the next
-/// build removes it.
+/// A folder `nvtune-*` below TMPDIR; it is removed when this is dropped or a signal ends nvtune. If
+/// nvtune is killed, the next build removes it.
 #[derive(Debug)]
 pub struct Temporary {
     folder: TempDir,
@@ -32,11 +33,11 @@ impl Temporary {
     /// Makes the folder.
     pub fn new() -> io::Result<Self> {
         static SWEPT: Once = Once::new();
-        SWEPT.call_once(|| sweep(&std::env::temp_dir()));
+        SWEPT.call_once(|| sweep_folder(&std::env::temp_dir()));
         let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
         folders.push(folder.path().to_path_buf());
-        let lock = locked(folder.path());
+        let lock = lock_folder(folder.path());
         Ok(Self { folder, _lock: lock })
     }
 
@@ -49,7 +50,7 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
         // As long as a file of it is there, it is one that a signal's thread removes.
-        remove(self.folder.path());
+        remove_folder(self.folder.path());
         folders.retain(|path| path != self.folder.path());
     }
 }
@@ -66,13 +67,13 @@ pub(super) fn remove_all() {
                 continue;
             }
         };
-        folders.iter().for_each(|folder| remove(folder));
+        folders.iter().for_each(|folder| remove_folder(folder));
         return std::mem::forget(folders);
     }
 }
 
 /// Removes the folders that killed processes of this user left in `place`.
-fn sweep(place: &Path) {
+fn sweep_folder(place: &Path) {
     let is_old = |data: &Metadata| data.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED));
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -81,20 +82,21 @@ fn sweep(place: &Path) {
         let is_left = name.as_encoded_bytes().strip_prefix(PREFIX.as_bytes()).is_some_and(is_temporary)
             // Not of what a link leads to.
             && entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == getuid().as_raw() && is_old(&data));
-        if is_left && locked(&entry.path()).is_some() {
-            remove(&entry.path());
+        if is_left && lock_folder(&entry.path()).is_some() {
+            remove_folder(&entry.path());
         }
     }
 }
 
-/// Locks a folder for as long as the file is open; `None` where another process has it, or where that is not to be had.
-fn locked(folder: &Path) -> Option<File> {
+/// Locks a folder for as long as the file is open; `None` where another process has it, or where
+/// that is not to be had.
+fn lock_folder(folder: &Path) -> Option<File> {
     let file = File::open(folder).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
 }
 
-fn remove(folder: &Path) {
+fn remove_folder(folder: &Path) {
     // A tool that was killed may still be at its last write: once more, then.
     for _ in 0..3 {
         if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
@@ -123,12 +125,12 @@ mod tests {
         let [dead, young, living] =
             [("nvtune-dead", 100), ("nvtune-young", 0), ("nvtune-living", 100)].map(|(name, age)| make(name, age));
         let [other, locks] = ["other", "nvtune-1000"].map(|name| make(name, 100));
-        let lock = locked(&living);
-        sweep(place.path());
+        let lock = lock_folder(&living);
+        sweep_folder(place.path());
         let are_there = [&dead, &young, &living, &other, &locks].map(|path| path.exists());
         assert_eq!(are_there, [false, true, true, true, true]);
         drop(lock);
-        sweep(place.path());
+        sweep_folder(place.path());
         assert!(!living.exists());
     }
 }

@@ -1,6 +1,7 @@
 //! Starts threads, or does the work on the calling thread if none can be started.
 //!
-//! Invariant: no failure to start a thread (`ulimit -u`, memory) ends the process or loses the work.
+//! Invariant: no failure to start a thread (`ulimit -u`, memory) ends the process or loses the
+//! work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, mpsc};
@@ -12,7 +13,7 @@ static FAULTED: AtomicBool = AtomicBool::new(false);
 /// Processes and threads that a user must be allowed for nvtune's own never to be what nvcc lacks.
 const FEW_PROCESSES: u64 = 256;
 
-/// Work of [`start`].
+/// Work of [`start_thread`].
 pub type DetachedWork<T> = ThreadOrResult<JoinHandle<T>, T>;
 
 /// Work of [`spawn_or_run`].
@@ -62,14 +63,14 @@ pub fn spawn_or_return<'s, I: Send + 's, T: Send + 's>(
     input: I,
     work: impl FnOnce(I) -> T + Send + 's,
 ) -> Result<ScopedJoinHandle<'s, T>, I> {
-    let (slot, sent) = shared(input);
-    Builder::new().spawn_scoped(scope, move || work(take(&sent))).map_err(|_| take_back(&slot))
+    let (slot, sent) = shared_slot(input);
+    Builder::new().spawn_scoped(scope, move || work(take_input(&sent))).map_err(|_| take_back(&slot))
 }
 
 /// Runs `work` in a thread of its own, else here and now.
-pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> DetachedWork<T> {
-    let (slot, sent) = shared(work);
-    match Builder::new().spawn(move || take(&sent)()) {
+pub fn start_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> DetachedWork<T> {
+    let (slot, sent) = shared_slot(work);
+    match Builder::new().spawn(move || take_input(&sent)()) {
         Ok(thread) => ThreadOrResult::Thread(thread),
         Err(_) => ThreadOrResult::Done(take_back(&slot)()),
     }
@@ -106,10 +107,11 @@ pub(super) fn usual_count() -> usize {
     wanted.filter(|&count| count > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Starts the threads that rayon shares work among; the first call alone does anything. Without it the first parallel step would
-/// start them, and panic where one of them cannot be had.
+/// Starts the threads that rayon shares work among; the first call alone does anything. Without it
+/// the first parallel step would start them, and panic where one of them cannot be had.
 ///
-/// Starts all of them before rayon gets them. If one cannot be started, the others end: the compiler needs processes.
+/// Starts all of them before rayon gets them. If one cannot be started, the others end: the
+/// compiler needs processes.
 pub fn start_pool() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -148,19 +150,19 @@ fn hand_out(
 
 type Slot<I> = Arc<Mutex<Option<I>>>;
 
-fn shared<I>(input: I) -> (Slot<I>, Slot<I>) {
+fn shared_slot<I>(input: I) -> (Slot<I>, Slot<I>) {
     let slot = Arc::new(Mutex::new(Some(input)));
     (Arc::clone(&slot), slot)
 }
 
 #[allow(clippy::expect_used, reason = "a slot is taken from once: by the thread, or by the caller if there is none")]
-fn take<I>(slot: &Slot<I>) -> I {
+fn take_input<I>(slot: &Slot<I>) -> I {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take().expect("the input is there")
 }
 
 fn take_back<I>(slot: &Slot<I>) -> I {
     note_fault();
-    take(slot)
+    take_input(slot)
 }
 
 #[cfg(test)]
@@ -175,6 +177,6 @@ mod tests {
             let input = spawn_or_return(scope, 3, |input| input).map(|thread| thread.join().expect("no panic"));
             [thread.join(), refused.join(), input.unwrap_or_else(|input| input)]
         });
-        assert_eq!((results, start(|| 4).join()), ([1, 2, 3], 4));
+        assert_eq!((results, start_thread(|| 4).join()), ([1, 2, 3], 4));
     }
 }

@@ -1,8 +1,9 @@
-//! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must not hang on what it could do without.
+//! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must not
+//! hang on what it could do without.
 
 use super::process_tree;
-use super::process_tree::send;
-use super::signals::{spawn, wait_where_interrupted};
+use super::process_tree::send_signal;
+use super::signals::{spawn_child, wait_where_interrupted};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,7 +12,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a tool may take where `NVTUNE_PATIENCE` does not say, in seconds: many times what the slowest sources need.
+/// How long a tool may take where `NVTUNE_PATIENCE` does not say, in seconds: many times what the
+/// slowest sources need.
 pub const PATIENCE_S: f64 = 900.0;
 
 /// How long the system may take to end what was killed.
@@ -26,44 +28,47 @@ const PAUSE_WITHOUT_END: Duration = Duration::from_millis(20);
 /// Longest single wait: a lost wake-up costs no more.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a tool's outputs are read after its end, where a program that it left behind holds them. What the tool wrote itself is in
-/// the pipe by then.
+/// How long a tool's outputs are read after its end, where a program that it left behind holds
+/// them. What the tool wrote itself is in the pipe by then.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Most bytes of one output. Tools write their results into files; a dry run of 1,000 sources takes some 10 MiB.
+/// Most bytes of one output. Tools write their results into files; a dry run of 1,000 sources takes
+/// some 10 MiB.
 const MOST_OUTPUT: usize = 64 << 20;
 
-/// How long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
-pub fn patience() -> Duration {
+/// Returns how long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
+pub fn tool_patience() -> Duration {
     static FOUND: OnceLock<Duration> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let given = std::env::var("NVTUNE_PATIENCE").ok().and_then(|text| seconds(&text));
+        let given = std::env::var("NVTUNE_PATIENCE").ok().and_then(|text| parse_seconds(&text));
         Duration::from_secs_f64(given.unwrap_or(PATIENCE_S))
     })
 }
 
-/// A value of `NVTUNE_PATIENCE`.
-pub fn seconds(text: &str) -> Option<f64> {
+/// Reads a value of `NVTUNE_PATIENCE`.
+pub fn parse_seconds(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9)
 }
 
-/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard of. `None` where it has not ended
-/// within `limit`: it is killed then, with all that it started.
+/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard of.
+/// `None` where it has not ended within `limit`: it is killed then, with all that it started.
 ///
-/// Both pipes are read on this thread, until the tool has ended: another program that still holds them is not waited for.
+/// Both pipes are read on this thread, until the tool has ended: another program that still holds
+/// them is not waited for.
 ///
 /// # Errors
-/// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is killed.
-pub fn output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+/// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is
+/// killed.
+pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     let deadline = Instant::now() + limit;
-    // SAFETY: between fork and exec nothing is called but `prctl`, which may be. This thread, whose end the tool would not outlive, waits
-    // for it.
+    // SAFETY: between fork and exec nothing is called but `prctl`, which may be. This thread, whose
+    // end the tool would not outlive, waits for it.
     unsafe { command.pre_exec(end_with_parent) };
-    let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let heard = hear(&mut child, deadline);
+    let mut child = spawn_child(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let heard = read_output(&mut child, deadline);
     wait_where_interrupted();
     if !matches!(heard, Ok(Some(_))) {
-        kill(&mut child)?;
+        kill_tool(&mut child)?;
     }
     heard
 }
@@ -75,7 +80,7 @@ fn end_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-fn hear(child: &mut Child, deadline: Instant) -> io::Result<Option<Output>> {
+fn read_output(child: &mut Child, deadline: Instant) -> io::Result<Option<Output>> {
     let mut pipes = [Pipe::new(child.stdout.take()), Pipe::new(child.stderr.take())];
     let end = EndOf::new(child);
     let mut ended: Option<(ExitStatus, Instant)> = None;
@@ -117,7 +122,7 @@ impl Pipe {
         Self { file: stream.map(|stream| File::from(stream.into())), bytes: Vec::new() }
     }
 
-    fn read(&mut self) -> io::Result<()> {
+    fn read_available(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut part = [0; 1 << 16];
         match file.read(&mut part) {
@@ -148,8 +153,8 @@ impl EndOf {
     }
 }
 
-/// Waits until a pipe has something or the process has ended, at most `pause`; reads once of each pipe that has, and tells whether one
-/// had.
+/// Waits until a pipe has something or the process has ended, at most `pause`; reads once of each
+/// pipe that has, and tells whether one had.
 fn read_what_is_there(pipes: &mut [Pipe; 2], end: Option<&EndOf>, pause: Duration) -> io::Result<bool> {
     let files = pipes.iter().map(|pipe| pipe.file.as_ref().map(AsRawFd::as_raw_fd));
     let files = files.chain([end.map(|end| end.0.as_raw_fd())]);
@@ -166,19 +171,22 @@ fn read_what_is_there(pipes: &mut [Pipe; 2], end: Option<&EndOf>, pause: Duratio
     for (pipe, answer) in pipes.iter_mut().zip(&asked) {
         if answer.revents != 0 {
             had_something = true;
-            pipe.read()?;
+            pipe.read_available()?;
         }
     }
     Ok(had_something)
 }
 
 /// Kills the tool and all that it started, and collects it.
-fn kill(child: &mut Child) -> io::Result<()> {
+fn kill_tool(child: &mut Child) -> io::Result<()> {
     let deadline = Instant::now() + KILL_GRACE;
     while child.try_wait()?.is_none() && Instant::now() < deadline {
         // What it started would no longer be known as such once it is gone.
-        process_tree::of(child.id()).into_iter().rev().for_each(|process| send(process, libc::SIGKILL));
-        if process_tree::of(child.id()).is_empty() {
+        process_tree::descendants_of(child.id())
+            .into_iter()
+            .rev()
+            .for_each(|process| send_signal(process, libc::SIGKILL));
+        if process_tree::descendants_of(child.id()).is_empty() {
             child.kill()?;
         }
         std::thread::sleep(PAUSE);
@@ -191,7 +199,7 @@ mod tests {
     use super::*;
 
     fn shell(text: &str, limit: Duration) -> Option<Output> {
-        output(Command::new("sh").args(["-c", text]), limit).expect("it starts")
+        output_within(Command::new("sh").args(["-c", text]), limit).expect("it starts")
     }
 
     #[test]
@@ -201,12 +209,12 @@ mod tests {
         assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
         assert_eq!(heard.status.code(), Some(3));
         let process: u32 = String::from_utf8_lossy(&heard.stdout).trim().parse().expect("its number");
-        send(process, libc::SIGKILL);
+        send_signal(process, libc::SIGKILL);
     }
 
     #[test]
     fn tool_that_writes_without_end_is_stopped() {
-        let heard = output(Command::new("sh").args(["-c", "yes"]), Duration::from_secs(60));
+        let heard = output_within(Command::new("sh").args(["-c", "yes"]), Duration::from_secs(60));
         assert_eq!(heard.expect_err("too much").to_string(), "it writes more than 64 MiB");
     }
 

@@ -1,4 +1,5 @@
-//! The way back where nvtune itself fails: what is half done is undone, and plain nvcc takes the process.
+//! The way back where nvtune itself fails: what is half done is undone, and plain nvcc takes the
+//! process.
 //!
 //! Invariant: it is gone at most once in a process, and only before nvcc's own outputs are final.
 
@@ -23,13 +24,14 @@ pub struct WayBack {
 
 static WAY_BACK: Mutex<Option<WayBack>> = Mutex::new(None);
 
-/// From now on a panic in any thread takes this way back in place of ending the process; with `None` it no longer does.
+/// From now on a panic in any thread takes this way back in place of ending the process; with
+/// `None` it no longer does.
 pub fn set_way_back(way: Option<WayBack>) {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            match take() {
+            match take_way_back() {
                 // The text has the place in nvtune's own source, which a report of the fault needs.
                 Some(way) => follow(way, &panic.to_string().replace('\n', " ")),
                 None => usual(panic),
@@ -41,12 +43,12 @@ pub fn set_way_back(way: Option<WayBack>) {
 
 /// Takes the way back after `problem`. Comes back only where none is set.
 pub fn go_back(problem: &str) {
-    if let Some(way) = take() {
+    if let Some(way) = take_way_back() {
         follow(way, problem);
     }
 }
 
-fn take() -> Option<WayBack> {
+fn take_way_back() -> Option<WayBack> {
     WAY_BACK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 

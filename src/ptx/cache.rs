@@ -1,31 +1,34 @@
 //! Writes a cache operator into the global loads of an entry, in PTX text.
 //!
-//! PTX text + entry + operator -> the same text in which each weak load of that entry from global or generic memory that says
-//! nothing of caches itself has the operator. All other bytes stay as they are, and no line moves.
+//! PTX text + entry + operator -> the same text in which each weak load of that entry from global
+//! or generic memory that says nothing of caches itself has the operator. All other bytes stay as
+//! they are, and no line moves.
 //!
-//! What ptxas 13.0.88 does, measured on sm_75, sm_80, sm_90 and sm_100: an entry edited so has the machine code that
-//! `-dlcm=OPERATOR` gives it. That option, too, leaves alone what is volatile, relaxed or acquire, what has an operator or an
-//! eviction priority (`.L1::evict_last`), and loads through the read-only path (`.nc`) but for `cs`. An explicit `.ca` is not the
-//! same as none: it makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the option also reaches functions that the entry
-//! calls (a directive of one entry must not), and `ldu`, which takes no operator.
+//! What ptxas 13.0.88 does, measured on sm_75, sm_80, sm_90 and sm_100: an entry edited so has the
+//! machine code that `-dlcm=OPERATOR` gives it. That option, too, leaves alone what is volatile,
+//! relaxed or acquire, what has an operator or an eviction priority (`.L1::evict_last`), and loads
+//! through the read-only path (`.nc`) but for `cs`. An explicit `.ca` is not the same as none: it
+//! makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the option also reaches functions that
+//! the entry calls (a directive of one entry must not), and `ldu`, which takes no operator.
 
-use super::directives::replaced;
-use super::error::Error;
+use super::directives::replace_spans;
+use super::error::PtxError;
 use super::module::Module;
 use super::opcode::{Mnemonic, Opcode, Semantics};
 use super::types::StateSpace;
 use crate::launch::CacheOperator;
 use std::ops::Range;
 
-/// The text in which the loads of these entries have these operators. Of an entry that is named twice the last one counts.
+/// The text in which the loads of these entries have these operators. Of an entry that is named
+/// twice the last one counts.
 ///
 /// # Errors
-/// As [`Module::parse`]; [`Error::NoEntry`].
-pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> Result<String, Error> {
+/// As [`Module::parse`]; [`PtxError::NoEntry`].
+pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> Result<String, PtxError> {
     let module = Module::parse(text)?;
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for (index, &(name, operator)) in operators.iter().enumerate() {
-        let entry = module.entry(name).ok_or_else(|| Error::NoEntry { name: name.to_owned() })?;
+        let entry = module.entry(name).ok_or_else(|| PtxError::NoEntry { name: name.to_owned() })?;
         if operators[index + 1..].iter().any(|&(later, _)| later == name) {
             continue;
         }
@@ -36,7 +39,7 @@ pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> R
             }
         }
     }
-    Ok(replaced(text, edits))
+    Ok(replace_spans(text, edits))
 }
 
 /// Returns the byte of a load's opcode before which the operator is written, if it takes one.

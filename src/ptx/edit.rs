@@ -1,10 +1,12 @@
-//! What is written into an entry's PTX before ptxas sees it: the part of a configuration that is neither macro nor launch.
+//! What is written into an entry's PTX before ptxas sees it: the part of a configuration that is
+//! neither macro nor launch.
 //!
-//! Variants that are timed and the winner that is built go through the same function, so that both are edited alike.
+//! Variants that are timed and the winner that is built go through the same function, so that both
+//! are edited alike.
 
 use super::cache::set_cache_operators;
 use super::directives::{set_register_caps, set_required_block};
-use super::error::Error;
+use super::error::PtxError;
 use crate::launch::{CacheOperator, Configuration, Dim3};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -33,7 +35,8 @@ impl From<&Configuration> for Edits {
 }
 
 impl Edits {
-    /// Whether code that is edited so is compiled before all others of its space: as it is, or under the baseline's cap.
+    /// Whether code that is edited so is compiled before all others of its space: as it is, or
+    /// under the baseline's cap.
     pub fn is_natural(&self, baseline: Edits) -> bool {
         (self.cap == 0 || self.cap == baseline.cap) && self.cache == baseline.cache
     }
@@ -44,11 +47,11 @@ impl Edits {
     }
 }
 
-/// The text with these entries edited.
+/// Returns the text with these entries edited.
 ///
 /// # Errors
 /// As [`set_register_caps`], [`set_required_block`] and [`set_cache_operators`].
-pub fn edited<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, Error> {
+pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, PtxError> {
     let mut text = Cow::Borrowed(text);
     let caps: Vec<(&str, u32)> =
         entries.iter().filter(|(_, edits)| edits.cap != 0).map(|(entry, edits)| (*entry, edits.cap)).collect();

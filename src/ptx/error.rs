@@ -2,7 +2,7 @@
 
 /// An error in PTX text, or in a request about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum PtxError {
     /// A token stands where the grammar has no place for it.
     #[error("PTX line {line}: expected {expected}, found `{found}`")]
     Unexpected { line: u32, expected: &'static str, found: String },

@@ -1,12 +1,13 @@
 //! PTX text -> tokens with their bytes and lines.
 //!
-//! A word that begins with a dot ends before the next one (`.reg.b32` is two words); any other word runs through dots
-//! and `::` (`ld.shared::cta.b32`, `%tid.x`). Comments, white space and preprocessor lines (`#`) are no tokens.
+//! A word that begins with a dot ends before the next one (`.reg.b32` is two words); any other word
+//! runs through dots and `::` (`ld.shared::cta.b32`, `%tid.x`). Comments, white space and
+//! preprocessor lines (`#`) are no tokens.
 
-use super::error::Error;
+use super::error::PtxError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Word,
     Number,
     Text,
@@ -16,8 +17,8 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Token {
-    pub kind: Kind,
+pub(crate) struct PtxToken {
+    pub kind: TokenKind,
     pub start: usize,
     pub end: usize,
     pub line: u32,
@@ -38,11 +39,11 @@ impl<'t> Lexer<'t> {
         Self { text, at: 0, line: 1 }
     }
 
-    fn byte(&self, ahead: usize) -> u8 {
+    fn byte_at(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    fn skip_blank(&mut self) -> Result<(), Error> {
+    fn skip_blank(&mut self) -> Result<(), PtxError> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
@@ -52,15 +53,15 @@ impl<'t> Lexer<'t> {
                 }
                 // cicc writes no NUL, but file contents handed on by a driver may end with one.
                 b' ' | b'\t' | b'\r' | 0x0b | 0x0c | 0 => self.at += 1,
-                b'/' if self.byte(1) == b'/' => self.skip_line(),
+                b'/' if self.byte_at(1) == b'/' => self.skip_line(),
                 b'#' => self.skip_line(),
-                b'/' if self.byte(1) == b'*' => {
+                b'/' if self.byte_at(1) == b'*' => {
                     let line = self.line;
                     let rest = &self.text[self.at + 2..];
                     let Some(length) = rest.find("*/") else {
-                        return Err(Error::Unterminated { line, what: "a comment" });
+                        return Err(PtxError::Unterminated { line, what: "a comment" });
                     };
-                    self.line += newlines(&rest.as_bytes()[..length]);
+                    self.line += count_newlines(&rest.as_bytes()[..length]);
                     self.at += length + 4;
                 }
                 _ => break,
@@ -74,55 +75,56 @@ impl<'t> Lexer<'t> {
         self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
     }
 
-    pub fn next(&mut self) -> Result<Token, Error> {
+    pub fn next_token(&mut self) -> Result<PtxToken, PtxError> {
         self.skip_blank()?;
         let (start, line) = (self.at, self.line);
         let bytes = self.text.as_bytes();
         let Some(&first) = bytes.get(start) else {
-            return Ok(Token { kind: Kind::End, start, end: start, line });
+            return Ok(PtxToken { kind: TokenKind::End, start, end: start, line });
         };
-        let kind = if first == b'.' && is_name(self.byte(1)) {
+        let kind = if first == b'.' && is_name(self.byte_at(1)) {
             self.at += 1;
-            while is_name(self.byte(0)) {
+            while is_name(self.byte_at(0)) {
                 self.at += 1;
             }
-            Kind::Word
+            TokenKind::Word
         } else if first.is_ascii_digit() {
-            self.number();
-            Kind::Number
+            self.skip_number();
+            TokenKind::Number
         } else if is_name(first) {
             loop {
-                if is_name(self.byte(0)) || (self.byte(0) == b'.' && is_name(self.byte(1))) {
+                if is_name(self.byte_at(0)) || (self.byte_at(0) == b'.' && is_name(self.byte_at(1))) {
                     self.at += 1;
-                } else if self.byte(0) == b':' && self.byte(1) == b':' && is_name(self.byte(2)) {
+                } else if self.byte_at(0) == b':' && self.byte_at(1) == b':' && is_name(self.byte_at(2)) {
                     self.at += 2;
                 } else {
                     break;
                 }
             }
-            Kind::Word
+            TokenKind::Word
         } else if first == b'"' {
-            self.string()?;
-            Kind::Text
+            self.skip_string()?;
+            TokenKind::Text
         } else {
             self.at += 1;
-            Kind::Mark(first)
+            TokenKind::Mark(first)
         };
-        Ok(Token { kind, start, end: self.at, line })
+        Ok(PtxToken { kind, start, end: self.at, line })
     }
 
-    /// A number: letters belong to it (`0x1F`, `0f3F800000`, `7U`), as do a decimal point and an exponent's sign.
-    fn number(&mut self) {
+    /// A number: letters belong to it (`0x1F`, `0f3F800000`, `7U`), as do a decimal point and an
+    /// exponent's sign.
+    fn skip_number(&mut self) {
         let start = self.at;
-        let prefixed = self.byte(0) == b'0' && self.byte(1).is_ascii_alphabetic();
+        let prefixed = self.byte_at(0) == b'0' && self.byte_at(1).is_ascii_alphabetic();
         loop {
-            let byte = self.byte(0);
+            let byte = self.byte_at(0);
             let exponent = !prefixed
                 && self.at > start
                 && matches!(byte, b'+' | b'-')
                 && matches!(self.text.as_bytes()[self.at - 1], b'e' | b'E')
-                && self.byte(1).is_ascii_digit();
-            let point = !prefixed && byte == b'.' && !self.byte(1).is_ascii_alphabetic();
+                && self.byte_at(1).is_ascii_digit();
+            let point = !prefixed && byte == b'.' && !self.byte_at(1).is_ascii_alphabetic();
             if byte.is_ascii_alphanumeric() || point || exponent {
                 self.at += 1;
             } else {
@@ -131,16 +133,16 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn string(&mut self) -> Result<(), Error> {
+    fn skip_string(&mut self) -> Result<(), PtxError> {
         let line = self.line;
         self.at += 1;
         loop {
             match self.text.as_bytes().get(self.at) {
                 None | Some(b'\n') => {
-                    return Err(Error::Unterminated { line, what: "a string" });
+                    return Err(PtxError::Unterminated { line, what: "a string" });
                 }
                 Some(b'"') => break,
-                Some(b'\\') if self.byte(1) == b'"' || self.byte(1) == b'\\' => self.at += 2,
+                Some(b'\\') if self.byte_at(1) == b'"' || self.byte_at(1) == b'\\' => self.at += 2,
                 Some(_) => self.at += 1,
             }
         }
@@ -149,6 +151,6 @@ impl<'t> Lexer<'t> {
     }
 }
 
-fn newlines(bytes: &[u8]) -> u32 {
+fn count_newlines(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|&&b| b == b'\n').count() as u32
 }

@@ -1,8 +1,11 @@
-//! PTX as text: its entries, their parameters and performance directives, and their instructions by line.
+//! PTX as text: its entries, their parameters and performance directives, and their instructions by
+//! line.
 //!
-//! Text that cicc wrote (or a person, in inline assembly) -> [`Module`]. Every statement knows its 1-based line, every
-//! performance directive its bytes and every instruction its first, so that [`directives`] and [`cache`] can edit them in place. [`canonical`] gives an entry's text
-//! without what does not change its machine code; [`Transplant`] copies an entry into another text. The language: NVIDIA, "PTX ISA", version 9.0.
+//! Text that cicc wrote (or a person, in inline assembly) -> [`Module`]. Every statement knows its
+//! 1-based line, every performance directive its bytes and every instruction its first, so that
+//! [`directives`] and [`cache`] can edit them in place. [`canonical`] gives an entry's text without
+//! what does not change its machine code; [`Transplant`] copies an entry into another text. The
+//! language: NVIDIA, "PTX ISA", version 9.0.
 
 pub mod cache;
 pub mod canonical;
@@ -20,16 +23,16 @@ mod standalone;
 mod transplant;
 mod types;
 
-pub use edit::{Edits, edited};
-pub use error::Error;
+pub use edit::{Edits, edit_entries};
+pub use error::PtxError;
 pub use memory::{AccessKind, MemorySpace};
 pub use module::{
-    Body, Directive, Function, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, Registers,
-    Statement, Variable,
+    Body, Directive, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable,
+    Registers, Statement,
 };
 pub use opcode::Opcode;
-pub use standalone::{alone, calls_by_address};
-pub use transplant::{Destination, Transplant, TransplantError, transplanted};
+pub use standalone::{calls_by_address, isolate_entry};
+pub use transplant::{Destination, Transplant, TransplantError, insert_transplants};
 pub use types::{Scalar, StateSpace};
 
 pub use opcode::Mnemonic;

@@ -1,7 +1,7 @@
 //! What a PTX module consists of.
 //!
-//! Names are kept as they are written; scopes are kept as statements, so that a reader can resolve names that inline
-//! assembly declares again in an inner scope.
+//! Names are kept as they are written; scopes are kept as statements, so that a reader can resolve
+//! names that inline assembly declares again in an inner scope.
 
 use super::opcode::{Mnemonic, Opcode};
 use super::types::{Scalar, StateSpace};
@@ -17,14 +17,15 @@ pub struct Module {
     /// `.address_size` in bits; 64 where it is not given.
     pub address_size: u32,
     /// Module-scope variables, in the order of the text.
-    pub variables: Vec<Variable>,
-    /// Functions with and without bodies, in the order of the text. A prototype and its definition are two entries.
-    pub functions: Vec<Function>,
+    pub variables: Vec<PtxVariable>,
+    /// Functions with and without bodies, in the order of the text. A prototype and its definition
+    /// are two entries.
+    pub functions: Vec<PtxFunction>,
 }
 
 /// A variable of memory: at module scope, in a function, or a parameter of a call sequence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variable {
+pub struct PtxVariable {
     pub name: Box<str>,
     pub space: StateSpace,
     pub scalar: Scalar,
@@ -35,10 +36,12 @@ pub struct Variable {
     /// Size in bytes; 0 for an array of unknown extent (`extern __shared__ float x[]`).
     pub size: u64,
     pub linkage: Linkage,
-    /// Values given in the text by byte offset; other bytes are zero. `None` where nothing is given.
+    /// Values given in the text by byte offset; other bytes are zero. `None` where nothing is
+    /// given.
     pub initial: Option<Vec<(u64, Initial)>>,
     pub line: u32,
-    /// Bytes of the declaration, from its linkage to the semicolon. Variables of one declaration share them.
+    /// Bytes of the declaration, from its linkage to the semicolon. Variables of one declaration
+    /// share them.
     pub span: Range<usize>,
 }
 
@@ -63,7 +66,7 @@ pub enum Initial {
 
 /// A kernel or device function.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Function {
+pub struct PtxFunction {
     pub name: Box<str>,
     /// `.entry` (a kernel) rather than `.func`.
     pub entry: bool,
@@ -130,7 +133,7 @@ pub enum Statement {
     /// `}` of an inner scope.
     Close,
     Registers(Registers),
-    Variable(Variable),
+    Variable(PtxVariable),
     Label(Label),
     /// `label: .branchtargets a, b;` or `label: .calltargets a, b;`
     Targets {
@@ -244,19 +247,19 @@ impl Operand {
 
 impl Module {
     /// The kernel called `name` that has a body.
-    pub fn entry(&self, name: &str) -> Option<&Function> {
+    pub fn entry(&self, name: &str) -> Option<&PtxFunction> {
         self.functions.iter().find(|f| f.entry && &*f.name == name && f.body.is_some())
     }
 
     /// The function called `name`, its definition before its prototypes.
-    pub fn function(&self, name: &str) -> Option<&Function> {
+    pub fn function(&self, name: &str) -> Option<&PtxFunction> {
         let mut named = self.functions.iter().filter(|f| &*f.name == name);
         let first = named.clone().next();
         named.find(|f| f.body.is_some()).or(first)
     }
 
     /// The module-scope variable called `name`, its definition before its declarations.
-    pub fn variable(&self, name: &str) -> Option<&Variable> {
+    pub fn variable(&self, name: &str) -> Option<&PtxVariable> {
         let mut named = self.variables.iter().filter(|v| &*v.name == name);
         let first = named.clone().next();
         named.find(|v| v.linkage != Linkage::Extern).or(first)

@@ -1,8 +1,8 @@
 //! Parses opcodes by one table of all PTX instructions.
 //!
-//! Text of an opcode -> [`Opcode`]: its row of the table, and its modifiers as types. An instruction
-//! that the table lacks is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA", version 9.0; the chapter
-//! stands before each line of the table.
+//! Text of an opcode -> [`Opcode`]: its row of the table, and its modifiers as types. An
+//! instruction that the table lacks is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA", version
+//! 9.0; the chapter stands before each line of the table.
 
 use super::types::{Scalar, StateSpace};
 use std::sync::LazyLock;
@@ -58,7 +58,7 @@ pub enum Effect {
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct OpcodeRow {
     /// The beginning of its opcodes, up to a dot or the end.
     pub name: &'static str,
     pub mnemonic: Mnemonic,
@@ -75,8 +75,8 @@ macro_rules! instructions {
         }
 
         /// All instructions in the order of [`Mnemonic`].
-        pub const INSTRUCTIONS: &[Row] = &[
-            $($(Row {
+        pub const INSTRUCTIONS: &[OpcodeRow] = &[
+            $($(OpcodeRow {
                 name: $name,
                 mnemonic: Mnemonic::$mnemonic,
                 class: Class::$class,
@@ -172,13 +172,13 @@ impl Semantics {
 
 /// The part of an integer product that `mul` and `mad` give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ProductPart {
     Low,
     High,
     Wide,
 }
 
-impl Part {
+impl ProductPart {
     fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "lo" => Self::Low,
@@ -199,7 +199,7 @@ pub struct Opcode {
 impl Opcode {
     /// Finds the instruction with the longest name that `text` begins with.
     pub fn parse(text: impl Into<Box<str>>) -> Self {
-        static BY_NAME: LazyLock<Vec<Row>> = LazyLock::new(|| {
+        static BY_NAME: LazyLock<Vec<OpcodeRow>> = LazyLock::new(|| {
             let mut rows = INSTRUCTIONS.to_vec();
             rows.sort_unstable_by_key(|row| row.name);
             rows
@@ -207,7 +207,8 @@ impl Opcode {
         let text = text.into();
         let first = text.split('.').next().unwrap_or_default();
         let end = BY_NAME.partition_point(|row| row.name <= &*text);
-        // All names between an instruction and its opcode in sorted order begin with that instruction.
+        // All names between an instruction and its opcode in sorted order begin with that
+        // instruction.
         let mut family = BY_NAME[..end].iter().rev().take_while(|row| row.name.starts_with(first));
         let begins = |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let mnemonic = family.find(|row| begins(row.name)).map(|row| row.mnemonic);
@@ -227,7 +228,7 @@ impl Opcode {
         self.row().map_or(Effect::None, |row| row.effect)
     }
 
-    fn row(&self) -> Option<&'static Row> {
+    fn row(&self) -> Option<&'static OpcodeRow> {
         INSTRUCTIONS.get(self.mnemonic as usize)
     }
 
@@ -247,8 +248,8 @@ impl Opcode {
     }
 
     /// The part of the product that it gives.
-    pub fn part(&self) -> Option<Part> {
-        self.modifiers().find_map(Part::from_name)
+    pub fn part(&self) -> Option<ProductPart> {
+        self.modifiers().find_map(ProductPart::from_name)
     }
 
     /// The first memory semantics among the modifiers.

@@ -3,8 +3,8 @@
 //! A name that a function declares itself (a parameter, register, variable or label) is
 //! left out in the scope of that declaration.
 
-use super::error::Error;
-use super::lexer::{Kind, Lexer, Token};
+use super::error::PtxError;
+use super::lexer::{Lexer, PtxToken, TokenKind};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -25,12 +25,12 @@ pub(super) struct References<'t> {
 }
 
 /// Reads all tokens of a text but the one that ends it.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Error> {
+pub(super) fn read_tokens(text: &str) -> Result<Vec<PtxToken>, PtxError> {
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     loop {
-        let token = lexer.next()?;
-        if token.kind == Kind::End {
+        let token = lexer.next_token()?;
+        if token.kind == TokenKind::End {
             return Ok(tokens);
         }
         tokens.push(token);
@@ -39,29 +39,29 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Error> {
 
 impl<'t> References<'t> {
     /// Finds the references of a module-scope variable.
-    pub fn in_variable(text: &'t str, is_global: impl Fn(&str) -> bool) -> Result<Self, Error> {
-        let names = tokens(text)?.into_iter().map(|token| (token.start..token.end, &text[token.start..token.end]));
+    pub fn in_variable(text: &'t str, is_global: impl Fn(&str) -> bool) -> Result<Self, PtxError> {
+        let names = read_tokens(text)?.into_iter().map(|token| (token.start..token.end, &text[token.start..token.end]));
         Ok(Self { names: names.filter(|(_, word)| is_global(word)).collect(), locations: Vec::new() })
     }
 
     /// Finds the references of a function whose body, if it has one, opens at byte
     /// `body`.
-    pub fn in_function(text: &'t str, body: Option<usize>, is_global: impl Fn(&str) -> bool) -> Result<Self, Error> {
-        let tokens = tokens(text)?;
+    pub fn in_function(text: &'t str, body: Option<usize>, is_global: impl Fn(&str) -> bool) -> Result<Self, PtxError> {
+        let tokens = read_tokens(text)?;
         let mut walk = Walk { scopes: vec![Scope::default()], locations: Vec::new(), depth: 0, is_global };
-        let mut place = Place::Header;
+        let mut place = TokenPlace::Header;
         for (index, token) in tokens.iter().enumerate() {
             let word = &text[token.start..token.end];
             match place {
-                Place::Header if body == Some(token.start) => place = Place::Statement,
-                Place::Location(line) if line != token.line => place = Place::Statement,
+                TokenPlace::Header if body == Some(token.start) => place = TokenPlace::Statement,
+                TokenPlace::Location(line) if line != token.line => place = TokenPlace::Statement,
                 _ => {}
             }
             let next = tokens.get(index + 1).map(|next| next.kind);
-            place = walk.step(place, token, word, next);
+            place = walk.step_over(place, token, word, next);
         }
         while walk.scopes.len() > 1 {
-            walk.close();
+            walk.close_scope();
         }
         let names = walk.scopes.pop().map(|scope| scope.names).unwrap_or_default();
         Ok(Self { names, locations: walk.locations })
@@ -70,7 +70,7 @@ impl<'t> References<'t> {
 
 /// Names the construct in which a token stands.
 #[derive(Clone, Copy)]
-enum Place {
+enum TokenPlace {
     /// Before the body.
     Header,
     /// Where a statement begins.
@@ -98,7 +98,7 @@ struct Scope<'t> {
 }
 
 impl Scope<'_> {
-    fn declares(&self, name: &str) -> bool {
+    fn declares_name(&self, name: &str) -> bool {
         self.declared.contains(name) || self.families.contains(name.trim_end_matches(|c: char| c.is_ascii_digit()))
     }
 }
@@ -113,47 +113,55 @@ struct Walk<'t, F> {
 }
 
 impl<'t, F: Fn(&str) -> bool> Walk<'t, F> {
-    fn step(&mut self, place: Place, token: &Token, word: &'t str, next: Option<Kind>) -> Place {
-        let is_name = token.kind == Kind::Word && !word.starts_with('.');
+    fn step_over(&mut self, place: TokenPlace, token: &PtxToken, word: &'t str, next: Option<TokenKind>) -> TokenPlace {
+        let is_name = token.kind == TokenKind::Word && !word.starts_with('.');
         match (place, token.kind) {
-            (Place::Statement, _) => return self.statement(token, word, next),
-            (Place::Guard, Kind::Word) => return Place::Statement,
-            (Place::Location(_), _) => self.locations.iter_mut().last().into_iter().for_each(|l| l.end = token.end),
-            (Place::Header | Place::Initial, Kind::Mark(b'(' | b'{')) => self.depth += 1,
-            (Place::Header | Place::Initial, Kind::Mark(b')' | b'}')) => self.depth = self.depth.saturating_sub(1),
-            (Place::Header, _) if is_name && self.depth > 0 => self.declare(word, next),
-            (Place::Declaration, _) if is_name => self.declare(word, next),
-            (Place::Header | Place::Initial | Place::Operands, _) if is_name => self.refer(token, word),
-            (Place::Declaration, Kind::Mark(b'=')) => return Place::Initial,
-            (Place::Initial, Kind::Mark(b',')) if self.depth == 0 => return Place::Declaration,
-            (Place::Declaration | Place::Initial | Place::Operands, Kind::Mark(b';')) => return Place::Statement,
+            (TokenPlace::Statement, _) => return self.begin_statement(token, word, next),
+            (TokenPlace::Guard, TokenKind::Word) => return TokenPlace::Statement,
+            (TokenPlace::Location(_), _) => {
+                self.locations.iter_mut().last().into_iter().for_each(|l| l.end = token.end)
+            }
+            (TokenPlace::Header | TokenPlace::Initial, TokenKind::Mark(b'(' | b'{')) => self.depth += 1,
+            (TokenPlace::Header | TokenPlace::Initial, TokenKind::Mark(b')' | b'}')) => {
+                self.depth = self.depth.saturating_sub(1)
+            }
+            (TokenPlace::Header, _) if is_name && self.depth > 0 => self.declare_name(word, next),
+            (TokenPlace::Declaration, _) if is_name => self.declare_name(word, next),
+            (TokenPlace::Header | TokenPlace::Initial | TokenPlace::Operands, _) if is_name => {
+                self.refer_to(token, word)
+            }
+            (TokenPlace::Declaration, TokenKind::Mark(b'=')) => return TokenPlace::Initial,
+            (TokenPlace::Initial, TokenKind::Mark(b',')) if self.depth == 0 => return TokenPlace::Declaration,
+            (TokenPlace::Declaration | TokenPlace::Initial | TokenPlace::Operands, TokenKind::Mark(b';')) => {
+                return TokenPlace::Statement;
+            }
             _ => {}
         }
         place
     }
 
     /// Reads the first token of a statement.
-    fn statement(&mut self, token: &Token, word: &'t str, next: Option<Kind>) -> Place {
+    fn begin_statement(&mut self, token: &PtxToken, word: &'t str, next: Option<TokenKind>) -> TokenPlace {
         match token.kind {
-            Kind::Mark(b'{') => self.scopes.push(Scope::default()),
-            Kind::Mark(b'}') => self.close(),
-            Kind::Mark(b'@') => return Place::Guard,
-            Kind::Word if matches!(word, ".loc" | ".file") => {
+            TokenKind::Mark(b'{') => self.scopes.push(Scope::default()),
+            TokenKind::Mark(b'}') => self.close_scope(),
+            TokenKind::Mark(b'@') => return TokenPlace::Guard,
+            TokenKind::Word if matches!(word, ".loc" | ".file") => {
                 self.locations.push(token.start..token.end);
-                return Place::Location(token.line);
+                return TokenPlace::Location(token.line);
             }
-            Kind::Word if DECLARING.contains(&word) => return Place::Declaration,
-            Kind::Word if LINKAGE.contains(&word) => {}
-            Kind::Word if next == Some(Kind::Mark(b':')) => {
+            TokenKind::Word if DECLARING.contains(&word) => return TokenPlace::Declaration,
+            TokenKind::Word if LINKAGE.contains(&word) => {}
+            TokenKind::Word if next == Some(TokenKind::Mark(b':')) => {
                 self.scopes.iter_mut().last().map(|scope| scope.labels.insert(word));
             }
-            Kind::Word => return Place::Operands,
+            TokenKind::Word => return TokenPlace::Operands,
             _ => {}
         }
-        Place::Statement
+        TokenPlace::Statement
     }
 
-    fn close(&mut self) {
+    fn close_scope(&mut self) {
         let Some(inner) = self.scopes.pop() else { return };
         let names = inner.names.into_iter().filter(|(_, name)| !inner.labels.contains(name));
         match self.scopes.last_mut() {
@@ -162,16 +170,16 @@ impl<'t, F: Fn(&str) -> bool> Walk<'t, F> {
         }
     }
 
-    fn declare(&mut self, name: &'t str, next: Option<Kind>) {
+    fn declare_name(&mut self, name: &'t str, next: Option<TokenKind>) {
         let Some(scope) = self.scopes.last_mut() else { return };
         match next {
-            Some(Kind::Mark(b'<')) => scope.families.insert(name),
+            Some(TokenKind::Mark(b'<')) => scope.families.insert(name),
             _ => scope.declared.insert(name),
         };
     }
 
-    fn refer(&mut self, token: &Token, name: &'t str) {
-        let is_local = self.scopes.iter().any(|scope| scope.declares(name));
+    fn refer_to(&mut self, token: &PtxToken, name: &'t str) {
+        let is_local = self.scopes.iter().any(|scope| scope.declares_name(name));
         if !is_local
             && (self.is_global)(name)
             && let Some(scope) = self.scopes.last_mut()

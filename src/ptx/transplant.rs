@@ -21,11 +21,11 @@
 //!   convention than its copy.
 //! - Addresses in constant memory (`c[0x3][...]`) depend on all constants of the text.
 
-use super::directives::replaced;
-use super::edit::{Edits, edited};
-use super::error::Error;
-use super::module::{Function, Linkage, Module, Parameter, Statement, Variable};
-use super::references::{References, tokens};
+use super::directives::replace_spans;
+use super::edit::{Edits, edit_entries};
+use super::error::PtxError;
+use super::module::{Linkage, Module, Parameter, PtxFunction, PtxVariable, Statement};
+use super::references::{References, read_tokens};
 use super::types::StateSpace;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -67,7 +67,7 @@ pub struct Transplant {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransplantError {
     #[error(transparent)]
-    Ptx(#[from] Error),
+    Ptx(#[from] PtxError),
     #[error("the PTX is for another version, target or address size than the host's")]
     Target,
     #[error("debug information (-G) describes the code that it was made with")]
@@ -94,19 +94,19 @@ impl Transplant {
         edits: Edits,
         destination: Destination,
     ) -> Result<Self, TransplantError> {
-        let donor = edited(donor, &[(donor_symbol, edits)])?;
+        let donor = edit_entries(donor, &[(donor_symbol, edits)])?;
         let (host_module, donor_module) = (Module::parse(host)?, Module::parse(&donor)?);
         check_targets(&host_module, &donor_module)?;
-        let host_entry = entry(&host_module, host_symbol)?;
-        check_parameters(host_entry, entry(&donor_module, donor_symbol)?)?;
-        let (host, donor) = (Source::new(host, &host_module), Source::new(&donor, &donor_module));
-        let reached = donor.reached(donor_symbol)?;
-        let shared = shared(&host, &donor, &reached)?;
+        let host_entry = find_entry(&host_module, host_symbol)?;
+        check_parameters(host_entry, find_entry(&donor_module, donor_symbol)?)?;
+        let (host, donor) = (ModuleText::new(host, &host_module), ModuleText::new(&donor, &donor_module));
+        let reached = donor.pieces_reached(donor_symbol)?;
+        let shared = shared_names(&host, &donor, &reached)?;
         let is_copied = |name: &str| name == donor_symbol || !shared.contains(name);
         let (mut copied, shared): (Vec<Piece>, Vec<Piece>) =
             reached.into_values().partition(|piece| is_copied(piece.name));
         for piece in copied.iter().filter(|piece| piece.name != donor_symbol) {
-            piece.check(&host)?;
+            piece.check_against(&host)?;
         }
         copied.sort_by_key(|piece| piece.declaration.span().start);
         let is_late = |piece: &Piece| {
@@ -115,9 +115,9 @@ impl Transplant {
         let late = shared.into_iter().filter(is_late).collect();
         let keeps_locations = host.debug_tables()? == donor.debug_tables()?;
         let copy = Copy { donor, copied, late, donor_symbol, host_symbol, destination, keeps_locations };
-        let digest = Sha256::digest(copy.text(NO_DIGITS));
+        let digest = Sha256::digest(copy.text_with_suffix(NO_DIGITS));
         let digits: String = digest.iter().take(NO_DIGITS.len() / 2).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { name: copy.entry_name(&digits), text: copy.text(&digits) })
+        Ok(Self { name: copy.entry_name(&digits), text: copy.text_with_suffix(&digits) })
     }
 }
 
@@ -125,28 +125,28 @@ impl Transplant {
 /// name the first counts.
 ///
 /// # Errors
-/// As [`Module::parse`]; [`Error::NoEntry`].
-pub fn transplanted(host: &str, transplants: &[(&str, &Transplant)]) -> Result<String, Error> {
+/// As [`Module::parse`]; [`PtxError::NoEntry`].
+pub fn insert_transplants(host: &str, transplants: &[(&str, &Transplant)]) -> Result<String, PtxError> {
     let module = Module::parse(host)?;
     let mut edits = Vec::new();
     for (index, &(symbol, transplant)) in transplants.iter().enumerate() {
-        let span = &entry(&module, symbol)?.span;
+        let span = &find_entry(&module, symbol)?.span;
         if transplants[..index].iter().any(|(_, earlier)| earlier.name == transplant.name) {
             continue;
         }
         let start = if transplant.name == symbol { span.start } else { span.end };
         edits.push((start..span.end, format!("\n{}", transplant.text)));
     }
-    Ok(replaced(host, edits))
+    Ok(replace_spans(host, edits))
 }
 
-fn entry<'m>(module: &'m Module, name: &str) -> Result<&'m Function, Error> {
-    module.entry(name).ok_or_else(|| Error::NoEntry { name: name.to_owned() })
+fn find_entry<'m>(module: &'m Module, name: &str) -> Result<&'m PtxFunction, PtxError> {
+    module.entry(name).ok_or_else(|| PtxError::NoEntry { name: name.to_owned() })
 }
 
 /// Refuses entries that take different parameters.
-fn check_parameters(host: &Function, donor: &Function) -> Result<(), TransplantError> {
-    let layout = |function: &Function| -> Vec<_> {
+fn check_parameters(host: &PtxFunction, donor: &PtxFunction) -> Result<(), TransplantError> {
+    let layout = |function: &PtxFunction| -> Vec<_> {
         function.parameters.iter().map(|&Parameter { scalar, align, size, .. }| (scalar, align, size)).collect()
     };
     match layout(host) == layout(donor) {
@@ -169,8 +169,8 @@ fn check_targets(host: &Module, donor: &Module) -> Result<(), TransplantError> {
 
 #[derive(Clone, Copy)]
 enum Declaration<'m> {
-    Function(&'m Function),
-    Variable(&'m Variable),
+    Function(&'m PtxFunction),
+    Variable(&'m PtxVariable),
 }
 
 impl Declaration<'_> {
@@ -183,7 +183,7 @@ impl Declaration<'_> {
 }
 
 /// Indexes a parsed text by the names of module scope.
-struct Source<'m> {
+struct ModuleText<'m> {
     text: &'m str,
     /// Declarations by name; of several with one name the definition.
     declarations: HashMap<&'m str, Declaration<'m>>,
@@ -191,12 +191,12 @@ struct Source<'m> {
 
 /// Holds a word of a declaration, or the number of a name that is local to it.
 #[derive(PartialEq)]
-enum Word<'m> {
+enum CopiedWord<'m> {
     Text(&'m str),
     Local(usize),
 }
 
-impl<'m> Source<'m> {
+impl<'m> ModuleText<'m> {
     fn new(text: &'m str, module: &'m Module) -> Self {
         let mut declarations = HashMap::new();
         for variable in &module.variables {
@@ -214,7 +214,7 @@ impl<'m> Source<'m> {
         Self { text, declarations }
     }
 
-    fn references(&self, declaration: Declaration) -> Result<References<'m>, Error> {
+    fn references_of(&self, declaration: Declaration) -> Result<References<'m>, PtxError> {
         let is_global = |name: &str| self.declarations.contains_key(name);
         let span = declaration.span();
         let text = &self.text[span.clone()];
@@ -227,7 +227,7 @@ impl<'m> Source<'m> {
     }
 
     /// Finds all that an entry names, itself included, and what that names in turn.
-    fn reached(&self, entry: &str) -> Result<BTreeMap<&'m str, Piece<'m>>, Error> {
+    fn pieces_reached(&self, entry: &str) -> Result<BTreeMap<&'m str, Piece<'m>>, PtxError> {
         let mut reached = BTreeMap::new();
         let mut pending: Vec<&'m str> =
             self.declarations.get_key_value(entry).map(|(&name, _)| name).into_iter().collect();
@@ -235,7 +235,7 @@ impl<'m> Source<'m> {
             if !reached.contains_key(name)
                 && let Some(&declaration) = self.declarations.get(name)
             {
-                let references = self.references(declaration)?;
+                let references = self.references_of(declaration)?;
                 pending.extend(references.names.iter().map(|(_, name)| *name));
                 reached.insert(name, Piece { name, declaration, references });
             }
@@ -247,7 +247,7 @@ impl<'m> Source<'m> {
     ///
     /// The front end numbers labels and local variables through the whole text: here each
     /// has a number by its first use.
-    fn words(&self, declaration: Declaration) -> Result<Vec<Word<'m>>, Error> {
+    fn words_of(&self, declaration: Declaration) -> Result<Vec<CopiedWord<'m>>, PtxError> {
         let text = &self.text[declaration.span().clone()];
         let mut locals: HashMap<&str, Option<usize>> = HashMap::new();
         if let Declaration::Function(function) = declaration {
@@ -260,20 +260,20 @@ impl<'m> Source<'m> {
             });
             locals.extend(names.filter(|name| !self.declarations.contains_key(name)).map(|name| (name, None)));
         }
-        let mut locations = self.references(declaration)?.locations.into_iter().peekable();
+        let mut locations = self.references_of(declaration)?.locations.into_iter().peekable();
         let (mut words, mut used) = (Vec::new(), 0);
-        for token in tokens(text)? {
+        for token in read_tokens(text)? {
             while locations.next_if(|location| location.end <= token.start).is_some() {}
             if locations.peek().is_some_and(|location| location.start <= token.start) {
                 continue;
             }
             let word = &text[token.start..token.end];
             words.push(match locals.get_mut(word) {
-                Some(number) => Word::Local(*number.get_or_insert_with(|| {
+                Some(number) => CopiedWord::Local(*number.get_or_insert_with(|| {
                     used += 1;
                     used
                 })),
-                None => Word::Text(word),
+                None => CopiedWord::Text(word),
             });
         }
         Ok(words)
@@ -281,12 +281,12 @@ impl<'m> Source<'m> {
 
     /// Returns the words of `.file` directives and debug sections, to which `.loc`
     /// refers.
-    fn debug_tables(&self) -> Result<Vec<&'m str>, Error> {
+    fn debug_tables(&self) -> Result<Vec<&'m str>, PtxError> {
         let mut spans: Vec<&Range<usize>> = self.declarations.values().map(Declaration::span).collect();
         spans.sort_by_key(|span| span.start);
         let mut spans = spans.into_iter().peekable();
         let (mut words, mut is_table) = (Vec::new(), false);
-        for token in tokens(self.text)? {
+        for token in read_tokens(self.text)? {
             while spans.next_if(|span| span.end <= token.start).is_some() {}
             let word = &self.text[token.start..token.end];
             is_table = match word {
@@ -304,15 +304,15 @@ impl<'m> Source<'m> {
 }
 
 /// Finds what the host has in the same words, in which each name stands for the same.
-fn shared<'m>(
-    host: &Source,
-    donor: &Source<'m>,
+fn shared_names<'m>(
+    host: &ModuleText,
+    donor: &ModuleText<'m>,
     reached: &BTreeMap<&'m str, Piece<'m>>,
-) -> Result<HashSet<&'m str>, Error> {
+) -> Result<HashSet<&'m str>, PtxError> {
     let mut shared = HashSet::new();
     for piece in reached.values() {
         if let Some(&other) = host.declarations.get(piece.name)
-            && host.words(other)? == donor.words(piece.declaration)?
+            && host.words_of(other)? == donor.words_of(piece.declaration)?
         {
             shared.insert(piece.name);
         }
@@ -338,7 +338,7 @@ struct Piece<'m> {
 
 impl Piece<'_> {
     /// Refuses what the program must not have twice.
-    fn check(&self, host: &Source) -> Result<(), TransplantError> {
+    fn check_against(&self, host: &ModuleText) -> Result<(), TransplantError> {
         let name = self.name.to_owned();
         match self.declaration {
             Declaration::Function(function) if function.entry => Err(TransplantError::Launch { name }),
@@ -366,7 +366,7 @@ impl Piece<'_> {
 ///
 /// A function's static variable in global memory may be a table or a counter: their
 /// declarations are alike.
-fn is_constant(variable: &Variable) -> bool {
+fn is_constant(variable: &PtxVariable) -> bool {
     let is_made = CONSTANTS.iter().any(|prefix| variable.name.starts_with(prefix));
     let is_static_constant = variable.space == StateSpace::Const && variable.name.starts_with(STATIC);
     is_static_constant || is_made && variable.linkage == Linkage::Internal
@@ -374,7 +374,7 @@ fn is_constant(variable: &Variable) -> bool {
 
 /// Holds all that is written into the host text.
 struct Copy<'m> {
-    donor: Source<'m>,
+    donor: ModuleText<'m>,
     /// What gets a new name, in the order of the donor text.
     copied: Vec<Piece<'m>>,
     /// What is shared, and stands after the host's entry.
@@ -393,7 +393,7 @@ impl Copy<'_> {
         }
     }
 
-    fn text(&self, digits: &str) -> String {
+    fn text_with_suffix(&self, digits: &str) -> String {
         let mut names: HashMap<&str, String> = HashMap::new();
         for piece in self.copied.iter().filter(|piece| !piece.keeps_name()) {
             names.insert(piece.name, format!("{}{INFIX}{digits}", piece.name));
@@ -402,15 +402,15 @@ impl Copy<'_> {
         let [mut prototypes, mut variables, mut bodies] = [const { String::new() }; 3];
         // What names a function may come before its body. After its body ptxas takes no prototype.
         for piece in self.copied.iter().chain(&self.late) {
-            if let Declaration::Function(Function { entry: false, body: Some(body), span, .. }) = piece.declaration {
-                prototypes += &(self.piece(piece, &names, body.open - span.start) + "\n;\n");
+            if let Declaration::Function(PtxFunction { entry: false, body: Some(body), span, .. }) = piece.declaration {
+                prototypes += &(self.copy_piece(piece, &names, body.open - span.start) + "\n;\n");
             }
         }
         // Variables of one declaration are adjacent, and copied once.
         for pieces in self.copied.chunk_by(|a, b| a.declaration.span() == b.declaration.span()) {
-            let text = self.piece(&pieces[0], &names, pieces[0].declaration.span().len()) + "\n";
+            let text = self.copy_piece(&pieces[0], &names, pieces[0].declaration.span().len()) + "\n";
             match pieces[0].declaration {
-                Declaration::Function(Function { body: Some(_), .. }) => bodies += &text,
+                Declaration::Function(PtxFunction { body: Some(_), .. }) => bodies += &text,
                 _ => variables += &text,
             }
         }
@@ -418,7 +418,7 @@ impl Copy<'_> {
     }
 
     /// Writes the first `length` bytes of a declaration under the new names.
-    fn piece(&self, piece: &Piece, names: &HashMap<&str, String>, length: usize) -> String {
+    fn copy_piece(&self, piece: &Piece, names: &HashMap<&str, String>, length: usize) -> String {
         let References { names: used, locations } = &piece.references;
         let mut edits: Vec<(Range<usize>, String)> = Vec::new();
         let renamed = used.iter().filter_map(|(range, name)| Some((range.clone(), names.get(name)?.clone())));
@@ -429,6 +429,6 @@ impl Copy<'_> {
             );
         }
         let span = piece.declaration.span();
-        replaced(&self.donor.text[span.start..span.start + length], edits)
+        replace_spans(&self.donor.text[span.start..span.start + length], edits)
     }
 }

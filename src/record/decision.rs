@@ -261,7 +261,7 @@ pub struct RecordedConfiguration {
     pub pareto: bool,
     /// Sent to the GPU by the strategy, where there is one.
     pub candidate: bool,
-    /// The gain over the baseline that the model promises, as [`crate::search::promises`], where it alone chooses.
+    /// The gain over the baseline that the model promises, as [`crate::search::list_promises`], where it alone chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use super::digest::digest;
 use super::file::{Replaced, overwrite, read_regular, remove, write_if_changed};
-use crate::process::{Turn, patience};
+use crate::process::{Turn, tool_patience};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,8 @@ impl Written {
         // In order, so that no two builds wait for each other.
         let names: BTreeSet<String> = headers.map(name).collect();
         // Where there is no turn to be had, a build goes on: few have such a sibling.
-        let turns = names.iter().filter_map(|name| Turn::wait(&format!("header-{name}"), patience())).collect();
+        let turns =
+            names.iter().filter_map(|name| Turn::wait_for(&format!("header-{name}"), tool_patience())).collect();
         self.locked().turns = turns;
     }
 

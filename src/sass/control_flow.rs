@@ -1,14 +1,16 @@
 //! Decoded instructions -> basic blocks, their successors, and natural loops.
 //!
-//! A kernel's section may hold device functions after the kernel. Each is a graph of its own whose blocks are here too: a call
-//! goes on after itself and names the block that it enters. Padding after the last instruction that is reached is not here.
+//! A kernel's section may hold device functions after the kernel. Each is a graph of its own whose
+//! blocks are here too: a call goes on after itself and names the block that it enters. Padding
+//! after the last instruction that is reached is not here.
 
 use super::instruction::{INSTRUCTION_BYTES, Instruction};
-use super::kernel::Kernel;
+use super::kernel::CubinKernel;
 use super::opcode::Class;
 use std::ops::Range;
 
-/// Loops nested deeper than this are not looked at: no program has them, and each level holds the blocks of all within.
+/// Loops nested deeper than this are not looked at: no program has them, and each level holds the
+/// blocks of all within.
 const DEEPEST: u32 = 16;
 /// A block of at most this many instructions that goes nowhere does nothing but leave.
 const STUB: usize = 2;
@@ -61,20 +63,21 @@ impl Block {
 
 impl Flow {
     /// The control flow of a kernel whose instructions were decoded.
-    pub fn new(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Self {
-        let mut flow = Self { blocks: cut(kernel, instructions), ..Self::default() };
-        flow.connect(kernel, instructions);
+    pub fn new(kernel: &CubinKernel<'_>, instructions: &[Instruction]) -> Self {
+        let mut flow = Self { blocks: cut_blocks(kernel, instructions), ..Self::default() };
+        flow.connect_blocks(kernel, instructions);
         flow.keep_reached();
         flow.find_loops();
         flow
     }
 
-    /// How many loops a block is in.
-    pub fn depth(&self, block: usize) -> u32 {
+    /// Counts the loops around a block.
+    pub fn loop_depth(&self, block: usize) -> u32 {
         self.blocks.get(block).and_then(|block| block.innermost).map_or(0, |index| self.loops[index].depth)
     }
 
-    /// The blocks in an order in which each comes after all that lead to it, but for the back edges of loops.
+    /// The blocks in an order in which each comes after all that lead to it, but for the back edges
+    /// of loops.
     pub fn reverse_post_order(&self) -> Vec<usize> {
         let position = self.post_order();
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();
@@ -87,17 +90,18 @@ impl Flow {
         self.loops.iter().any(|l| l.header == to && l.blocks.binary_search(&from).is_ok())
     }
 
-    /// For each block the nearest other one that all ways to it pass; none for an entry, and for what two entries reach.
+    /// For each block the nearest other one that all ways to it pass; none for an entry, and for
+    /// what two entries reach.
     pub fn immediate_dominators(&self) -> Vec<Option<usize>> {
-        let found = self.dominators(&self.post_order());
+        let found = self.find_dominators(&self.post_order());
         (0..found.len())
             .map(|index| Some(found[index]).filter(|&above| above != index && above < found.len()))
             .collect()
     }
 
-    /// For each block the first one that is executed exactly as often: of the same loop, on all ways to the block, and with the
-    /// block on all ways from it.
-    pub fn equivalents(&self, dominators: &[Option<usize>]) -> Vec<usize> {
+    /// Returns for each block the first block that is executed exactly as often. It is in
+    /// the same loop, dominates the block, and is followed by the block on all paths.
+    pub fn equivalent_blocks(&self, dominators: &[Option<usize>]) -> Vec<usize> {
         let after = self.immediate_postdominators();
         let passes = |from: usize, through: usize| {
             let mut at = Some(from);
@@ -119,7 +123,8 @@ impl Flow {
         equivalents
     }
 
-    /// For each block the nearest other one that all ways from it pass; none where that is the end of the kernel, or no end is reached.
+    /// For each block the nearest other one that all ways from it pass; none where that is the end
+    /// of the kernel, or no end is reached.
     fn immediate_postdominators(&self) -> Vec<Option<usize>> {
         const NONE: usize = usize::MAX;
         // The graph backwards, from an end behind all blocks that may leave.
@@ -154,14 +159,14 @@ impl Flow {
                 let block = &self.blocks[index];
                 let ways = block.successors.iter().copied().chain(block.leaves.then_some(end));
                 let known = ways.filter(|&way| found[way] != NONE);
-                let new = known.reduce(|a, b| meet(&found, &position, a, b)).unwrap_or(NONE);
+                let new = known.reduce(|a, b| common_dominator(&found, &position, a, b)).unwrap_or(NONE);
                 changed |= std::mem::replace(&mut found[index], new) != new;
             }
         }
         (0..end).map(|index| Some(found[index]).filter(|&after| after < end)).collect()
     }
 
-    fn connect(&mut self, kernel: &Kernel<'_>, instructions: &[Instruction]) {
+    fn connect_blocks(&mut self, kernel: &CubinKernel<'_>, instructions: &[Instruction]) {
         let starts: Vec<usize> = self.blocks.iter().map(|block| block.instructions.start).collect();
         let block_at = |offset: u32| starts.binary_search(&index_of(offset)?).ok();
         let mut entries = vec![0];
@@ -201,7 +206,8 @@ impl Flow {
         self.entries = if self.blocks.is_empty() { Vec::new() } else { entries };
     }
 
-    /// Drops blocks that nothing reaches (padding, and functions that are not called), and links predecessors.
+    /// Drops blocks that nothing reaches (padding, and functions that are not called), and links
+    /// predecessors.
     fn keep_reached(&mut self) {
         let mut reached = vec![false; self.blocks.len()];
         let mut stack: Vec<usize> = self.entries.first().copied().into_iter().collect();
@@ -238,16 +244,17 @@ impl Flow {
 
     fn find_loops(&mut self) {
         let order = self.post_order();
-        let dominators = self.dominators(&order);
+        let dominators = self.find_dominators(&order);
         let mut loops: Vec<Loop> = Vec::new();
-        // A header comes before those of the loops within: loops of different headers are nested or apart.
+        // A header comes before those of the loops within: loops of different headers are nested or
+        // apart.
         let mut depth = vec![0; self.blocks.len()];
         for header in self.reverse_post_order() {
             let backs: Vec<usize> = self.blocks[header]
                 .predecessors
                 .iter()
                 .copied()
-                .filter(|&from| dominates(&dominators, &order, header, from))
+                .filter(|&from| dominates_block(&dominators, &order, header, from))
                 .collect();
             if !backs.is_empty() && depth[header] < DEEPEST {
                 let blocks = self.natural_loop(header, backs);
@@ -281,7 +288,8 @@ impl Flow {
         (0..self.blocks.len()).filter(|&index| is_inside[index]).collect()
     }
 
-    /// Position of each block in a post-order walk from the kernel's entry, calls included: a block comes after all that it reaches.
+    /// Position of each block in a post-order walk from the kernel's entry, calls included: a block
+    /// comes after all that it reaches.
     fn post_order(&self) -> Vec<usize> {
         let mut position = vec![usize::MAX; self.blocks.len()];
         let mut seen = vec![false; self.blocks.len()];
@@ -308,7 +316,7 @@ impl Flow {
     }
 
     /// Immediate dominators (Cooper, Harvey and Kennedy's iteration); an entry is its own.
-    fn dominators(&self, position: &[usize]) -> Vec<usize> {
+    fn find_dominators(&self, position: &[usize]) -> Vec<usize> {
         const NONE: usize = usize::MAX;
         let mut dominators = vec![NONE; self.blocks.len()];
         for &entry in &self.entries {
@@ -324,7 +332,7 @@ impl Flow {
                     continue;
                 }
                 let known = self.blocks[index].predecessors.iter().copied().filter(|&p| dominators[p] != NONE);
-                let new = known.reduce(|a, b| meet(&dominators, position, a, b)).unwrap_or(NONE);
+                let new = known.reduce(|a, b| common_dominator(&dominators, position, a, b)).unwrap_or(NONE);
                 if dominators[index] != new {
                     dominators[index] = new;
                     changed = true;
@@ -336,7 +344,7 @@ impl Flow {
 }
 
 /// The nearest block that dominates both.
-fn meet(dominators: &[usize], position: &[usize], mut a: usize, mut b: usize) -> usize {
+fn common_dominator(dominators: &[usize], position: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
         let lower = if position[a] < position[b] { &mut a } else { &mut b };
         let up = dominators[*lower];
@@ -349,7 +357,7 @@ fn meet(dominators: &[usize], position: &[usize], mut a: usize, mut b: usize) ->
     a
 }
 
-fn dominates(dominators: &[usize], position: &[usize], above: usize, below: usize) -> bool {
+fn dominates_block(dominators: &[usize], position: &[usize], above: usize, below: usize) -> bool {
     let mut at = below;
     while at != above {
         match dominators.get(at) {
@@ -361,7 +369,7 @@ fn dominates(dominators: &[usize], position: &[usize], above: usize, below: usiz
 }
 
 /// Cuts instructions into blocks, up to the padding.
-fn cut(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
+fn cut_blocks(kernel: &CubinKernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
     let code = &instructions[..without_padding(instructions)];
     let mut is_leader = vec![false; code.len()];
     let mut lead = |offset: u32| {

@@ -1,15 +1,17 @@
 //! The ELF layer: cubin bytes in; header fields, sections and symbols by name out.
 //!
-//! Section and symbol contents are checked only where they are read. Section names are matched exactly: CUDA 13 adds copies
-//! under `.nv.merc` and `.nv.capmerc` for another encoding, which are not read.
+//! Section and symbol contents are checked only where they are read. Section names are matched
+//! exactly: CUDA 13 adds copies under `.nv.merc` and `.nv.capmerc` for another encoding, which are
+//! not read.
 
-use super::error::Error;
+use super::error::SassError;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, SectionHeader64, Sym64};
 use object::read::elf::{FileHeader, Rel, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
 use std::collections::HashMap;
 
-/// `EI_ABIVERSION` from which the second layout is used (ptxas 12.8 for sm_100 and later, ptxas 13 for all).
+/// `EI_ABIVERSION` from which the second layout is used (ptxas 12.8 for sm_100 and later, ptxas 13
+/// for all).
 const ABI_VERSION_2: u8 = 8;
 /// Bit of a function symbol's `st_other` that marks a kernel.
 const STO_CUDA_ENTRY: u8 = 0x10;
@@ -49,20 +51,20 @@ pub(super) struct Relocation {
 }
 
 impl<'data> File<'data> {
-    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, Error> {
-        let broken = |error: object::Error| Error::Elf(error.to_string());
-        let header = FileHeader64::<LE>::parse(bytes).map_err(|_| Error::NotACubin("no 64-bit ELF header"))?;
+    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
+        let broken = |error: object::Error| SassError::Elf(error.to_string());
+        let header = FileHeader64::<LE>::parse(bytes).map_err(|_| SassError::NotACubin("no 64-bit ELF header"))?;
         if header.e_ident().data != elf::ELFDATA2LSB {
-            return Err(Error::NotACubin("not little-endian"));
+            return Err(SassError::NotACubin("not little-endian"));
         }
         if header.e_machine(LE) != elf::EM_CUDA {
-            return Err(Error::NotACubin("the ELF file is not for a CUDA device"));
+            return Err(SassError::NotACubin("the ELF file is not for a CUDA device"));
         }
         let abi = header.e_ident().abi_version;
         let flags = header.e_flags(LE);
         let architecture = if abi >= ABI_VERSION_2 { (flags >> 8) & 0xff } else { flags & 0xff };
         if architecture < 70 {
-            return Err(Error::Architecture(architecture));
+            return Err(SassError::Architecture(architecture));
         }
         let sections = header.sections(LE, bytes).map_err(broken)?;
         let symbols = sections.symbols(LE, bytes, elf::SHT_SYMTAB).map_err(broken)?;
@@ -95,38 +97,39 @@ impl<'data> File<'data> {
         Some(Section { index, header })
     }
 
-    /// The bytes of a section; none for a section without contents (`SHT_NOBITS`).
-    pub(super) fn data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], Error> {
-        section
-            .header
-            .data(LE, self.bytes)
-            .map_err(|_| Error::at(name, section.header.sh_offset(LE), "the contents reach beyond the end of the file"))
+    /// Returns the bytes of a section; none for a section without contents
+    /// (`SHT_NOBITS`).
+    pub(super) fn section_data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], SassError> {
+        section.header.data(LE, self.bytes).map_err(|_| {
+            SassError::at(name, section.header.sh_offset(LE), "the contents reach beyond the end of the file")
+        })
     }
 
-    /// The bytes of the file that a section takes.
-    pub(super) fn place(&self, name: &str) -> Option<std::ops::Range<usize>> {
+    /// Returns the range of a section in the file.
+    pub(super) fn section_place(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let header = self.section(name)?.header;
         let start = usize::try_from(header.sh_offset(LE)).ok()?;
         Some(start..start.checked_add(usize::try_from(header.sh_size(LE)).ok()?)?)
     }
 
-    /// Size of a section in memory.
-    pub(super) fn size(&self, section: Section<'data>) -> u64 {
+    /// Returns the size of a section in memory.
+    pub(super) fn section_size(&self, section: Section<'data>) -> u64 {
         section.header.sh_size(LE)
     }
 
-    /// The section's flags, which carry the barrier count in the first layout.
-    pub(super) fn flags(&self, section: Section<'data>) -> u64 {
+    /// Returns the section's flags, which carry the barrier count in the first layout.
+    pub(super) fn section_flags(&self, section: Section<'data>) -> u64 {
         section.header.sh_flags(LE)
     }
 
-    /// The section's info field, which carries the register count in the first layout.
-    pub(super) fn info(&self, section: Section<'data>) -> u32 {
+    /// Returns the section's info field, which carries the register count in the first
+    /// layout.
+    pub(super) fn section_info(&self, section: Section<'data>) -> u32 {
         section.header.sh_info(LE)
     }
 
-    /// The function symbols with their indices in the symbol table.
-    pub(super) fn functions(&self) -> impl Iterator<Item = (u32, Symbol<'data>)> + '_ {
+    /// Lists the function symbols with their indices in the symbol table.
+    pub(super) fn function_symbols(&self) -> impl Iterator<Item = (u32, Symbol<'data>)> + '_ {
         self.symbols.iter().enumerate().filter_map(|(index, symbol)| {
             if symbol.st_type() != elf::STT_FUNC {
                 return None;
@@ -144,11 +147,12 @@ impl<'data> File<'data> {
         (index != 0 && index < self.sections.len()).then_some(index)
     }
 
-    /// The relocations of the section called `name`, in either form (`.rel` with the addend in place, `.rela`).
+    /// Reads the relocations of the section called `name`, in either form (`.rel` with
+    /// the addend in place, `.rela`).
     ///
     /// # Errors
     /// Where the relocation section is cut short.
-    pub(super) fn relocations(&self, name: &str) -> Result<Vec<Relocation>, Error> {
+    pub(super) fn relocations_of(&self, name: &str) -> Result<Vec<Relocation>, SassError> {
         let mut found = Vec::new();
         let resolve = |symbol: u32| {
             let symbol = self.symbols.symbol(object::SymbolIndex(symbol as usize)).ok()?;
@@ -159,7 +163,7 @@ impl<'data> File<'data> {
             let entries = section
                 .header
                 .rela(LE, self.bytes)
-                .map_err(|error| Error::at(&rela_name, 0, error.to_string()))?
+                .map_err(|error| SassError::at(&rela_name, 0, error.to_string()))?
                 .map_or(&[][..], |(entries, _)| entries);
             for entry in entries {
                 if let Some((section, value)) = resolve(entry.r_sym(LE, false)) {
@@ -173,7 +177,7 @@ impl<'data> File<'data> {
             let entries = section
                 .header
                 .rel(LE, self.bytes)
-                .map_err(|error| Error::at(&rel_name, 0, error.to_string()))?
+                .map_err(|error| SassError::at(&rel_name, 0, error.to_string()))?
                 .map_or(&[][..], |(entries, _)| entries);
             for entry in entries {
                 if let Some((section, value)) = resolve(entry.r_sym(LE)) {

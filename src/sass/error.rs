@@ -2,7 +2,7 @@
 
 /// A cubin that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum SassError {
     /// The bytes are something else.
     #[error("not a cubin: {0}")]
     NotACubin(&'static str),
@@ -17,7 +17,7 @@ pub enum Error {
     Architecture(u32),
 }
 
-impl Error {
+impl SassError {
     pub(super) fn at(section: &str, offset: u64, reason: impl Into<String>) -> Self {
         Self::Section { section: section.to_owned(), offset, reason: reason.into() }
     }

@@ -1,9 +1,9 @@
 //! `.nv.info` bytes -> attributes: the type-length-value records in which ptxas describes a kernel.
 //!
-//! Each record is a format byte, an attribute byte and 16 bits, which are the value itself or the length of the payload that
-//! follows. Attributes that are not known are skipped by their length.
+//! Each record is a format byte, an attribute byte and 16 bits, which are the value itself or the
+//! length of the payload that follows. Attributes that are not known are skipped by their length.
 
-use super::error::Error;
+use super::error::SassError;
 
 /// How a record carries its value.
 const NO_VALUE: u8 = 1;
@@ -13,8 +13,8 @@ const SIZED_VALUE: u8 = 4;
 
 /// What an attribute says.
 ///
-/// Codes: the EIATTR names that `cuobjdump -elf` prints, observed on ptxas 12.8 and 13.0 output; they agree with CuAssembler's
-/// `CuNVInfo.py` and denvdis's `eiattrs.inc`.
+/// Codes: the EIATTR names that `cuobjdump -elf` prints, observed on ptxas 12.8 and 13.0 output;
+/// they agree with CuAssembler's `CuNVInfo.py` and denvdis's `eiattrs.inc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attribute {
     /// `.maxntid`: three words.
@@ -70,7 +70,7 @@ const CODES: &[(u8, Attribute)] = &[
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record<'data> {
+pub(super) struct InfoRecord<'data> {
     pub attribute: Attribute,
     /// Where the record begins in its section.
     pub offset: u64,
@@ -79,11 +79,11 @@ pub(super) struct Record<'data> {
     pub payload: &'data [u8],
 }
 
-impl Record<'_> {
+impl InfoRecord<'_> {
     /// The little-endian word with this index in the payload.
-    pub(super) fn word(&self, section: &str, index: usize) -> Result<u32, Error> {
+    pub(super) fn word(&self, section: &str, index: usize) -> Result<u32, SassError> {
         self.words().nth(index).ok_or_else(|| {
-            Error::at(section, self.offset, format!("{:?} needs {} words of payload", self.attribute, index + 1))
+            SassError::at(section, self.offset, format!("{:?} needs {} words of payload", self.attribute, index + 1))
         })
     }
 
@@ -93,21 +93,22 @@ impl Record<'_> {
     }
 
     /// Three words: a block or cluster shape.
-    pub(super) fn shape(&self, section: &str) -> Result<[u32; 3], Error> {
+    pub(super) fn shape(&self, section: &str) -> Result<[u32; 3], SassError> {
         Ok([self.word(section, 0)?, self.word(section, 1)?, self.word(section, 2)?])
     }
 }
 
-/// The known records of an `.nv.info` section.
+/// Reads the known records of an `.nv.info` section.
 ///
 /// # Errors
-/// Where a record reaches beyond the end, or has a format that is not known (its length then is not either).
-pub(super) fn records<'data>(section: &str, data: &'data [u8]) -> Result<Vec<Record<'data>>, Error> {
+/// Where a record reaches beyond the end, or has a format that is not known (its length then is not
+/// either).
+pub(super) fn read_records<'data>(section: &str, data: &'data [u8]) -> Result<Vec<InfoRecord<'data>>, SassError> {
     let mut records = Vec::new();
     let mut rest = data;
     while !rest.is_empty() {
         let offset = (data.len() - rest.len()) as u64;
-        let cut = || Error::at(section, offset, "the record reaches beyond the end");
+        let cut = || SassError::at(section, offset, "the record reaches beyond the end");
         let (head, tail) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
         let [format, code, low, high] = *head;
         let value = u16::from_le_bytes([low, high]);
@@ -115,12 +116,12 @@ pub(super) fn records<'data>(section: &str, data: &'data [u8]) -> Result<Vec<Rec
             NO_VALUE | BYTE_VALUE | HALF_VALUE => (&[][..], tail),
             SIZED_VALUE => tail.split_at_checked(usize::from(value)).ok_or_else(cut)?,
             _ => {
-                return Err(Error::at(section, offset, format!("unknown record format {format}")));
+                return Err(SassError::at(section, offset, format!("unknown record format {format}")));
             }
         };
         rest = tail;
         if let Some(&(_, attribute)) = CODES.iter().find(|(known, _)| *known == code) {
-            records.push(Record { attribute, offset, value, payload });
+            records.push(InfoRecord { attribute, offset, value, payload });
         }
     }
     Ok(records)

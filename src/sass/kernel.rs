@@ -4,7 +4,7 @@ use super::line_info::Lines;
 
 /// A kernel (`__global__` function) of a cubin.
 #[derive(Clone, Debug)]
-pub struct Kernel<'data> {
+pub struct CubinKernel<'data> {
     /// The mangled name.
     pub name: &'data str,
     /// Compute capability as two digits: 90 is 9.0.
@@ -13,7 +13,7 @@ pub struct Kernel<'data> {
     /// The machine code of its section: the kernel and the device functions that it calls there.
     pub code: &'data [u8],
     /// Device functions in the same section.
-    pub functions: Vec<Function<'data>>,
+    pub functions: Vec<DeviceFunction<'data>>,
     /// PTX lines, where the cubin was made with `-lineinfo`.
     pub lines: Lines,
     /// Targets of indirect branches, in bytes from the section's start.
@@ -22,7 +22,7 @@ pub struct Kernel<'data> {
 
 /// A device function that ptxas left as a function of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Function<'data> {
+pub struct DeviceFunction<'data> {
     /// As ptxas names it: `$kernel$callee`, or `$__internal_0_$__cuda_...` for its own subroutines.
     pub name: &'data str,
     /// First instruction, in bytes from the section's start.

@@ -1,11 +1,11 @@
 //! `.nv_debug_line_sass` -> the PTX line of each instruction.
 //!
-//! ptxas writes the section with `-lineinfo`: a DWARF line program (version 2) whose lines are those of the PTX it read, with
-//! one sequence for each function, its start address left to a relocation against the function's section. NVIDIA's own
-//! extended opcodes in it are skipped.
+//! ptxas writes the section with `-lineinfo`: a DWARF line program (version 2) whose lines are
+//! those of the PTX it read, with one sequence for each function, its start address left to a
+//! relocation against the function's section. NVIDIA's own extended opcodes in it are skipped.
 
 use super::elf;
-use super::error::Error;
+use super::error::SassError;
 use gimli::{DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
 use std::collections::HashMap;
 
@@ -23,8 +23,9 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The PTX line (1-based) that the instruction at `offset` (bytes from the section's start) was made from.
-    pub fn get(&self, offset: u32) -> Option<u32> {
+    /// Returns the PTX line (1-based) of the instruction at `offset` (bytes from the
+    /// section's start).
+    pub fn line_at(&self, offset: u32) -> Option<u32> {
         let after = self.rows.partition_point(|&(start, _)| start <= offset);
         let &(_, line) = self.rows.get(after.checked_sub(1)?)?;
         (line != 0).then_some(line)
@@ -40,17 +41,17 @@ impl Lines {
 ///
 /// # Errors
 /// Where the line program is malformed.
-pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, Error> {
+pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, SassError> {
     let mut tables: HashMap<usize, Lines> = HashMap::new();
     let Some(section) = file.section(SECTION) else {
         return Ok(tables);
     };
-    let mut data = file.data(SECTION, section)?.to_vec();
-    for relocation in file.relocations(SECTION)? {
+    let mut data = file.section_data(SECTION, section)?.to_vec();
+    for relocation in file.relocations_of(SECTION)? {
         let place = usize::try_from(relocation.offset)
             .ok()
             .and_then(|start| data.get_mut(start..start.checked_add(usize::from(ADDRESS_BYTES))?))
-            .ok_or_else(|| Error::at(SECTION, relocation.offset, "a relocation lies outside"))?;
+            .ok_or_else(|| SassError::at(SECTION, relocation.offset, "a relocation lies outside"))?;
         let address = ((relocation.section as u64) << SECTION_BIT).wrapping_add(relocation.address);
         place.copy_from_slice(&address.to_le_bytes());
     }
@@ -58,7 +59,7 @@ pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, 
     let debug_line = DebugLine::new(&data, LittleEndian);
     let mut unit = 0;
     while unit < data.len() {
-        let at = |error: gimli::Error| Error::at(SECTION, unit as u64, error.to_string());
+        let at = |error: gimli::Error| SassError::at(SECTION, unit as u64, error.to_string());
         let program = debug_line.program(DebugLineOffset(unit), ADDRESS_BYTES, None, None).map_err(at)?;
         let length = program.header().unit_length();
         read_rows(program, &mut tables).map_err(at)?;
@@ -77,9 +78,9 @@ pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, 
     Ok(tables)
 }
 
-type Program<'data> = gimli::IncompleteLineProgram<EndianSlice<'data, LittleEndian>>;
+type LineProgram<'data> = gimli::IncompleteLineProgram<EndianSlice<'data, LittleEndian>>;
 
-fn read_rows(program: Program<'_>, tables: &mut HashMap<usize, Lines>) -> Result<(), gimli::Error> {
+fn read_rows(program: LineProgram<'_>, tables: &mut HashMap<usize, Lines>) -> Result<(), gimli::Error> {
     let mut rows = program.rows();
     while let Some((_, row)) = rows.next_row()? {
         let section = usize::try_from(row.address() >> SECTION_BIT).unwrap_or(0);

@@ -1,7 +1,8 @@
 //! Nine opcode bits -> mnemonic, class and pipe.
 //!
-//! Mnemonics: read off nvdisasm 13.2 by feeding it words with each opcode for sm_75, sm_90, sm_100 and sm_120, and off what
-//! ptxas 13.0 writes for those and sm_80, sm_86, sm_89. Pipes: "Instruction Pipelines" of NVIDIA's Nsight Compute documentation.
+//! Mnemonics: read off nvdisasm 13.2 by feeding it words with each opcode for sm_75, sm_90, sm_100
+//! and sm_120, and off what ptxas 13.0 writes for those and sm_80, sm_86, sm_89. Pipes:
+//! "Instruction Pipelines" of NVIDIA's Nsight Compute documentation.
 
 use crate::ptx::MemorySpace;
 
@@ -132,8 +133,8 @@ impl Pipe {
 
 const UNKNOWN: Opcode = Opcode { mnemonic: "", class: Class::Other, pipe: Pipe::Alu, relative: false };
 const OPCODES: usize = 1 << 9;
-/// The opcode with these nine bits.
-pub(crate) fn find(base: u16, architecture: u32) -> Opcode {
+/// Returns the opcode with these nine bits.
+pub(crate) fn find_opcode(base: u16, architecture: u32) -> Opcode {
     static BY_BASE: [Opcode; OPCODES] = by_base();
     let exception =
         EXCEPTIONS.iter().find(|(bits, from, to, ..)| *bits == base && (*from..=*to).contains(&architecture));
@@ -143,7 +144,8 @@ pub(crate) fn find(base: u16, architecture: u32) -> Opcode {
     }
 }
 
-/// Opcodes that mean something else on some architectures: bits, first and last architecture, mnemonic, class and pipe.
+/// Opcodes that mean something else on some architectures: bits, first and last architecture,
+/// mnemonic, class and pipe.
 const EXCEPTIONS: &[(u16, u32, u32, &str, Class, Pipe)] =
     &[(0x035, 120, 129, "IADD", Class::Alu, Pipe::Alu), (0x036, 70, 75, "HMMA", Class::Tensor, Pipe::Tensor)];
 

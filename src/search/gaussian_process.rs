@@ -1,24 +1,25 @@
-//! Gaussian processes (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006) over the coordinates of points, and what
-//! an improvement is worth under them (expected improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
+//! Gaussian processes (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006)
+//! over the coordinates of points, and what an improvement is worth under them (expected
+//! improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
 
-pub(super) fn squared(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-pub(super) fn covariance(squared: f64, length: f64) -> f64 {
+pub(super) fn covariance_at(squared: f64, length: f64) -> f64 {
     (-0.5 * squared / (length * length)).exp()
 }
 
-/// That of what changes by small leaps, along each coordinate for itself: the product of the Ornstein-Uhlenbeck process's covariances
-/// (equation 4.18 with an exponent of 1).
+/// That of what changes by small leaps, along each coordinate for itself: the product of the
+/// Ornstein-Uhlenbeck process's covariances (equation 4.18 with an exponent of 1).
 pub(super) fn rough_covariance(a: &[f64], b: &[f64], length: f64) -> f64 {
     let apart: f64 = a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum();
     (-apart / length).exp()
 }
 
-/// The lower triangle whose product with its transpose is `matrix`, of which the lower triangle is given; `None` where it is
-/// not positive.
-pub(super) fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+/// Computes the lower triangle whose product with its transpose is `matrix`, given by its
+/// lower triangle. Returns `None` if the matrix is not positive.
+pub(super) fn factor_cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     for row in 0..matrix.len() {
         for column in 0..=row {
             let dot: f64 = (0..column).map(|k| matrix[row][k] * matrix[column][k]).sum();
@@ -36,8 +37,8 @@ pub(super) fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     Some(matrix)
 }
 
-/// The x with `factor` x = `right`, for a lower triangle.
-pub(super) fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+/// Solves `factor` x = `right` for a lower triangle.
+pub(super) fn solve_forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut x: Vec<f64> = Vec::with_capacity(right.len());
     for (entries, right) in factor.iter().zip(right) {
         let dot: f64 = entries.iter().zip(&x).map(|(a, b)| a * b).sum();
@@ -68,7 +69,10 @@ mod tests {
     #[test]
     fn of_leaps_a_neighbour_tells_less_than_of_a_smooth_function_and_a_far_point_more() {
         let of = |apart: f64| {
-            (rough_covariance(&[0.3, 0.1], &[0.3, 0.1 + apart], 0.5), covariance(squared(&[0.1], &[0.1 + apart]), 0.5))
+            (
+                rough_covariance(&[0.3, 0.1], &[0.3, 0.1 + apart], 0.5),
+                covariance_at(squared_distance(&[0.1], &[0.1 + apart]), 0.5),
+            )
         };
         for (apart, is_rougher) in [(0.05, true), (0.2, true), (0.9, true), (1.2, false)] {
             let (rough, smooth) = of(apart);

@@ -13,5 +13,5 @@ mod winner;
 pub use pareto::pareto_front;
 pub use point::Point;
 pub use refit::Refit;
-pub use strategies::{Search, candidates, po_pareto_set};
-pub use winner::{Promise, Provenance, predicted_winner, promises};
+pub use strategies::{Search, choose_candidates, po_pareto_set};
+pub use winner::{Promise, Provenance, list_promises, predicted_winner};

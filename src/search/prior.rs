@@ -1,9 +1,10 @@
 //! A few configurations that between them are near the best, whatever the model is wrong about.
 //!
-//! The parts of a prediction (latency, issue, bandwidths) are each off by some factor, and times drift along the axes for reasons that
-//! the model does not know. Both are supposed, in many combinations; the configurations are chosen one by one such that the best
-//! of the chosen is, on average over the suppositions, as little slower as can be than the best of all. The first is that of least
-//! predicted time, and each further one covers what the others would lose most on.
+//! The parts of a prediction (latency, issue, bandwidths) are each off by some factor, and times
+//! drift along the axes for reasons that the model does not know. Both are supposed, in many
+//! combinations; the configurations are chosen one by one such that the best of the chosen is, on
+//! average over the suppositions, as little slower as can be than the best of all. The first is
+//! that of least predicted time, and each further one covers what the others would lose most on.
 //!
 //! What always holds: the same points give the same choice, and a point is chosen once.
 
@@ -14,8 +15,10 @@ use crate::workload::random::Random;
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
-/// Combinations of what the model may be wrong about. A choice hangs on which they happen to be: over 24 draws of 256 of them the first 8 of the
-/// suite's recorded spaces were 0.64% off on average and 7.3% at worst, of 1,024 of them 0.58% and 5.4%; these take half the time of the latter.
+/// Combinations of what the model may be wrong about. A choice hangs on which they happen to be:
+/// over 24 draws of 256 of them the first 8 of the suite's recorded spaces were 0.64% off on
+/// average and 7.3% at worst, of 1,024 of them 0.58% and 5.4%; these take half the time of the
+/// latter.
 const SUPPOSITIONS: usize = 512;
 /// A loss beyond this share counts no more.
 const MOST_LOSS: f64 = 0.3;
@@ -23,10 +26,12 @@ const MOST_LOSS: f64 = 0.3;
 /// The power to which losses count: who loses much loses more than he gains who loses little.
 const AVERSION: f64 = 1.5;
 
-/// Device memory may take less time for few requests at once than for many: by a power of the threads in flight, whose standard
-/// deviation this is. `scattered` takes a sixth less with a quarter of an SM's threads than with all: a power of 0.13.
+/// Device memory may take less time for few requests at once than for many: by a power of the
+/// threads in flight, whose standard deviation this is. `scattered` takes a sixth less with a
+/// quarter of an SM's threads than with all: a power of 0.13.
 const CROWDING: f64 = 0.15;
-/// What moves through the caches may take more of it or less, by such a power: those who share a cache reuse or evict each other's lines.
+/// What moves through the caches may take more of it or less, by such a power: those who share a
+/// cache reuse or evict each other's lines.
 const SHARING: f64 = 0.1;
 /// With a smaller share of the threads in flight neither matters any more.
 const FEWEST: f64 = 0.05;
@@ -47,7 +52,8 @@ pub(super) struct Doubt {
 pub(super) struct Suppositions {
     /// The points that are looked at, that of least predicted time first.
     pub looked_at: Vec<usize>,
-    /// By supposition, logarithms of the times of these points. The first is the prediction as it is.
+    /// By supposition, logarithms of the times of these points. The first is the prediction as it
+    /// is.
     pub times: Vec<Vec<f64>>,
 }
 
@@ -83,8 +89,8 @@ impl Suppositions {
         Self { looked_at, times }
     }
 
-    /// Indices of at most `count` points, that of least predicted time first.
-    pub fn hedged(&self, count: usize) -> Vec<usize> {
+    /// Returns indices of at most `count` points, the least predicted time first.
+    pub fn hedged_points(&self, count: usize) -> Vec<usize> {
         let looked_at = &self.looked_at;
         // By supposition: how much slower each point is than the best.
         let losses: Vec<Vec<f64>> = self
@@ -144,7 +150,7 @@ impl Doubted {
             launch: terms.launch * launch,
             queue: terms.queue,
         };
-        self.corner.map_or_else(|| supposed.us(), |exponent| supposed.us_with(exponent))
+        self.corner.map_or_else(|| supposed.time_us(), |exponent| supposed.us_with(exponent))
     }
 }
 
@@ -158,12 +164,13 @@ mod tests {
     fn hedged(terms: &[Terms], count: usize) -> Vec<usize> {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
         Suppositions::new(&Task::new(&points, points.len(), usize::MAX), Doubt { part: 0.35, drift: 0.1, corner: 0.0 })
-            .hedged(count)
+            .hedged_points(count)
     }
 
     #[test]
     fn the_second_choice_covers_another_bottleneck() {
-        // Many are bound by latency and nearly as fast as the best; one, slower, is bound by the caches instead.
+        // Many are bound by latency and nearly as fast as the best; one, slower, is bound by the
+        // caches instead.
         let latency = |us: f64| Terms { latency: us, ..Terms::default() };
         let mut terms: Vec<Terms> = (0..20).map(|k| latency(100.0 + 0.1 * f64::from(k))).collect();
         terms.push(Terms { cache: 104.0, ..Terms::default() });

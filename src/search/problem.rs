@@ -1,13 +1,14 @@
 //! What a search over many rounds starts from.
 
-use super::gaussian_process::{covariance, squared};
+use super::gaussian_process::{covariance_at, squared_distance};
 use super::point::Point;
 
-/// Over which share of the space's extent one point's refusal speaks for others, and how many points that ran stand behind one of
-/// which nothing is known.
+/// Over which share of the space's extent one point's refusal speaks for others, and how many
+/// points that ran stand behind one of which nothing is known.
 const LIKENESS: f64 = 0.2;
 const CREDIT: f64 = 0.3;
-/// Refusals under one value of a coordinate from which on all points with it are out, where none of them ran.
+/// Refusals under one value of a coordinate from which on all points with it are out, where none of
+/// them ran.
 const CONVICTED: usize = 3;
 
 /// The points, where to begin, and how many may be timed.
@@ -24,42 +25,43 @@ pub(super) struct Task<'a> {
 
 impl<'a> Task<'a> {
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
-        Self { points, baseline, most, places: places(points) }
+        Self { points, baseline, most, places: scaled_points(points) }
     }
 
-    /// A first round: the baseline, and besides it of `others` at most `count`.
-    pub fn begin(&self, others: impl IntoIterator<Item = usize>, count: usize) -> Vec<usize> {
+    /// Returns a first round: the baseline and at most `count` of `others`.
+    pub fn first_round(&self, others: impl IntoIterator<Item = usize>, count: usize) -> Vec<usize> {
         let baseline = Some(self.baseline).filter(|&index| index < self.points.len());
         let others = others.into_iter().filter(|&index| index != self.baseline);
         baseline.into_iter().chain(others.take(count)).collect()
     }
 
-    /// What is known of who runs and gives the right results, of the `given`.
-    pub fn borne<'t>(&'t self, given: &'t [usize], times: &'t [Option<f64>]) -> Borne<'t> {
+    /// Returns which of the `given` points are known to run with correct results.
+    pub fn known_borne<'t>(&'t self, given: &'t [usize], times: &'t [Option<f64>]) -> Borne<'t> {
         let ran = |&index: &usize| times.get(index).copied().flatten().is_some();
         let (good, mut bad): (Vec<usize>, Vec<usize>) = given.iter().partition(|index| ran(index));
         let mut culprits = Vec::new();
-        // One value explains all the refusals that it can, so that what was refused along with it is not suspected for them.
-        while let Some((culprit, count)) = self.suspect(&good, &bad)
+        // One value explains all the refusals that it can, so that what was refused along with it
+        // is not suspected for them.
+        while let Some((culprit, count)) = self.suspect_value(&good, &bad)
             && count >= CONVICTED
         {
-            bad.retain(|&index| !self.has(index, culprit));
+            bad.retain(|&index| !self.has_value(index, culprit));
             culprits.push(culprit);
         }
         Borne { task: self, given, times, culprits }
     }
 
     /// The value of a coordinate that most of the refused points have, and none that ran; how many.
-    fn suspect(&self, good: &[usize], bad: &[usize]) -> Option<(Culprit, usize)> {
+    fn suspect_value(&self, good: &[usize], bad: &[usize]) -> Option<(Culprit, usize)> {
         let values = bad.iter().flat_map(|&index| self.places[index].iter().copied().enumerate());
-        let innocent = |culprit: Culprit| good.iter().any(|&index| self.has(index, culprit));
-        let count = |culprit: Culprit| bad.iter().filter(|&&index| self.has(index, culprit)).count();
+        let innocent = |culprit: Culprit| good.iter().any(|&index| self.has_value(index, culprit));
+        let count = |culprit: Culprit| bad.iter().filter(|&&index| self.has_value(index, culprit)).count();
         let suspects = values.filter(|&culprit| !innocent(culprit)).map(|culprit| (culprit, count(culprit)));
         // Of equals the last: what a comment names stands behind what follows from it.
         suspects.max_by(|a, b| a.1.cmp(&b.1).then(a.0.0.cmp(&b.0.0)).then(a.0.1.total_cmp(&b.0.1)))
     }
 
-    fn has(&self, index: usize, (dimension, value): Culprit) -> bool {
+    fn has_value(&self, index: usize, (dimension, value): Culprit) -> bool {
         self.places[index].get(dimension) == Some(&value)
     }
 }
@@ -76,15 +78,17 @@ pub(super) struct Borne<'t> {
 }
 
 impl Borne<'_> {
-    /// How likely a point is among them: the share of those near it that are. A block or a macro that a kernel does not bear, it
-    /// bears with no other register cap either.
-    pub fn likelihood(&self, index: usize) -> f64 {
-        if self.culprits.iter().any(|&culprit| self.task.has(index, culprit)) {
+    /// Estimates how likely a point runs with correct results: the share of points near
+    /// it that do. A block or macro that fails with one register cap fails with all of
+    /// them.
+    pub fn likelihood_of(&self, index: usize) -> f64 {
+        if self.culprits.iter().any(|&culprit| self.task.has_value(index, culprit)) {
             return 0.0;
         }
         let (mut ran, mut all) = (CREDIT, CREDIT);
         for &other in self.given {
-            let likeness = covariance(squared(&self.task.places[index], &self.task.places[other]), LIKENESS);
+            let likeness =
+                covariance_at(squared_distance(&self.task.places[index], &self.task.places[other]), LIKENESS);
             all += likeness;
             ran += if self.times.get(other).copied().flatten().is_some() { likeness } else { 0.0 };
         }
@@ -93,7 +97,7 @@ impl Borne<'_> {
 }
 
 /// The coordinates of the points as shares of their extent; what does not vary is left out.
-fn places(points: &[Point]) -> Vec<Vec<f64>> {
+fn scaled_points(points: &[Point]) -> Vec<Vec<f64>> {
     let dimensions = points.first().map_or(0, |point| point.coordinates.len());
     let extent = |dimension: usize| {
         let values = || points.iter().filter_map(move |point| point.coordinates.get(dimension).copied());
@@ -135,8 +139,8 @@ mod tests {
             (vec![0, 1, 2, 3, 4, 5, 6, 7], vec![4, 5, 6, 7]),
             (vec![2, 4, 5, 6, 7, 8, 9, 10, 11], vec![4, 5, 6, 7, 8, 9, 10, 11]),
         ] {
-            let borne = task.borne(&given, &times);
-            let found: Vec<usize> = (0..12).filter(|&index| borne.likelihood(index) == 0.0).collect();
+            let borne = task.known_borne(&given, &times);
+            let found: Vec<usize> = (0..12).filter(|&index| borne.likelihood_of(index) == 0.0).collect();
             assert_eq!(found, out, "{given:?}");
         }
     }

@@ -1,40 +1,46 @@
-//! The default strategy: candidates in rounds, each chosen by a prediction that is re-fitted to all timings so far.
+//! The default strategy: candidates in rounds, each chosen by a prediction that is re-fitted to all
+//! timings so far.
 //!
-//! Points, times so far -> the next points to time; none when what is left is not expected to win. The model's predicted time
-//! misses what it does not know of a kernel (how its gathers meet the caches, what ptxas's schedule costs), and misses it alike
-//! for configurations that are alike. So the logarithm of time is taken for a share of the logarithm of the prediction plus a
-//! smooth function of the configuration, a Gaussian process over its coordinates (Rasmussen and Williams, "Gaussian Processes
-//! for Machine Learning", 2006, algorithm 2.1 and section 5.4.1); the next points are those whose time is expected to undercut
-//! the best most (expected improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
+//! Points, times so far -> the next points to time; none when what is left is not expected to win.
+//! The model's predicted time misses what it does not know of a kernel (how its gathers meet the
+//! caches, what ptxas's schedule costs), and misses it alike for configurations that are alike. So
+//! the logarithm of time is taken for a share of the logarithm of the prediction plus a smooth
+//! function of the configuration, a Gaussian process over its coordinates (Rasmussen and Williams,
+//! "Gaussian Processes for Machine Learning", 2006, algorithm 2.1 and section 5.4.1); the next
+//! points are those whose time is expected to undercut the best most (expected improvement: Jones,
+//! Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::gaussian_process::{cholesky, covariance, expected_improvement, forward, squared};
+use super::gaussian_process::{covariance_at, expected_improvement, factor_cholesky, solve_forward, squared_distance};
 use super::point::{Point, sort_by_prediction};
 use super::prior::{Doubt, Suppositions};
 use super::problem::Task;
 use std::collections::BTreeSet;
 
-/// Points of the first round besides the baseline: half that hedge the prediction, half far from all others. They are natural ones, which
-/// can be timed while the others are compiled; half as many that hedge the prediction over all points follow.
+/// Points of the first round besides the baseline: half that hedge the prediction, half far from
+/// all others. They are natural ones, which can be timed while the others are compiled; half as
+/// many that hedge the prediction over all points follow.
 const FIRST: usize = 16;
-/// How wrong the model is supposed to be where the first round is chosen. It has no timings to correct it, so that great doubts would only
-/// scatter it.
+/// How wrong the model is supposed to be where the first round is chosen. It has no timings to
+/// correct it, so that great doubts would only scatter it.
 const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.06, corner: 0.0 };
 /// Points of each further round.
 const ROUND: usize = 8;
 /// Points that are timed at most, the baseline among them.
 const MOST: usize = 128;
-/// An expected improvement below this share of the best time is none: paired rounds tell differences of 1%.
+/// An expected improvement below this share of the best time is none: paired rounds tell
+/// differences of 1%.
 const WORTHWHILE: f64 = 0.001;
 /// When nothing promises more, so many nearest neighbours of the best have their turn.
 const NEIGHBOURS: usize = 4;
-/// Points that are looked at for a round; of larger spaces those of least predicted time, and others evenly.
+/// Points that are looked at for a round; of larger spaces those of least predicted time, and
+/// others evenly.
 const LOOKED_AT: usize = 20_000;
 /// Within a round a point makes others less worth timing within this share of the space's extent.
 const APART: f64 = 0.15;
-/// What is tried, the likeliest counting: lengths over which times change, as shares of the space's extent; the share of the
-/// prediction; the share of variance that is noise or has no shape.
+/// What is tried, the likeliest counting: lengths over which times change, as shares of the space's
+/// extent; the share of the prediction; the share of variance that is noise or has no shape.
 const LENGTHS: [f64; 4] = [0.2, 0.4, 0.8, 1.5];
 const SHARES: [f64; 3] = [0.0, 0.5, 1.0];
 const NOISES: [f64; 2] = [1e-4, 1e-2];
@@ -68,13 +74,16 @@ impl<'a> Refit<'a> {
         Self { task, given: BTreeSet::new(), turn: Turn::Natural, begun: None, settled: BTreeSet::new() }
     }
 
-    /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
-    /// refused. Empty: the search is over.
-    pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+    /// Returns the indices of the points to time next; none ends the search. `times` are
+    /// the times so far in any unit, `None` for points that were not timed or were
+    /// refused.
+    pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         let next = match self.turn {
-            Turn::Natural => self.begun.take().unwrap_or_else(|| self.natural()),
-            Turn::Hedge => Some(self.hedge()).filter(|hedge| !hedge.is_empty()).unwrap_or_else(|| self.further(times)),
-            Turn::Fit => self.further(times),
+            Turn::Natural => self.begun.take().unwrap_or_else(|| self.natural_points()),
+            Turn::Hedge => {
+                Some(self.hedging_points()).filter(|hedge| !hedge.is_empty()).unwrap_or_else(|| self.next_after(times))
+            }
+            Turn::Fit => self.next_after(times),
         };
         let is_all_natural = || self.task.points.iter().all(|point| point.natural);
         self.turn = if self.turn == Turn::Natural && !is_all_natural() { Turn::Hedge } else { Turn::Fit };
@@ -82,38 +91,38 @@ impl<'a> Refit<'a> {
         next
     }
 
-    /// The same with these points for the first round.
-    pub fn begun(self, first: Vec<usize>) -> Self {
+    /// Sets the points of the first round.
+    pub fn with_first(self, first: Vec<usize>) -> Self {
         Self { begun: Some(first), ..self }
     }
 
     /// A spread over the natural points and the baseline.
-    fn natural(&self) -> Vec<usize> {
+    fn natural_points(&self) -> Vec<usize> {
         let points = self.task.points;
         let kept: Vec<usize> =
             (0..points.len()).filter(|&index| points[index].natural || index == self.task.baseline).collect();
         let natural: Vec<Point> = kept.iter().map(|&index| points[index].clone()).collect();
         let baseline = kept.iter().position(|&index| index == self.task.baseline).unwrap_or(natural.len());
-        let spread = Refit::new(&natural, baseline, self.task.most).spread();
+        let spread = Refit::new(&natural, baseline, self.task.most).spread_points();
         spread.into_iter().map(|index| kept[index]).collect()
     }
 
     /// What hedges the prediction, but for what was given.
-    fn hedge(&self) -> Vec<usize> {
-        let mut hedged = self.hedged();
+    fn hedging_points(&self) -> Vec<usize> {
+        let mut hedged = self.hedged_points();
         hedged.retain(|index| !self.given.contains(index));
         hedged.truncate(self.task.most.saturating_sub(self.given.len()));
         hedged
     }
 
-    fn hedged(&self) -> Vec<usize> {
-        self.task.begin(Suppositions::new(&self.task, DOUBT).hedged(FIRST / 2 + 1), FIRST / 2)
+    fn hedged_points(&self) -> Vec<usize> {
+        self.task.first_round(Suppositions::new(&self.task, DOUBT).hedged_points(FIRST / 2 + 1), FIRST / 2)
     }
 
-    /// Points that hedge the prediction, and others that are far from all.
-    pub fn spread(&self) -> Vec<usize> {
-        let mut chosen = self.hedged();
-        let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
+    /// Returns points that hedge the prediction, and points that are far from all others.
+    pub fn spread_points(&self) -> Vec<usize> {
+        let mut chosen = self.hedged_points();
+        let distance = |index: usize, to: usize| squared_distance(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);
         let mut distances: Vec<f64> = (0..self.task.points.len()).map(nearest).collect();
         while chosen.len() <= FIRST {
@@ -127,7 +136,7 @@ impl<'a> Refit<'a> {
         chosen
     }
 
-    fn further(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+    fn next_after(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         let known: Vec<(usize, f64)> = self
             .given
             .iter()
@@ -135,14 +144,14 @@ impl<'a> Refit<'a> {
             .collect();
         let Some(&(best, least)) = known.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
         let room = self.task.most.saturating_sub(self.given.len());
-        let rest = self.rest();
+        let rest = self.remaining_points();
         if room == 0 || rest.is_empty() {
             return Vec::new();
         }
-        let Some(fit) = self.fit(&known) else { return Vec::new() };
+        let Some(fit) = self.fit_times(&known) else { return Vec::new() };
         let given: Vec<usize> = self.given.iter().copied().collect();
-        let borne = self.task.borne(&given, times);
-        let gain = |&index: &usize| borne.likelihood(index) * fit.gain(self, index, least);
+        let borne = self.task.known_borne(&given, times);
+        let gain = |&index: &usize| borne.likelihood_of(index) * fit.expected_gain(self, index, least);
         let mut gains: Vec<f64> = rest.iter().map(gain).collect();
         let mut chosen = Vec::new();
         while chosen.len() < ROUND.min(room) {
@@ -152,16 +161,16 @@ impl<'a> Refit<'a> {
             let Some(promising) = promising.filter(|&at| gains[at] > worth) else { break };
             chosen.push(rest[promising]);
             for (gain, &index) in gains.iter_mut().zip(&rest) {
-                let near =
-                    squared(&self.task.places[index], &self.task.places[rest[promising]]) / (2.0 * APART * APART);
+                let near = squared_distance(&self.task.places[index], &self.task.places[rest[promising]])
+                    / (2.0 * APART * APART);
                 *gain *= 1.0 - (-near).exp();
             }
         }
         if chosen.is_empty() && self.settled.insert(best) {
             let mut near = rest;
-            near.retain(|&index| borne.likelihood(index) > 0.0);
+            near.retain(|&index| borne.likelihood_of(index) > 0.0);
             near.sort_by(|&a, &b| {
-                let distance = |index: usize| squared(&self.task.places[index], &self.task.places[best]);
+                let distance = |index: usize| squared_distance(&self.task.places[index], &self.task.places[best]);
                 distance(a).total_cmp(&distance(b)).then(a.cmp(&b))
             });
             near.truncate(NEIGHBOURS.min(room));
@@ -171,7 +180,7 @@ impl<'a> Refit<'a> {
     }
 
     /// The points that may be next.
-    fn rest(&self) -> Vec<usize> {
+    fn remaining_points(&self) -> Vec<usize> {
         let mut rest: Vec<usize> = (0..self.task.points.len()).filter(|index| !self.given.contains(index)).collect();
         if rest.len() > LOOKED_AT {
             sort_by_prediction(self.task.points, &mut rest);
@@ -183,11 +192,12 @@ impl<'a> Refit<'a> {
     }
 
     /// The likeliest fit to these logarithms of times.
-    fn fit(&self, known: &[(usize, f64)]) -> Option<Fit> {
+    fn fit_times(&self, known: &[(usize, f64)]) -> Option<Fit> {
         let mut best: Option<Fit> = None;
         for length in LENGTHS {
-            let covariance =
-                |a: usize, b: usize| covariance(squared(&self.task.places[a], &self.task.places[b]), length);
+            let covariance = |a: usize, b: usize| {
+                covariance_at(squared_distance(&self.task.places[a], &self.task.places[b]), length)
+            };
             for noise in NOISES {
                 let matrix: Vec<Vec<f64>> = known
                     .iter()
@@ -199,12 +209,13 @@ impl<'a> Refit<'a> {
                             .collect()
                     })
                     .collect();
-                let Some(factor) = cholesky(matrix) else { continue };
+                let Some(factor) = factor_cholesky(matrix) else { continue };
                 for share in SHARES {
-                    let left: Vec<f64> = known.iter().map(|&(at, time)| time - share * self.prediction(at)).collect();
+                    let left: Vec<f64> =
+                        known.iter().map(|&(at, time)| time - share * self.predicted_time(at)).collect();
                     let mean = left.iter().sum::<f64>() / left.len() as f64;
                     let centred: Vec<f64> = left.iter().map(|left| left - mean).collect();
-                    let half = forward(&factor, &centred);
+                    let half = solve_forward(&factor, &centred);
                     let squares = half.iter().map(|x| x * x).sum::<f64>();
                     let variance = (squares / left.len() as f64).max(1e-6);
                     let determinant: f64 = factor.iter().enumerate().map(|(row, entries)| entries[row].ln()).sum();
@@ -220,7 +231,7 @@ impl<'a> Refit<'a> {
         best
     }
 
-    fn prediction(&self, index: usize) -> f64 {
+    fn predicted_time(&self, index: usize) -> f64 {
         self.task.points[index].score.predicted_us.max(f64::MIN_POSITIVE).ln()
     }
 }
@@ -234,20 +245,24 @@ struct Fit {
     variance: f64,
     /// The points that are known.
     at: Vec<usize>,
-    /// The lower triangle whose square is their covariance, and it divided into their centred values.
+    /// The lower triangle whose square is their covariance, and it divided into their centred
+    /// values.
     factor: Vec<Vec<f64>>,
     half: Vec<f64>,
 }
 
 impl Fit {
     /// The expected improvement of a point over the `least` logarithm of time, as a share of time.
-    fn gain(&self, search: &Refit<'_>, index: usize, least: f64) -> f64 {
+    fn expected_gain(&self, search: &Refit<'_>, index: usize, least: f64) -> f64 {
         let place = &search.task.places[index];
-        let column: Vec<f64> =
-            self.at.iter().map(|&at| covariance(squared(place, &search.task.places[at]), self.length)).collect();
-        let half = forward(&self.factor, &column);
+        let column: Vec<f64> = self
+            .at
+            .iter()
+            .map(|&at| covariance_at(squared_distance(place, &search.task.places[at]), self.length))
+            .collect();
+        let half = solve_forward(&self.factor, &column);
         let centred: f64 = half.iter().zip(&self.half).map(|(a, b)| a * b).sum();
-        let expected = self.mean + centred + self.share * search.prediction(index);
+        let expected = self.mean + centred + self.share * search.predicted_time(index);
         let left = (1.0 - half.iter().map(|x| x * x).sum::<f64>()).max(1e-9);
         let deviation = (left * self.variance).sqrt();
         expected_improvement(least, expected, deviation)
@@ -294,7 +309,7 @@ mod tests {
         let mut times = vec![None; points.len()];
         let mut given = Vec::new();
         loop {
-            let round = search.next(&times);
+            let round = search.next_points(&times);
             if round.is_empty() {
                 return given;
             }
@@ -308,7 +323,7 @@ mod tests {
     #[test]
     fn the_first_round_has_the_baseline_the_best_predictions_and_the_corners() {
         let points = plane(|x, y| 10.0 + x + y);
-        let first = Refit::new(&points, 60, MOST).next(&[]);
+        let first = Refit::new(&points, 60, MOST).next_points(&[]);
         assert_eq!(first.len(), FIRST + 1);
         assert_eq!(first[..4], [60, 0, 1, 11]);
         for corner in [10, 110, 120] {
@@ -323,20 +338,20 @@ mod tests {
         points.iter_mut().enumerate().for_each(|(index, point)| point.natural = index >= 55 || index == 0);
         let times = vec![Some(10.0); points.len()];
         let mut search = Refit::new(&points, 0, MOST);
-        let first = search.next(&[]);
+        let first = search.next_points(&[]);
         assert_eq!(first.len(), FIRST + 1);
         assert!(first.iter().all(|&index| points[index].natural), "{first:?}");
         // It is that of a search which knows of nothing else.
         let natural: Vec<usize> = (0..points.len()).filter(|&index| points[index].natural).collect();
         let known: Vec<Point> = natural.iter().map(|&index| points[index].clone()).collect();
-        let alone = Refit::new(&known, 0, MOST).next(&[]);
+        let alone = Refit::new(&known, 0, MOST).next_points(&[]);
         assert_eq!(alone.into_iter().map(|index| natural[index]).collect::<Vec<_>>(), first);
-        let second = search.next(&times);
+        let second = search.next_points(&times);
         assert!(second.contains(&1) && second.len() <= FIRST / 2, "{second:?}");
         assert!(second.iter().all(|index| !first.contains(index)));
         // A first round that was chosen before is taken as it is.
-        let mut begun = Refit::new(&points, 0, MOST).begun(first.clone());
-        assert_eq!((begun.next(&[]), begun.next(&times)), (first, second));
+        let mut begun = Refit::new(&points, 0, MOST).with_first(first.clone());
+        assert_eq!((begun.next_points(&[]), begun.next_points(&times)), (first, second));
     }
 
     #[test]
@@ -360,7 +375,8 @@ mod tests {
 
     #[test]
     fn a_value_that_no_point_bears_is_soon_left() {
-        // Five values of a third axis, of which one alone runs; what runs with it is fastest at the far corner.
+        // Five values of a third axis, of which one alone runs; what runs with it is fastest at the
+        // far corner.
         let points: Vec<Point> = (0..605_u32)
             .map(|index| {
                 let [x, y, z] = [index % 11, index / 11 % 11, index / 121].map(f64::from);

@@ -1,4 +1,5 @@
-//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo et al. (CGO 2008).
+//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo
+//! et al. (CGO 2008).
 
 use super::few::Few;
 use super::pareto::pareto_front;
@@ -8,15 +9,17 @@ use crate::model::{Bottleneck, Score};
 use crate::settings::Strategy;
 use std::collections::BTreeMap;
 
-/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds here are what the
-/// recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best point lies outside them.
+/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds
+/// here are what the recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best
+/// point lies outside them.
 const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
 
-/// POSF adds this many configurations of least predicted time of each policy: T and C know nothing of how a block's shape meets the
-/// caches, and a front of them can lack the best shape altogether.
+/// POSF adds this many configurations of least predicted time of each policy: T and C know nothing
+/// of how a block's shape meets the caches, and a front of them can lack the best shape altogether.
 const PREDICTED: usize = 8;
 
-/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the least predicted time.
+/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the
+/// least predicted time.
 const TIES: usize = 3;
 
 /// Where fewer may be timed, rounds of many would leave none to learn from.
@@ -32,8 +35,9 @@ pub enum Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The search of a strategy over `points`, of which the one with index `baseline` is the baseline (none, where that is beyond
-    /// them). At most `most` are timed, the baseline among them: of a strategy that sends all at once those of least predicted time.
+    /// The search of a strategy over `points`, of which the one with index `baseline` is the
+    /// baseline (none, where that is beyond them). At most `most` are timed, the baseline among
+    /// them: of a strategy that sends all at once those of least predicted time.
     pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize, most: usize) -> Self {
         if strategy == Strategy::Refit {
             return if most < FEW {
@@ -42,7 +46,7 @@ impl<'a> Search<'a> {
                 Self::Refit(Refit::new(points, baseline, most))
             };
         }
-        let mut all = candidates(strategy, points);
+        let mut all = choose_candidates(strategy, points);
         if all.len() > most {
             all.retain(|&index| index != baseline);
             all.truncate(most.saturating_sub(1));
@@ -50,43 +54,45 @@ impl<'a> Search<'a> {
         Self::Once(all)
     }
 
-    /// Whether the first round of such a search is among natural points, and is known before the others are.
+    /// Whether the first round of such a search is among natural points, and is known before the
+    /// others are.
     pub fn begins_early(strategy: Strategy, most: usize) -> bool {
         strategy == Strategy::Refit && most >= FEW
     }
 
-    /// The same with these points for the first round, where [`Self::begins_early`].
-    pub fn begun(self, first: Vec<usize>) -> Self {
+    /// Sets the points of the first round of a strategy that [`Self::begins_early`].
+    pub fn with_first(self, first: Vec<usize>) -> Self {
         match self {
-            Self::Refit(search) => Self::Refit(search.begun(first)),
+            Self::Refit(search) => Self::Refit(search.with_first(first)),
             other => other,
         }
     }
 
-    /// The points to time next; `times` are those so far, `None` for what is not timed or was refused. Empty: the search is over.
-    pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+    /// Returns the points to time next; none ends the search. `times` are the times so
+    /// far, `None` for points that were not timed or were refused.
+    pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         match self {
             Self::Once(all) => std::mem::take(all),
-            Self::Refit(search) => search.next(times),
-            Self::Few(search) => search.next(times),
+            Self::Refit(search) => search.next_points(times),
+            Self::Few(search) => search.next_points(times),
         }
     }
 }
 
-/// The indices of the configurations that a strategy times, in the order of predicted time; of one with several rounds, the
-/// first round.
-pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
+/// Returns the indices of the configurations that a strategy times, in the order of
+/// predicted time. For a strategy with several rounds, these are the first.
+pub fn choose_candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),
         // The safest first.
-        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).spread(),
+        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).spread_points(),
         Strategy::Ros => highest_ro(points),
         Strategy::Pos => po_pareto(points, |_| true),
         Strategy::Posf => {
             let filtered = po_pareto(points, |score| POSF_OCCUPANCY.contains(&score.occupancy));
             // A kernel whose every configuration has a low occupancy is still tuned.
             let kept = if filtered.is_empty() { po_pareto(points, |_| true) } else { filtered };
-            let mut chosen = thinned(points, kept, TIES);
+            let mut chosen = thin_out(points, kept, TIES);
             let mut predicted: Vec<usize> = (0..points.len()).collect();
             sort_by_prediction(points, &mut predicted);
             let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
@@ -99,13 +105,14 @@ pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
             chosen.dedup();
             chosen
         }
-        Strategy::Ryoo => thinned(points, ryoo_pareto(points), 1),
+        Strategy::Ryoo => thin_out(points, ryoo_pareto(points), 1),
     };
     sort_by_prediction(points, &mut chosen);
     chosen
 }
 
-/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of threads, ascending.
+/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of threads,
+/// ascending.
 pub fn po_pareto_set(points: &[Point]) -> Vec<usize> {
     let mut set = po_pareto(points, |_| true);
     set.sort_unstable();
@@ -117,7 +124,8 @@ fn highest_ro(points: &[Point]) -> Vec<usize> {
     (0..points.len()).filter(|&index| points[index].score.ro == highest).collect()
 }
 
-/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work each, so their T and C do not compare.
+/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work each,
+/// so their T and C do not compare.
 fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     let mut by_threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, point) in points.iter().enumerate().filter(|(_, point)| keep(&point.score)) {
@@ -125,14 +133,14 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     }
     let mut chosen = Vec::new();
     for group in by_threads.into_values() {
-        let metrics: Vec<Po> = group.iter().map(|&index| Po::of(&points[index].score)).collect();
+        let metrics: Vec<Po> = group.iter().map(|&index| Po::of_score(&points[index].score)).collect();
         chosen.extend(tolerant_front(&metrics).into_iter().map(|member| group[member]));
     }
     chosen
 }
 
-/// T and C are known no better than so: an eighth of an SM's threads, which is what a block more or less makes, and a tenth of the
-/// cycles. Differences below are ties, which no metric breaks.
+/// T and C are known no better than so: an eighth of an SM's threads, which is what a block more or
+/// less makes, and a tenth of the cycles. Differences below are ties, which no metric breaks.
 const T_TOLERANCE: f64 = 256.0;
 const C_TOLERANCE: f64 = 0.1;
 
@@ -145,7 +153,7 @@ struct Po {
 }
 
 impl Po {
-    fn of(score: &Score) -> Self {
+    fn of_score(score: &Score) -> Self {
         Self { t: score.t, c: score.c, us: score.predicted_us }
     }
 
@@ -158,16 +166,17 @@ impl Po {
         self.t <= other.t && self.c <= other.c && self.us <= other.us
     }
 
-    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo et al. screen what memory bandwidth
-    /// bounds before they draw their curve): where the predicted time, which does, contradicts them, it is not known which is better.
-    fn beats(&self, other: &Self) -> bool {
+    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo
+    /// et al. screen what memory bandwidth bounds before they draw their curve): where the
+    /// predicted time, which does, contradicts them, it is not known which is better.
+    fn beats_clearly(&self, other: &Self) -> bool {
         let is_clear = self.t < other.t - T_TOLERANCE || self.c * (1.0 + C_TOLERANCE) < other.c;
         self.is_no_worse(other) && is_clear
     }
 }
 
-/// The points that no other one betters clearly in T or C without being worse in the other, or predicted to be slower, in the order of
-/// the input.
+/// The points that no other one betters clearly in T or C without being worse in the other, or
+/// predicted to be slower, in the order of the input.
 fn tolerant_front(points: &[Po]) -> Vec<usize> {
     let mut order: Vec<&Po> = points.iter().filter(|point| point.is_number()).collect();
     order.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.c.total_cmp(&b.c)).then(a.us.total_cmp(&b.us)));
@@ -178,12 +187,13 @@ fn tolerant_front(points: &[Po]) -> Vec<usize> {
             front.push(point);
         }
     }
-    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats(point));
+    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats_clearly(point));
     (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
 }
 
-/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not bound: the metrics know nothing of
-/// it, so such points would draw the curve away from the best (Ryoo et al., section 5). Where it bounds all, all are kept.
+/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not
+/// bound: the metrics know nothing of it, so such points would draw the curve away from the best
+/// (Ryoo et al., section 5). Where it bounds all, all are kept.
 fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     let is_bound = |point: &Point| point.score.bottleneck == Bottleneck::GlobalBandwidth;
     let mut kept: Vec<usize> = (0..points.len()).filter(|&index| !is_bound(&points[index])).collect();
@@ -195,8 +205,9 @@ fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     pareto_front(&metrics).into_iter().map(|member| kept[member]).collect()
 }
 
-/// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C): those with the least predicted time.
-fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
+/// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C):
+/// those with the least predicted time.
+fn thin_out(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
     sort_by_prediction(points, &mut chosen);
     let mut seen: BTreeMap<(usize, usize, i64, i64), usize> = BTreeMap::new();
     chosen.retain(|&index| {
@@ -215,7 +226,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::model::{Limiter, Terms};
 
-    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow from T.
+    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow
+    /// from T.
     pub fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
         let occupancy = 1.0 - t / 2048.0;
         let score = Score {
@@ -240,12 +252,13 @@ pub(crate) mod tests {
 
     /// A point with these parts of its prediction.
     pub fn bound(terms: Terms) -> Point {
-        let mut point = point(1000, 0, 0.0, 1.0, terms.us());
+        let mut point = point(1000, 0, 0.0, 1.0, terms.time_us());
         point.score.terms = terms;
         point
     }
 
-    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and fifth tie in shape.
+    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and
+    /// fifth tie in shape.
     fn space() -> Vec<Point> {
         vec![
             point(1000, 0, 0.0, 500.0, 9.0),
@@ -260,14 +273,16 @@ pub(crate) mod tests {
 
     #[test]
     fn every_strategy_sends_what_its_paper_says() {
-        // By hand: of 1000 threads (0, 500), (1024, 300) and both (1792, 200) are optimal, of 2000 threads (0, 900).
+        // By hand: of 1000 threads (0, 500), (1024, 300) and both (1792, 200) are optimal, of 2000
+        // threads (0, 900).
         assert_eq!(po_pareto_set(&space()), [0, 1, 2, 4, 5]);
-        assert_eq!(candidates(Strategy::Pos, &space()), [5, 4, 1, 2, 0]);
-        assert_eq!(candidates(Strategy::Es, &space()), [5, 4, 1, 3, 2, 6, 0]);
+        assert_eq!(choose_candidates(Strategy::Pos, &space()), [5, 4, 1, 2, 0]);
+        assert_eq!(choose_candidates(Strategy::Es, &space()), [5, 4, 1, 3, 2, 6, 0]);
         // RO = occupancy x C here: 500, 150, 25, 200, 25, 900, 675.
-        assert_eq!(candidates(Strategy::Ros, &space()), [5]);
-        // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the two at (1/200, 256).
-        assert_eq!(candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
+        assert_eq!(choose_candidates(Strategy::Ros, &space()), [5]);
+        // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the
+        // two at (1/200, 256).
+        assert_eq!(choose_candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
     }
 
     #[test]
@@ -275,10 +290,11 @@ pub(crate) mod tests {
         let bound = |indices: &[usize]| {
             let mut points = space();
             indices.iter().for_each(|&index| points[index].score.bottleneck = Bottleneck::GlobalBandwidth);
-            candidates(Strategy::Ryoo, &points)
+            choose_candidates(Strategy::Ryoo, &points)
         };
         assert_eq!(bound(&[]), [4, 1, 0]);
-        // Without the second the fourth, (1/400, 1024), is on the curve; without both of the last (1/200, 256) nobody is there.
+        // Without the second the fourth, (1/400, 1024), is on the curve; without both of the last
+        // (1/200, 256) nobody is there.
         assert_eq!(bound(&[1]), [4, 3, 0]);
         assert_eq!(bound(&[2, 4]), [1, 0]);
         assert_eq!(bound(&[0, 1, 2, 3, 4, 5, 6]), [4, 1, 0], "where it bounds all, it tells none apart");
@@ -286,7 +302,8 @@ pub(crate) mod tests {
 
     #[test]
     fn differences_that_the_model_cannot_tell_are_ties() {
-        // Against (512, 1000): fewer than a block's threads, or less than a tenth of the cycles, is no difference.
+        // Against (512, 1000): fewer than a block's threads, or less than a tenth of the cycles, is
+        // no difference.
         for (t, c, is_kept) in
             [(768.0, 1000.0, true), (769.0, 1000.0, false), (512.0, 1099.0, true), (512.0, 1101.0, false)]
         {
@@ -310,23 +327,28 @@ pub(crate) mod tests {
 
     #[test]
     fn posf_filters_occupancy_thins_ties_and_adds_the_best_predictions() {
-        // Ten shapes of one variant tie; the two of 12.5% occupancy are out but for their predicted time.
+        // Ten shapes of one variant tie; the two of 12.5% occupancy are out but for their predicted
+        // time.
         let mut points: Vec<Point> = (0..10).map(|shape| point(1000, 0, 0.0, 500.0, 20.0 + f64::from(shape))).collect();
         points.push(point(1000, 1, 1792.0, 100.0, 50.0));
-        let chosen = candidates(Strategy::Posf, &points);
+        let chosen = choose_candidates(Strategy::Posf, &points);
         assert_eq!(chosen, (0..PREDICTED).collect::<Vec<_>>(), "three of the ties, and the eight best predictions");
         points.push(point(1000, 1, 1792.0, 100.0, 1.0));
-        assert_eq!(candidates(Strategy::Posf, &points)[0], 11);
+        assert_eq!(choose_candidates(Strategy::Posf, &points)[0], 11);
         // What the caches are told is chosen as if alone: as many again.
         let told = points.iter().map(|point| Point { policy: 1, ..point.clone() });
         let both: Vec<Point> = points.iter().cloned().chain(told).collect();
         let of = |policy: usize| {
-            let chosen = candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);
+            let chosen =
+                choose_candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);
             chosen.map(|index| index % 12).collect::<Vec<_>>()
         };
-        assert_eq!((of(0), of(1)), (candidates(Strategy::Posf, &points), candidates(Strategy::Posf, &points)));
+        assert_eq!(
+            (of(0), of(1)),
+            (choose_candidates(Strategy::Posf, &points), choose_candidates(Strategy::Posf, &points))
+        );
         let only_low: Vec<Point> = points.split_off(10);
-        assert_eq!(candidates(Strategy::Posf, &only_low), [1, 0]);
+        assert_eq!(choose_candidates(Strategy::Posf, &only_low), [1, 0]);
     }
 
     #[test]

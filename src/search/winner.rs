@@ -40,12 +40,14 @@ const RISK: f64 = 0.3;
 /// And it promises at least this gain, the geometric mean over them.
 const GAIN: f64 = 1.05;
 
-/// Promised gains whose ratio is less are one: of two points the model then names the faster one in 55% of the pairs, as recorded in the
-/// spaces of 42 kernels of the suite and 62 others (pairs of promises above [`GAIN`] whose times differ, each kernel as much as another); of
-/// pairs that are farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
+/// Promised gains whose ratio is less are one: of two points the model then names the faster one in
+/// 55% of the pairs, as recorded in the spaces of 42 kernels of the suite and 62 others (pairs of
+/// promises above [`GAIN`] whose times differ, each kernel as much as another); of pairs that are
+/// farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
 const TIE: f64 = 1.015;
 
-/// What the model expects of a point beside the baseline, over all that it may be wrong about (see [`hedge`](super::prior)).
+/// What the model expects of a point beside the baseline, over all that it may be wrong about (see
+/// [`hedge`](super::prior)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
     /// Time of the baseline over its time, the geometric mean.
@@ -54,8 +56,9 @@ pub struct Promise {
     slower: f64,
 }
 
-/// What is promised of the points that are looked at, by index; nothing where the baseline has no prediction.
-pub fn promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
+/// Returns the promise of each point with a prediction, by index. Returns nothing if the
+/// baseline has no prediction.
+pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
     if points.get(baseline).is_none_or(|point| !point.score.predicted_us.is_finite()) {
         return Vec::new();
     }
@@ -73,9 +76,10 @@ pub fn promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
 
 /// The winner by prediction alone, and the gain that it promises; `None` for the baseline.
 ///
-/// A prediction alone is as bold as it is wrong: the point of least predicted time is often one whose bottleneck the model
-/// underrates. So of the points that hardly ever lose to the baseline that is chosen which promises most. Gains whose ratio is below
-/// [`TIE`] are one to the model: of those points that of the least `departure` from the baseline is chosen.
+/// A prediction alone is as bold as it is wrong: the point of least predicted time is often one
+/// whose bottleneck the model underrates. So of the points that hardly ever lose to the baseline
+/// that is chosen which promises most. Gains whose ratio is below [`TIE`] are one to the model: of
+/// those points that of the least `departure` from the baseline is chosen.
 pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize) -> Departure) -> Option<(usize, f64)> {
     let is_kept = |promise: &Promise| promise.slower <= RISK && promise.gain >= GAIN;
     let kept =
@@ -93,10 +97,11 @@ mod tests {
     use crate::model::Terms;
     use std::collections::BTreeMap;
 
-    /// What is chosen of points with these parts of their prediction, the first of them the baseline.
+    /// What is chosen of points with these parts of their prediction, the first of them the
+    /// baseline.
     fn chosen(terms: &[Terms]) -> Option<usize> {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
-        predicted_winner(&promises(&points, 0), |_| Departure::default()).map(|(index, _)| index)
+        predicted_winner(&list_promises(&points, 0), |_| Departure::default()).map(|(index, _)| index)
     }
 
     fn latency(us: f64) -> Terms {
@@ -136,7 +141,8 @@ mod tests {
         ] {
             let terms = points.iter().map(|(_, us)| bound(latency(*us)));
             let departure = |index: usize| points[index].0.departure(&points[0].0);
-            let chosen = predicted_winner(&promises(&terms.collect::<Vec<_>>(), 0), departure).map(|(index, _)| index);
+            let chosen =
+                predicted_winner(&list_promises(&terms.collect::<Vec<_>>(), 0), departure).map(|(index, _)| index);
             assert_eq!(chosen, Some(expected), "{points:?}");
         }
     }
@@ -144,7 +150,8 @@ mod tests {
     #[test]
     fn of_two_promises_the_one_that_asks_less_trust_is_kept() {
         let cache = |us: f64| Terms { cache: us, ..Terms::default() };
-        // The caches would have to be judged right beside the latency for the last to win: they are as likely underrated.
+        // The caches would have to be judged right beside the latency for the last to win: they are
+        // as likely underrated.
         assert_eq!(chosen(&[latency(100.0), latency(90.0), cache(89.0)]), Some(1));
         assert_eq!(chosen(&[latency(100.0), cache(92.0)]), None);
         // So much faster that it hardly matters.

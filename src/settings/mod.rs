@@ -207,7 +207,7 @@ impl Settings {
         let wait = parsed(&environment, &mut problems, "NVTUNE_WAIT", "a number of seconds", |text| {
             text.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds))
         });
-        parsed(&environment, &mut problems, "NVTUNE_PATIENCE", "a number of seconds above 0", process::seconds);
+        parsed(&environment, &mut problems, "NVTUNE_PATIENCE", "a number of seconds above 0", process::parse_seconds);
         let cache_bytes =
             parsed(&environment, &mut problems, "NVTUNE_CACHE_SIZE", "a number of bytes, such as 500M", bytes);
         let cache_bytes = cache_bytes.unwrap_or(DEFAULT_CACHE_BYTES);

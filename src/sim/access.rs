@@ -1,31 +1,35 @@
 //! What a few warps accessed -> how each memory line looks to the memory system.
 
 use super::address_map::AddressMap;
-use super::atomics::busy;
+use super::atomics::busy_ns;
 use super::bank_conflicts;
 use super::l2_sharing::Beside;
-use super::memory::{MODULE_REGION, in_buffer, region};
+use super::memory::{MODULE_REGION, in_buffer, region_of};
 use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
-use super::request::{Request, SECTOR, SECTORS_PER_LINE, WORD, distinct, in_local};
-use super::stores::{Leaving, leaving};
+use super::request::{Request, SECTOR, SECTORS_PER_LINE, WORD, in_local, sorted_distinct};
+use super::stores::{Leaving, leaving_requests};
 use super::thread::Touch;
 use crate::ptx::MemorySpace;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Sectors come from device memory in pairs that differ in this bit of their number: on an H200 4.2 million lone sectors are 268 MB
-/// (`dram__bytes_read.sum` of `scattered`, `kernels/results/h200/traffic.json`).
+/// Sectors come from device memory in pairs that differ in this bit of their number: on an H200 4.2
+/// million lone sectors are 268 MB (`dram__bytes_read.sum` of `scattered`,
+/// `kernels/results/h200/traffic.json`).
 const FETCHED_WITH: u64 = 1;
-/// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
+/// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture
+/// via Microbenchmarking", 2018, table 3.1).
 const CONSTANT_LINE: u64 = 64;
-/// Instructions of a warp in which what another warp of its block asked for has come, though warps do not keep step. The searches of the
-/// recorded spaces of an H200 find the same with 224 to 384 of them; without any of this, variants that load in many small groups
-/// (`stencil3d` in 40 registers) are taken to wait for the level-2 cache in each of them.
+/// Instructions of a warp in which what another warp of its block asked for has come, though warps
+/// do not keep step. The searches of the recorded spaces of an H200 find the same with 224 to 384
+/// of them; without any of this, variants that load in many small groups (`stencil3d` in 40
+/// registers) are taken to wait for the level-2 cache in each of them.
 const OTHERS_AGO: u64 = 256;
 
-/// Lays what the lanes of a warp touched side by side: those that execute a step for the same time do it together.
-pub(crate) fn requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
+/// Lays what the lanes of a warp touched side by side: those that execute a step for the same time
+/// do it together.
+pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
     let mut found: Vec<Request> = Vec::new();
     let mut index: HashMap<(u32, u64), usize> = HashMap::new();
     for (lane, touches) in lanes {
@@ -53,7 +57,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub fn add(&mut self, other: Self) {
+    pub fn add_turns(&mut self, other: Self) {
         self.executions += other.executions;
         self.lanes += other.lanes;
     }
@@ -70,8 +74,9 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// That the average warp of the grid does this, and not what those do that were looked at.
-    pub fn average(&mut self, turns: Vec<Turns>) {
+    /// Sets what the average warp of the grid does, in place of the mean over the sampled
+    /// warps.
+    pub fn average_over(&mut self, turns: Vec<Turns>) {
         self.is_average = true;
         let pairs = self.turns.iter_mut().zip(turns);
         pairs.filter(|(_, of_grid)| of_grid.executions > 0.0).for_each(|(known, of_grid)| *known = of_grid);
@@ -82,17 +87,17 @@ impl Whole {
         Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps], is_average: false }
     }
 
-    /// One more warp.
-    pub fn add(&mut self, warp: impl IntoIterator<Item = Turns>) {
+    /// Adds the turns of one more warp.
+    pub fn add_warp(&mut self, warp: impl IntoIterator<Item = Turns>) {
         for ((most, sum), turns) in self.most.iter_mut().zip(&mut self.turns).zip(warp) {
             *most = turns.executions.max(*most);
-            sum.add(turns);
+            sum.add_turns(turns);
         }
     }
 }
 
-/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number of buffers of the workload, `beside` knows the
-/// blocks beside this one.
+/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number of
+/// buffers of the workload, `beside` knows the blocks beside this one.
 pub(crate) fn accesses(
     program: &Program,
     requests: &[Request],
@@ -100,11 +105,11 @@ pub(crate) fn accesses(
     buffers: usize,
     mut beside: Beside,
 ) -> BTreeMap<u32, Access> {
-    let recorded = recorded(requests);
+    let recorded = record_requests(requests);
     let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
     let mut touched = AddressMap::default();
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
-    let leaving = leaving(requests);
+    let leaving = leaving_requests(requests);
     for (request, leaving) in requests.iter().zip(leaving) {
         let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
         let Recorded { last, most_warps } = recorded.get(&request.step).copied().unwrap_or_default();
@@ -114,16 +119,16 @@ pub(crate) fn accesses(
             beside: complete(most_warps) || (request.execution > most_warps / 2 && request.execution <= most_warps),
         };
         let by_warp = touched_by_warp.entry(request.warp).or_default();
-        sum.add(request, judged, buffers, by_warp, &mut touched, &mut beside);
-        sum.stored(leaving, judged);
-        sum.busy += busy(request, &program.steps[request.step as usize].operation);
+        sum.add_request(request, judged, buffers, by_warp, &mut touched, &mut beside);
+        sum.add_stored(leaving, judged);
+        sum.busy += busy_ns(request, &program.steps[request.step as usize].operation);
     }
     let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();
     for (step, turns) in program.steps.iter().zip(turns) {
-        whole.entry(step.line).or_default().add(*turns);
+        whole.entry(step.line).or_default().add_turns(*turns);
     }
     sums.into_iter()
-        .map(|(line, sum)| (line, sum.mean(whole.get(&line).copied().unwrap_or_default(), *is_average)))
+        .map(|(line, sum)| (line, sum.mean_access(whole.get(&line).copied().unwrap_or_default(), *is_average)))
         .collect()
 }
 
@@ -132,11 +137,12 @@ pub(crate) fn accesses(
 struct Recorded {
     /// The last execution by any warp.
     last: u64,
-    /// The last to which at least half of the warps come: others may be recorded at their beginning only.
+    /// The last to which at least half of the warps come: others may be recorded at their beginning
+    /// only.
     most_warps: u64,
 }
 
-fn recorded(requests: &[Request]) -> HashMap<u32, Recorded> {
+fn record_requests(requests: &[Request]) -> HashMap<u32, Recorded> {
     let mut by_warp: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for request in requests {
         let last = by_warp.entry((request.step, request.warp)).or_default();
@@ -163,11 +169,12 @@ struct Judged {
 /// Parts of a buffer of which it is told whether a warp touches them.
 const PARTS: u64 = 1024;
 
-/// By buffer the share of its parts that the warps touch; `buffers` are their bytes.
-pub(crate) fn spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, Spread> {
+/// Returns the share of each buffer's parts that the warps touch. `buffers` are sizes in
+/// bytes.
+pub(crate) fn buffer_spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, Spread> {
     let mut touched: HashMap<(u32, usize), BTreeSet<u64>> = HashMap::new();
     for request in requests.iter().filter(|request| request.space == MemorySpace::Global) {
-        for (_, address) in request.each() {
+        for (_, address) in request.each_touch() {
             let Some((buffer, offset)) = in_buffer(address) else { continue };
             let Some(&bytes) = buffers.get(buffer).filter(|bytes| **bytes > 0) else { continue };
             let part = (u128::from(offset) * u128::from(PARTS) / u128::from(bytes)) as u64;
@@ -194,16 +201,19 @@ struct Sum {
     lines: f64,
     passes: f64,
     lanes: f64,
-    /// Sectors in the part of the record that counts for reuse, those of them that were touched before, and those that are at hand.
+    /// Sectors in the part of the record that counts for reuse, those of them that were touched
+    /// before, and those that are at hand.
     judged: f64,
     again: f64,
     at_hand: f64,
-    /// In the part of the record that counts for what the block shares: sectors that are not at hand, those of them that are near, and those of
-    /// which nobody knows whether other blocks have brought them.
+    /// In the part of the record that counts for what the block shares: sectors that are not at
+    /// hand, those of them that are near, and those of which nobody knows whether other blocks have
+    /// brought them.
     waited: f64,
     near: f64,
     unplaced: f64,
-    /// Accesses in the part that counts for reuse, and those of them of which every sector is at hand.
+    /// Accesses in the part that counts for reuse, and those of them of which every sector is at
+    /// hand.
     decided: f64,
     hits: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
@@ -252,7 +262,7 @@ impl Sum {
         }
     }
 
-    fn add(
+    fn add_request(
         &mut self,
         request: &Request,
         judged: Judged,
@@ -263,29 +273,29 @@ impl Sum {
     ) {
         self.groups += 1.0;
         self.lanes += f64::from(request.lanes.count_ones());
-        let first = request.each().next().map(|(_, address)| address);
-        self.access.broadcast &= request.each().all(|(_, address)| Some(address) == first);
+        let first = request.each_touch().next().map(|(_, address)| address);
+        self.access.broadcast &= request.each_touch().all(|(_, address)| Some(address) == first);
         let sectors = match self.access.space {
-            MemorySpace::Global | MemorySpace::Local => sectors(request),
+            MemorySpace::Global | MemorySpace::Local => request_sectors(request),
             // Apart from global addresses.
-            MemorySpace::Constant => {
-                distinct(request.each().map(|(_, address)| (1 << 61) | (address / CONSTANT_LINE)).collect())
-            }
+            MemorySpace::Constant => sorted_distinct(
+                request.each_touch().map(|(_, address)| (1 << 61) | (address / CONSTANT_LINE)).collect(),
+            ),
             MemorySpace::Shared | MemorySpace::Texture => Vec::new(),
         };
         self.passes += match self.access.space {
-            MemorySpace::Shared => bank_conflicts::shared(request),
+            MemorySpace::Shared => bank_conflicts::shared_passes(request),
             MemorySpace::Constant => {
                 self.lines += sectors.len() as f64;
-                distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64
+                sorted_distinct(request.each_touch().map(|(_, address)| address / WORD).collect()).len() as f64
             }
             MemorySpace::Global | MemorySpace::Local => {
-                let lines = distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect());
+                let lines = sorted_distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect());
                 self.lines += lines.len() as f64;
                 if self.access.space == MemorySpace::Local {
                     lines.len() as f64
                 } else {
-                    bank_conflicts::global(request, &lines)
+                    bank_conflicts::global_cycles(request, &lines)
                 }
             }
             MemorySpace::Texture => 1.0,
@@ -331,8 +341,8 @@ impl Sum {
             self.hits += f64::from(u8::from(hit));
         }
         if self.access.space == MemorySpace::Global {
-            for (_, address) in request.each() {
-                let region = region(address);
+            for (_, address) in request.each_touch() {
+                let region = region_of(address);
                 let known = (1..=buffers as u64).contains(&region) || region == MODULE_REGION;
                 self.one_buffer &= known && self.buffer.is_none_or(|buffer| buffer == region);
                 self.buffer = Some(region);
@@ -340,17 +350,19 @@ impl Sum {
         }
     }
 
-    fn stored(&mut self, leaving: Leaving, judged: Judged) {
-        self.leaving.add(leaving);
+    fn add_stored(&mut self, leaving: Leaving, judged: Judged) {
+        self.leaving.add_leaving(leaving);
         if judged.beside {
-            self.judged_leaving.add(leaving);
+            self.judged_leaving.add_leaving(leaving);
         }
     }
 
-    /// The mean over the whole of what the record is a part of. A loop goes on for those of its lanes that have most to do, after the
-    /// record has ended: with so many fewer of them it touches so much less. Nor have the warps that are recorded as many lanes at work as
-    /// those of other data have, which may be more (`is_average`: the whole is that of the grid's average warp).
-    fn mean(self, whole: Turns, is_average: bool) -> Access {
+    /// The mean over the whole of what the record is a part of. A loop goes on for those of its
+    /// lanes that have most to do, after the record has ended: with so many fewer of them it
+    /// touches so much less. Nor have the warps that are recorded as many lanes at work as those of
+    /// other data have, which may be more (`is_average`: the whole is that of the grid's average
+    /// warp).
+    fn mean_access(self, whole: Turns, is_average: bool) -> Access {
         let per_group = |sum: f64| sum / self.groups.max(1.0);
         let lanes = per_group(self.lanes);
         let overall = if whole.executions > 0.0 { whole.lanes / whole.executions } else { lanes };
@@ -390,10 +402,10 @@ impl Sum {
     }
 }
 
-fn sectors(request: &Request) -> Vec<u64> {
+fn request_sectors(request: &Request) -> Vec<u64> {
     let mut sectors = Vec::with_capacity(64);
-    for (lane, address) in request.each() {
-        let last = request.last(address);
+    for (lane, address) in request.each_touch() {
+        let last = request.last_byte(address);
         if request.space == MemorySpace::Local {
             for word in address / WORD..=last / WORD {
                 sectors.push(in_local(request.warp, lane, word.wrapping_mul(WORD)) / SECTOR);
@@ -402,7 +414,7 @@ fn sectors(request: &Request) -> Vec<u64> {
             sectors.extend(address / SECTOR..=last / SECTOR);
         }
     }
-    distinct(sectors)
+    sorted_distinct(sectors)
 }
 
 #[cfg(test)]
@@ -421,13 +433,14 @@ pub(crate) mod tests {
     pub fn seen(request: &Request) -> Access {
         let mut sum = Sum::new(request);
         let (mut by_warp, mut by_block) = Default::default();
-        sum.add(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
-        sum.mean(Turns::default(), false)
+        sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+        sum.mean_access(Turns::default(), false)
     }
 
     #[test]
     fn what_lanes_that_drop_out_would_have_touched_is_not_counted() {
-        // Sectors, lines, passes and lanes where so many lanes took part on average, of which the record knows the first execution alone.
+        // Sectors, lines, passes and lanes where so many lanes took part on average, of which the
+        // record knows the first execution alone.
         let rows: [(&str, u64, f64, [f64; 4]); 3] = [
             ("a line for each lane", 128, 4.0, [4.0, 4.0, 4.0, 4.0]),
             ("side by side", 4, 8.0, [1.0, 1.0, 1.0, 8.0]),
@@ -437,8 +450,8 @@ pub(crate) mod tests {
             let request = request(MemorySpace::Global, 4, |lane| lane * stride);
             let mut sum = Sum::new(&request);
             let (mut by_warp, mut by_block) = Default::default();
-            sum.add(&request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
-            let access = sum.mean(Turns { executions: 100.0, lanes: 100.0 * lanes }, false);
+            sum.add_request(&request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+            let access = sum.mean_access(Turns { executions: 100.0, lanes: 100.0 * lanes }, false);
             assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
         }
     }
@@ -450,15 +463,16 @@ pub(crate) mod tests {
         let (mut by_warp, mut by_block) = (AddressMap::default(), AddressMap::default());
         let mut sum = Sum::new(&first);
         for request in [&first, &first, &one_is_new, &first] {
-            sum.add(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+            sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
         }
-        let access = sum.mean(Turns::default(), false);
+        let access = sum.mean_access(Turns::default(), false);
         assert_eq!((access.hits, access.reuse), (0.5, 95.0 / 128.0));
     }
 
     #[test]
     fn what_a_block_shares_is_judged_where_most_warps_are_recorded() {
-        // Eight executions of the first warp, each of a sector of its own, the first two of which two neighbours touch, too.
+        // Eight executions of the first warp, each of a sector of its own, the first two of which
+        // two neighbours touch, too.
         let of = |warp: u32, executions: u64| {
             (1..=executions).map(move |execution| Request {
                 warp,
@@ -468,7 +482,7 @@ pub(crate) mod tests {
             })
         };
         let requests: Vec<Request> = of(0, 8).chain(of(1, 2)).chain(of(2, 2)).collect();
-        let recorded = recorded(&requests)[&0];
+        let recorded = record_requests(&requests)[&0];
         assert_eq!((recorded.last, recorded.most_warps), (8, 2));
     }
 
@@ -479,10 +493,10 @@ pub(crate) mod tests {
             let mut by_block = AddressMap::default();
             let (first, second) = (of(0, 10), of(1, 10 + after));
             let beside = &mut Beside::default();
-            Sum::new(&first).add(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
+            Sum::new(&first).add_request(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
             let mut sum = Sum::new(&second);
-            sum.add(&second, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
-            let access = sum.mean(Turns::default(), false);
+            sum.add_request(&second, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
+            let access = sum.mean_access(Turns::default(), false);
             assert_eq!((access.at_hand, access.hits, access.reuse), (at_hand, at_hand, 0.0), "{after}");
             assert_eq!(access.near, 1.0 - at_hand, "{after}: until then it is in the level-2 cache");
         }
@@ -490,14 +504,15 @@ pub(crate) mod tests {
 
     #[test]
     fn sectors_come_from_device_memory_in_pairs() {
-        // The second of four accesses asks for what the first one's sectors were fetched with, the others for what nobody has asked for.
+        // The second of four accesses asks for what the first one's sectors were fetched with, the
+        // others for what nobody has asked for.
         let sectors = |from: u64| request(MemorySpace::Global, 4, move |lane| (from + 2 * (lane / 8)) * SECTOR);
         let (mut by_warp, mut by_block) = Default::default();
         let near = [0, 1, 8, 17].map(|from| {
             let at = Request { time: from + 1, ..sectors(from) };
             let mut sum = Sum::new(&at);
-            sum.add(&at, ALL, 1, &mut by_warp, &mut by_block, &mut Beside::default());
-            let access = sum.mean(Turns::default(), false);
+            sum.add_request(&at, ALL, 1, &mut by_warp, &mut by_block, &mut Beside::default());
+            let access = sum.mean_access(Turns::default(), false);
             (access.near, access.unplaced)
         });
         assert_eq!(near, [(0.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 1.0)]);

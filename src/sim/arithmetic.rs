@@ -1,17 +1,18 @@
 //! Values of PTX operations.
 //!
-//! Operands and results are bits in the low part of a u64. Integers and f32/f64 are exact (f64 is rounded to nearest in
-//! every mode); approximations of the hardware (`.approx`) are the correctly rounded values; 16-bit floats go through f32.
+//! Operands and results are bits in the low part of a u64. Integers and f32/f64 are exact (f64 is
+//! rounded to nearest in every mode); approximations of the hardware (`.approx`) are the correctly
+//! rounded values; 16-bit floats go through f32.
 
 use super::float16::{from_brain, from_half, to_brain, to_half};
-use super::operation::{Alu, Compare, Mode, Permute, Round, Test, bits, float, signed};
+use super::operation::{Alu, Compare, Mode, Permute, Round, Test, bit_count, is_float, is_signed};
 use super::program::Update;
 use crate::ptx::Scalar;
 use std::cmp::Ordering;
 use std::num::FpCategory;
 
-/// The low `width` bits.
-pub(crate) fn mask(value: u64, width: u32) -> u64 {
+/// Returns the low `width` bits.
+pub(crate) fn mask_bits(value: u64, width: u32) -> u64 {
     if width >= 64 { value } else { value & ((1 << width) - 1) }
 }
 
@@ -23,22 +24,22 @@ pub(crate) fn sign_extend(value: u64, width: u32) -> i64 {
     ((value << (64 - width)) as i64) >> (64 - width)
 }
 
-/// The value of an operand of an integer type.
-pub(crate) fn integer(value: u64, kind: Scalar) -> i128 {
-    let width = bits(kind);
-    if signed(kind) { i128::from(sign_extend(value, width)) } else { i128::from(mask(value, width)) }
+/// Returns the value of an operand of an integer type.
+pub(crate) fn integer_value(value: u64, kind: Scalar) -> i128 {
+    let width = bit_count(kind);
+    if is_signed(kind) { i128::from(sign_extend(value, width)) } else { i128::from(mask_bits(value, width)) }
 }
 
-/// The result of `alu` in type `kind`.
-pub(crate) fn compute(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
+/// Computes the result of `alu` in type `kind`.
+pub(crate) fn compute_result(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
     match alu {
-        Alu::Convert { from } => return convert(v[0], from, kind, mode),
+        Alu::Convert { from } => return convert_value(v[0], from, kind, mode),
         Alu::ConvertPair { from } => {
             let half = if kind == Scalar::F16x2 { Scalar::F16 } else { Scalar::Bf16 };
-            return convert(v[0], from, half, mode) << 16 | convert(v[1], from, half, mode);
+            return convert_value(v[0], from, half, mode) << 16 | convert_value(v[1], from, half, mode);
         }
         Alu::Set { compare: relation, to } => {
-            return match (compare(relation, kind, v[0], v[1]), to) {
+            return match (compare_values(relation, kind, v[0], v[1]), to) {
                 (false, _) => 0,
                 (true, Scalar::F32) => u64::from(1f32.to_bits()),
                 (true, Scalar::F16) => 0x3c00,
@@ -57,30 +58,30 @@ pub(crate) fn compute(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::And => return v[0] & v[1],
         Alu::Or => return v[0] | v[1],
         Alu::Xor => return v[0] ^ v[1],
-        Alu::Not => return mask(!v[0], bits(kind)),
+        Alu::Not => return mask_bits(!v[0], bit_count(kind)),
         _ => {}
     }
     match kind {
-        Scalar::F32 => single(alu, mode, v),
-        Scalar::F64 => double(alu, mode, v),
+        Scalar::F32 => compute_single(alu, mode, v),
+        Scalar::F64 => compute_double(alu, mode, v),
         Scalar::F16 => {
-            u64::from(to_half(f32_of(single(alu, mode, v.map(|x| u64::from(from_half(x as u16).to_bits()))))))
+            u64::from(to_half(f32_of(compute_single(alu, mode, v.map(|x| u64::from(from_half(x as u16).to_bits()))))))
         }
         Scalar::Bf16 => {
-            u64::from(to_brain(f32_of(single(alu, mode, v.map(|x| u64::from(from_brain(x as u16).to_bits()))))))
+            u64::from(to_brain(f32_of(compute_single(alu, mode, v.map(|x| u64::from(from_brain(x as u16).to_bits()))))))
         }
         Scalar::F16x2 | Scalar::Bf16x2 => {
             let half = if kind == Scalar::F16x2 { Scalar::F16 } else { Scalar::Bf16 };
-            let low = compute(alu, half, mode, v.map(|x| x & 0xffff));
-            let high = compute(alu, half, mode, v.map(|x| x >> 16 & 0xffff));
+            let low = compute_result(alu, half, mode, v.map(|x| x & 0xffff));
+            let high = compute_result(alu, half, mode, v.map(|x| x >> 16 & 0xffff));
             high << 16 | low
         }
         Scalar::F32x2 => {
-            let low = single(alu, mode, v.map(|x| x & 0xffff_ffff));
-            let high = single(alu, mode, v.map(|x| x >> 32));
+            let low = compute_single(alu, mode, v.map(|x| x & 0xffff_ffff));
+            let high = compute_single(alu, mode, v.map(|x| x >> 32));
             high << 32 | low
         }
-        _ => whole(alu, kind, mode, v),
+        _ => compute_integer(alu, kind, mode, v),
     }
 }
 
@@ -88,35 +89,35 @@ fn f32_of(bits: u64) -> f32 {
     f32::from_bits(bits as u32)
 }
 
-/// Whether `a relation b` in type `kind`.
-pub(crate) fn compare(relation: Compare, kind: Scalar, a: u64, b: u64) -> bool {
+/// Returns whether `a relation b` holds in type `kind`.
+pub(crate) fn compare_values(relation: Compare, kind: Scalar, a: u64, b: u64) -> bool {
     let ordering = match kind {
         Scalar::F32 => f32_of(a).partial_cmp(&f32_of(b)),
         Scalar::F64 => f64::from_bits(a).partial_cmp(&f64::from_bits(b)),
         Scalar::F16 | Scalar::F16x2 => from_half(a as u16).partial_cmp(&from_half(b as u16)),
         Scalar::Bf16 | Scalar::Bf16x2 => from_brain(a as u16).partial_cmp(&from_brain(b as u16)),
         _ => {
-            let width = bits(kind);
-            Some(if signed(kind) {
+            let width = bit_count(kind);
+            Some(if is_signed(kind) {
                 sign_extend(a, width).cmp(&sign_extend(b, width))
             } else {
-                mask(a, width).cmp(&mask(b, width))
+                mask_bits(a, width).cmp(&mask_bits(b, width))
             })
         }
     };
-    relation.holds(ordering)
+    relation.holds_for(ordering)
 }
 
-fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
-    let width = bits(kind);
+fn compute_integer(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
+    let width = bit_count(kind);
     let [a, b, c, d] = v;
-    let narrow = |value: u64| mask(value, width);
+    let narrow = |value: u64| mask_bits(value, width);
     let (sa, sb) = (sign_extend(a, width), sign_extend(b, width));
     let (ua, ub) = (narrow(a), narrow(b));
-    let is_signed = signed(kind);
-    let product = || integer(a, kind).wrapping_mul(integer(b, kind));
+    let has_sign = is_signed(kind);
+    let product = || integer_value(a, kind).wrapping_mul(integer_value(b, kind));
     match alu {
-        Alu::Add | Alu::Sub if mode.saturate && is_signed => {
+        Alu::Add | Alu::Sub if mode.saturate && has_sign => {
             let exact = if alu == Alu::Add { i128::from(sa) + i128::from(sb) } else { i128::from(sa) - i128::from(sb) };
             let limit = 1i128 << (width - 1);
             narrow(exact.clamp(-limit, limit - 1) as u64)
@@ -125,13 +126,13 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Sub => narrow(a.wrapping_sub(b)),
         Alu::MulLow => narrow(a.wrapping_mul(b)),
         Alu::MulHigh => narrow((product() >> width) as u64),
-        Alu::MulWide => mask(product() as u64, width * 2),
+        Alu::MulWide => mask_bits(product() as u64, width * 2),
         Alu::MadLow => narrow(a.wrapping_mul(b).wrapping_add(c)),
         Alu::MadHigh => narrow(((product() >> width) as u64).wrapping_add(c)),
-        Alu::MadWide => mask((product() as u64).wrapping_add(c), width * 2),
+        Alu::MadWide => mask_bits((product() as u64).wrapping_add(c), width * 2),
         Alu::Mul24 { high } | Alu::Mad24 { high } => {
             let factor = |x: u64| {
-                if is_signed { i128::from(sign_extend(x, 24)) } else { i128::from(mask(x, 24)) }
+                if has_sign { i128::from(sign_extend(x, 24)) } else { i128::from(mask_bits(x, 24)) }
             };
             let product = factor(a) * factor(b);
             let part = (if high { product >> 16 } else { product }) as u64;
@@ -140,12 +141,12 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         // Division by zero gives all ones on the device.
         Alu::Div if ub == 0 => narrow(u64::MAX),
         Alu::Rem if ub == 0 => ua,
-        Alu::Div if is_signed => narrow(sa.wrapping_div(sb) as u64),
-        Alu::Rem if is_signed => narrow(sa.wrapping_rem(sb) as u64),
+        Alu::Div if has_sign => narrow(sa.wrapping_div(sb) as u64),
+        Alu::Rem if has_sign => narrow(sa.wrapping_rem(sb) as u64),
         Alu::Div => ua / ub,
         Alu::Rem => ua % ub,
         Alu::Min | Alu::Max => {
-            let first = if is_signed { sa < sb } else { ua < ub };
+            let first = if has_sign { sa < sb } else { ua < ub };
             let chosen = if first == (alu == Alu::Min) { ua } else { ub };
             if mode.relu && sign_extend(chosen, width) < 0 { 0 } else { chosen }
         }
@@ -153,12 +154,12 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Neg => narrow(a.wrapping_neg()),
         Alu::LogicalNot => u64::from(ua == 0),
         Alu::ShiftLeft => {
-            let amount = mask(b, 32);
+            let amount = mask_bits(b, 32);
             if amount >= u64::from(width) { 0 } else { narrow(ua << amount) }
         }
         Alu::ShiftRight => {
-            let amount = mask(b, 32).min(u64::from(width));
-            if is_signed {
+            let amount = mask_bits(b, 32).min(u64::from(width));
+            if has_sign {
                 narrow((sa >> amount.min(63)) as u64)
             } else if amount >= 64 {
                 0
@@ -167,19 +168,19 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
             }
         }
         Alu::FunnelLeft { wrap } | Alu::FunnelRight { wrap } => {
-            let amount = if wrap { c & 31 } else { mask(c, 32).min(32) };
-            let pair = mask(b, 32) << 32 | mask(a, 32);
+            let amount = if wrap { c & 31 } else { mask_bits(c, 32).min(32) };
+            let pair = mask_bits(b, 32) << 32 | mask_bits(a, 32);
             match alu {
-                Alu::FunnelLeft { .. } if amount == 32 => mask(a, 32),
-                Alu::FunnelLeft { .. } => mask((pair << amount) >> 32, 32),
-                _ => mask(pair >> amount, 32),
+                Alu::FunnelLeft { .. } if amount == 32 => mask_bits(a, 32),
+                Alu::FunnelLeft { .. } => mask_bits((pair << amount) >> 32, 32),
+                _ => mask_bits(pair >> amount, 32),
             }
         }
         Alu::Popc => u64::from(ua.count_ones()),
         Alu::Clz => u64::from(ua.leading_zeros() - (64 - width.min(64))),
         Alu::Brev => ua.reverse_bits() >> (64 - width.clamp(1, 64)),
         Alu::Bfind { amount } => {
-            let searched = if is_signed && sa < 0 { narrow(!ua) } else { ua };
+            let searched = if has_sign && sa < 0 { narrow(!ua) } else { ua };
             match searched.checked_ilog2() {
                 None => 0xffff_ffff,
                 Some(position) if amount => u64::from(width - 1 - position),
@@ -189,9 +190,9 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Bfe => {
             let (position, length) = ((b & 0xff) as u32, (c & 0xff) as u32);
             let sign_at = (position + length).saturating_sub(1).min(width - 1);
-            let negative = is_signed && length > 0 && ua >> sign_at & 1 != 0;
+            let negative = has_sign && length > 0 && ua >> sign_at & 1 != 0;
             let available = width.saturating_sub(position).min(length);
-            let field = if position >= width { 0 } else { mask(ua >> position, available) };
+            let field = if position >= width { 0 } else { mask_bits(ua >> position, available) };
             let field = if negative && available < 64 { field | u64::MAX << available } else { field };
             narrow(field)
         }
@@ -200,54 +201,54 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
             if position >= width {
                 return ub;
             }
-            let field = narrow(mask(u64::MAX, length.min(width)) << position);
+            let field = narrow(mask_bits(u64::MAX, length.min(width)) << position);
             ub & !field | (ua << position) & field
         }
         Alu::BitMask { clamp } => {
             let (position, length) = if clamp { (ua.min(32), ub.min(32)) } else { (ua & 31, ub & 31) };
-            mask(mask(u64::MAX, length as u32) << position, 32)
+            mask_bits(mask_bits(u64::MAX, length as u32) << position, 32)
         }
         Alu::SignExtend { clamp } => {
             let position = if clamp { ub.min(32) } else { ub & 31 } as u32;
-            let field = mask(ua, position);
-            if is_signed && position > 0 { narrow(sign_extend(field, position) as u64) } else { field }
+            let field = mask_bits(ua, position);
+            if has_sign && position > 0 { narrow(sign_extend(field, position) as u64) } else { field }
         }
-        Alu::Sad => narrow(integer(a, kind).abs_diff(integer(b, kind)) as u64).wrapping_add(c) & mask(u64::MAX, width),
-        Alu::Lop3 => {
-            let table = d & 0xff;
-            let mut result = 0;
-            for bit in 0..8u64 {
-                if table >> bit & 1 != 0 {
-                    let pick = |x: u64, on: bool| if on { x } else { !x };
-                    result |= pick(a, bit & 4 != 0) & pick(b, bit & 2 != 0) & pick(c, bit & 1 != 0);
-                }
-            }
-            narrow(result)
+        Alu::Sad => {
+            narrow(integer_value(a, kind).abs_diff(integer_value(b, kind)) as u64).wrapping_add(c)
+                & mask_bits(u64::MAX, width)
         }
-        Alu::Permute(permute) => permuted(permute, a, b, c),
+        Alu::Lop3 => narrow(look_up_bits(d, a, b, c)),
+        Alu::Permute(permute) => permute_bytes(permute, a, b, c),
         Alu::Dot4 { b: b_kind } => {
             let lane = |x: u64, kind: Scalar, i: u32| {
                 let byte = x >> (8 * i) & 0xff;
-                if signed(kind) { sign_extend(byte, 8) } else { byte as i64 }
+                if is_signed(kind) { sign_extend(byte, 8) } else { byte as i64 }
             };
             let sum: i64 = (0..4).map(|i| lane(a, kind, i) * lane(b, b_kind, i)).sum();
-            mask((sum as u64).wrapping_add(c), 32)
+            mask_bits((sum as u64).wrapping_add(c), 32)
         }
         Alu::Dot2 { b: b_kind, high } => {
             let part = |x: u64, width: u32, at: u32, kind: Scalar| {
-                let field = mask(x >> at, width);
-                if signed(kind) { sign_extend(field, width) } else { field as i64 }
+                let field = mask_bits(x >> at, width);
+                if is_signed(kind) { sign_extend(field, width) } else { field as i64 }
             };
             let base = if high { 16 } else { 0 };
             let sum: i64 = (0..2).map(|i| part(a, 16, 16 * i, kind) * part(b, 8, base + 8 * i, b_kind)).sum();
-            mask((sum as u64).wrapping_add(c), 32)
+            mask_bits((sum as u64).wrapping_add(c), 32)
         }
         _ => 0,
     }
 }
 
-fn permuted(permute: Permute, a: u64, b: u64, c: u64) -> u64 {
-    let bytes = mask(b, 32) << 32 | mask(a, 32);
+/// Computes each bit of the result of `lop3` from the table of eight bits.
+fn look_up_bits(table: u64, a: u64, b: u64, c: u64) -> u64 {
+    let pick = |x: u64, on: bool| if on { x } else { !x };
+    let set = (0..8u64).filter(|bit| table >> bit & 1 != 0);
+    set.fold(0, |result, bit| result | pick(a, bit & 4 != 0) & pick(b, bit & 2 != 0) & pick(c, bit & 1 != 0))
+}
+
+fn permute_bytes(permute: Permute, a: u64, b: u64, c: u64) -> u64 {
+    let bytes = mask_bits(b, 32) << 32 | mask_bits(a, 32);
     let byte = |index: u64| bytes >> (8 * (index & 7)) & 0xff;
     let s = c & 3;
     let selector: [u64; 4] = match permute {
@@ -307,7 +308,7 @@ fn round_single(value: f64, round: Round) -> f32 {
     }
 }
 
-fn single(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
+fn compute_single(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
     let [a, b, c] = [f32_of(v[0]), f32_of(v[1]), f32_of(v[2])];
     let (wide_a, wide_b, wide_c) = (f64::from(a), f64::from(b), f64::from(c));
     let directed = mode.round != Round::Nearest;
@@ -337,7 +338,7 @@ fn single(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Tanh => a.tanh(),
         // `copysign a, b`: the sign of a on the magnitude of b.
         Alu::CopySign => b.copysign(a),
-        Alu::Test(test) => return u64::from(passes(test, a.classify())),
+        Alu::Test(test) => return u64::from(passes_test(test, a.classify())),
         _ => return 0,
     };
     let result = if mode.saturate { if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) } } else { result };
@@ -346,7 +347,7 @@ fn single(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
 }
 
 /// `testp` on a number of this category.
-fn passes(test: Test, category: FpCategory) -> bool {
+fn passes_test(test: Test, category: FpCategory) -> bool {
     match test {
         Test::Finite => !matches!(category, FpCategory::Nan | FpCategory::Infinite),
         Test::Infinite => category == FpCategory::Infinite,
@@ -357,7 +358,7 @@ fn passes(test: Test, category: FpCategory) -> bool {
     }
 }
 
-fn double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
+fn compute_double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
     let [a, b, c] = [f64::from_bits(v[0]), f64::from_bits(v[1]), f64::from_bits(v[2])];
     let result = match alu {
         Alu::Add => a + b,
@@ -376,7 +377,7 @@ fn double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Ex2 => a.exp2(),
         Alu::Lg2 => a.log2(),
         Alu::CopySign => b.copysign(a),
-        Alu::Test(test) => return u64::from(passes(test, a.classify())),
+        Alu::Test(test) => return u64::from(passes_test(test, a.classify())),
         _ => return 0,
     };
     let result = if mode.saturate { if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) } } else { result };
@@ -384,15 +385,15 @@ fn double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
 }
 
 /// `cvt`: a value of type `from` as type `to`.
-fn convert(value: u64, from: Scalar, to: Scalar, mode: Mode) -> u64 {
-    if !float(from) && !float(to) {
-        let exact = integer(value, from);
-        let width = bits(to);
+fn convert_value(value: u64, from: Scalar, to: Scalar, mode: Mode) -> u64 {
+    if !is_float(from) && !is_float(to) {
+        let exact = integer_value(value, from);
+        let width = bit_count(to);
         let exact = if mode.saturate { clamp_to(exact, to) } else { exact };
-        return mask(exact as u64, width);
+        return mask_bits(exact as u64, width);
     }
-    if !float(from) {
-        let exact = integer(value, from);
+    if !is_float(from) {
+        let exact = integer_value(value, from);
         // Rounded once: i128 to f32 directly, not by way of f64.
         return match to {
             Scalar::F64 => (exact as f64).to_bits(),
@@ -412,19 +413,19 @@ fn convert(value: u64, from: Scalar, to: Scalar, mode: Mode) -> u64 {
         Round::Down => x.floor(),
         Round::Up => x.ceil(),
     };
-    if float(to) {
+    if is_float(to) {
         return narrow_float(if mode.integral { integral(exact) } else { exact }, to, mode);
     }
     // Conversions to integers always saturate; NaN gives zero, or the top bit for 64-bit results.
     if exact.is_nan() {
-        return if bits(to) == 64 { 1 << 63 } else { 0 };
+        return if bit_count(to) == 64 { 1 << 63 } else { 0 };
     }
-    mask(clamp_to(integral(exact) as i128, to) as u64, bits(to))
+    mask_bits(clamp_to(integral(exact) as i128, to) as u64, bit_count(to))
 }
 
 fn clamp_to(value: i128, kind: Scalar) -> i128 {
-    let width = bits(kind);
-    if signed(kind) {
+    let width = bit_count(kind);
+    if is_signed(kind) {
         value.clamp(-(1 << (width - 1)), (1 << (width - 1)) - 1)
     } else {
         value.clamp(0, (1 << width) - 1)
@@ -449,16 +450,16 @@ fn narrow_float(value: f64, to: Scalar, mode: Mode) -> u64 {
 }
 
 /// Orders two integers of a type (for min, max and the events of loops).
-pub(crate) fn order(kind: Scalar, a: u64, b: u64) -> Ordering {
-    integer(a, kind).cmp(&integer(b, kind))
+pub(crate) fn order_integers(kind: Scalar, a: u64, b: u64) -> Ordering {
+    integer_value(a, kind).cmp(&integer_value(b, kind))
 }
 
-/// Addition and the like with a carry into and out of it.
-pub(crate) fn carried(alu: Alu, kind: Scalar, v: [u64; 4], carry: bool) -> (u64, bool) {
-    let width = bits(kind);
+/// Computes an addition or subtraction with a carry in, and returns the carry out.
+pub(crate) fn compute_carried(alu: Alu, kind: Scalar, v: [u64; 4], carry: bool) -> (u64, bool) {
+    let width = bit_count(kind);
     let carry = i128::from(carry);
-    let unsigned = |value: u64| i128::from(mask(value, width));
-    let product = integer(v[0], kind).wrapping_mul(integer(v[1], kind));
+    let unsigned = |value: u64| i128::from(mask_bits(value, width));
+    let product = integer_value(v[0], kind).wrapping_mul(integer_value(v[1], kind));
     let exact = match alu {
         Alu::Add => unsigned(v[0]) + unsigned(v[1]) + carry,
         Alu::Sub => unsigned(v[0]) - unsigned(v[1]) - carry,
@@ -468,10 +469,11 @@ pub(crate) fn carried(alu: Alu, kind: Scalar, v: [u64; 4], carry: bool) -> (u64,
     (exact as u64, exact < 0 || exact >> width != 0)
 }
 
-/// What an atomic leaves behind where `old` was; `b` is the new value of a compare-and-swap.
-pub(crate) fn updated(update: Update, kind: Scalar, old: u64, a: u64, b: u64) -> u64 {
-    let width = bits(kind);
-    let join = |alu| compute(alu, kind, Mode::default(), [old, a, 0, 0]);
+/// Returns the value that an atomic stores in place of `old`. `b` is the new value of a
+/// compare-and-swap.
+pub(crate) fn update_value(update: Update, kind: Scalar, old: u64, a: u64, b: u64) -> u64 {
+    let width = bit_count(kind);
+    let join = |alu| compute_result(alu, kind, Mode::default(), [old, a, 0, 0]);
     match update {
         Update::Add => join(Alu::Add),
         Update::Min => join(Alu::Min),
@@ -481,21 +483,21 @@ pub(crate) fn updated(update: Update, kind: Scalar, old: u64, a: u64, b: u64) ->
         Update::Xor => old ^ a,
         Update::Exchange => a,
         Update::CompareSwap => {
-            if mask(old, width) == mask(a, width) {
+            if mask_bits(old, width) == mask_bits(a, width) {
                 b
             } else {
                 old
             }
         }
         Update::Increment => {
-            if old >= mask(a, width) {
+            if old >= mask_bits(a, width) {
                 0
             } else {
                 old + 1
             }
         }
         Update::Decrement => {
-            if old == 0 || old > mask(a, width) {
+            if old == 0 || old > mask_bits(a, width) {
                 a
             } else {
                 old - 1

@@ -1,7 +1,10 @@
-//! What the lanes of a warp update atomically -> how long the level-2 cache is busy with the lines that they are in.
+//! What the lanes of a warp update atomically -> how long the level-2 cache is busy with the lines
+//! that they are in.
 //!
-//! A word is updated once at a time, wherever the updates come from, and so is a line: who updates few words waits for all others that
-//! do. Times are those of an H200 (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that of its SMs.
+//! A word is updated once at a time, wherever the updates come from, and so is a line: who updates
+//! few words waits for all others that do. Times are those of an H200
+//! (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that of
+//! its SMs.
 
 use super::program::{Operation, Update};
 use super::request::{Request, SECTOR, SECTORS_PER_LINE};
@@ -11,28 +14,31 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Nanoseconds for the words of a sector that a warp updates, each once.
 const PASS: f64 = 0.64;
-/// The same of one word that is added to as a floating-point number, before it can be added to again.
+/// The same of one word that is added to as a floating-point number, before it can be added to
+/// again.
 const FLOAT_AGAIN: f64 = 1.76;
 
-/// Nanoseconds that lines are busy with a request, summed over them.
-pub(super) fn busy(request: &Request, operation: &Operation) -> f64 {
+/// Estimates for how many nanoseconds lines are busy with a request, summed over the
+/// lines.
+pub(super) fn busy_ns(request: &Request, operation: &Operation) -> f64 {
     let Operation::Atomic { memory, update } = *operation else { return 0.0 };
-    // Loops around a comparison mostly end where another thread has changed the word, of which a warp that is run alone knows nothing.
+    // Loops around a comparison mostly end where another thread has changed the word, of which a
+    // warp that is run alone knows nothing.
     if update == Update::CompareSwap || request.space != MemorySpace::Global {
         return 0.0;
     }
     let is_float = is_float(memory.scalar);
-    let places: Vec<u64> = request.each().map(|(_, address)| address).collect();
+    let places: Vec<u64> = request.each_touch().map(|(_, address)| address).collect();
     // What all lanes add to one word of 32 bits, one lane adds for them.
     let is_one = places.iter().all(|at| Some(at) == places.first());
     let is_joined = is_one && !is_float && request.width <= 4 && is_joined(update);
-    let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
+    let mut lines: BTreeMap<u64, UpdatedLine> = BTreeMap::new();
     for address in places {
         let line = lines.entry(address / SECTOR / SECTORS_PER_LINE).or_default();
         line.sectors |= 1 << (address / SECTOR % SECTORS_PER_LINE);
         *line.words.entry(address).or_default() += 1;
     }
-    let of = |line: &Line| {
+    let of = |line: &UpdatedLine| {
         let again = if is_joined { 1 } else { line.words.values().copied().max().unwrap_or(0) };
         let passes = PASS * f64::from(line.sectors.count_ones()) * f64::from(again);
         if is_float && again > 1 { passes.max(FLOAT_AGAIN * f64::from(again)) } else { passes }
@@ -52,7 +58,7 @@ fn is_float(scalar: Scalar) -> bool {
 
 /// What a request updates of a line.
 #[derive(Default)]
-struct Line {
+struct UpdatedLine {
     /// A bit for each.
     sectors: u8,
     /// How many lanes update a word.
@@ -63,11 +69,12 @@ struct Line {
 mod tests {
     use super::*;
     use crate::ptx::AccessKind;
-    use crate::sim::program::{Memory, Window};
+    use crate::sim::program::{MemoryAccess, Window};
 
     #[test]
     fn updates_take_about_what_an_h200_takes_for_them() {
-        // Updates in a microsecond that an H200 makes where all warps do the same (`atomics.txt`); one line is updated once at a time.
+        // Updates in a microsecond that an H200 makes where all warps do the same (`atomics.txt`);
+        // one line is updated once at a time.
         type Place = fn(u64) -> u64;
         let rows: [(&str, Scalar, u32, Place, f64); 7] = [
             ("one 64-bit word", Scalar::U64, 8, |_| 0, 1358.0),
@@ -79,14 +86,14 @@ mod tests {
             ("a line of floats", Scalar::F32, 4, |lane| lane * 4, 12425.0),
         ];
         for (what, scalar, width, place, measured) in rows {
-            let memory = Memory { window: Window::Global, scalar, list: 0, count: 0, offset: 0 };
+            let memory = MemoryAccess { window: Window::Global, scalar, list: 0, count: 0, offset: 0 };
             let of = |update| Operation::Atomic { memory, update };
             let addresses = std::array::from_fn(|lane| place(lane as u64));
             let (space, kind, lanes) = (MemorySpace::Global, AccessKind::Atomic, u32::MAX);
             let request = Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes, addresses };
-            let updates = 32.0 / busy(&request, &of(Update::Add)) * 1e3;
+            let updates = 32.0 / busy_ns(&request, &of(Update::Add)) * 1e3;
             assert!((updates / measured - 1.0).abs() < 0.35, "{what}: {updates:.0} for {measured}");
-            assert_eq!(busy(&request, &of(Update::CompareSwap)), 0.0, "{what}");
+            assert_eq!(busy_ns(&request, &of(Update::CompareSwap)), 0.0, "{what}");
         }
     }
 }

@@ -1,36 +1,43 @@
-//! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words of banks, and look-ups of lines.
+//! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words of
+//! banks, and look-ups of lines.
 
-use super::request::{Request, WORD, distinct};
+use super::request::{Request, WORD, sorted_distinct};
 use crate::ptx::AccessKind;
 
 /// Parts of the level-1 cache's tags that are looked up at once, each for one line.
 const TAG_BANKS: usize = 4;
-/// What each bit of a line's number, from the lowest on, contributes to the number of its part: the exclusive or of those that are set. Found on an
-/// H200 by lines that differ in one bit; with it what loads from lines at random take is told to 1%, of all patterns to 5% (`kernels/results/h200/lookups.txt`).
+/// What each bit of a line's number, from the lowest on, contributes to the number of its part: the
+/// exclusive or of those that are set. Found on an H200 by lines that differ in one bit; with it
+/// what loads from lines at random take is told to 1%, of all patterns to 5%
+/// (`kernels/results/h200/lookups.txt`).
 const TAG_BANK: [u8; 27] = [3, 2, 3, 2, 1, 3, 2, 1, 2, 3, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 1, 3, 1, 3, 2, 1];
 /// Banks of shared memory, and of the level-1 cache, which is the same memory.
 const BANKS: usize = 32;
 
-/// Passes over shared memory's banks, averaged over the parts of the warp that are served together. Where neighbouring lanes, or every second
-/// ones, load from one address in pairs, twice as many lanes are served together, and a pass counts half (Greg Smith of NVIDIA,
-/// forums.developer.nvidia.com, "Unexpected shared memory bank conflict").
-pub(super) fn shared(request: &Request) -> f64 {
-    let parts = parts(request.width);
+/// Counts passes over the banks of shared memory, averaged over the parts of the warp
+/// that are served together. Twice as many lanes are served together if neighbouring
+/// lanes, or every second ones, load from one address in pairs. A pass counts half then
+/// (Greg Smith of NVIDIA, forums.developer.nvidia.com, "Unexpected shared memory bank
+/// conflict").
+pub(super) fn shared_passes(request: &Request) -> f64 {
+    let parts = parts_of_warp(request.width);
     let packed = if parts > 1 && request.kind == AccessKind::Load && is_in_pairs(request) { 2 } else { 1 };
     let served: Vec<u32> = of_parts(request, parts / packed).filter(|&passes| passes > 0).collect();
     f64::from(served.iter().sum::<u32>()) / served.len().max(1) as f64 / packed as f64
 }
 
-/// Cycles that the level-1 cache takes for a request in these lines: for its look-ups, or for the words of a load, whichever are more.
-pub(super) fn global(request: &Request, lines: &[u64]) -> f64 {
-    let looked_up = busiest::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line)));
-    let words = if request.kind == AccessKind::Load { of_parts(request, parts(request.width)).sum() } else { 0 };
+/// Estimates the cycles of the level-1 cache for a request in these lines: its look-ups
+/// or the words of a load, whichever are more.
+pub(super) fn global_cycles(request: &Request, lines: &[u64]) -> f64 {
+    let looked_up = busiest_bank::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line)));
+    let words =
+        if request.kind == AccessKind::Load { of_parts(request, parts_of_warp(request.width)).sum() } else { 0 };
     f64::from(looked_up.max(words))
 }
 
-/// Parts of a warp that are served one after the other where each lane accesses so many bytes: all lanes together up to 4, halves for 8,
-/// quarters for 16.
-fn parts(width: u32) -> u64 {
+/// Parts of a warp that are served one after the other where each lane accesses so many bytes: all
+/// lanes together up to 4, halves for 8, quarters for 16.
+fn parts_of_warp(width: u32) -> u64 {
     match width {
         0..=4 => 1,
         5..=8 => 2,
@@ -41,17 +48,18 @@ fn parts(width: u32) -> u64 {
 /// Passes over the banks that each of so many parts of the warp takes.
 fn of_parts(request: &Request, parts: u64) -> impl Iterator<Item = u32> {
     (0..parts).map(move |part| {
-        let within = request.each().filter(|(lane, _)| lane * parts / 32 == part);
-        let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
-        busiest::<BANKS>(distinct(words.collect()).into_iter().map(|word| (word % BANKS as u64) as usize))
+        let within = request.each_touch().filter(|(lane, _)| lane * parts / 32 == part);
+        let words = within.flat_map(|(_, address)| address / WORD..=request.last_byte(address) / WORD);
+        busiest_bank::<BANKS>(sorted_distinct(words.collect()).into_iter().map(|word| (word % BANKS as u64) as usize))
     })
 }
 
-/// Whether each lane has the address of its neighbour, or each that of the next but one; lanes that take no part have any.
+/// Whether each lane has the address of its neighbour, or each that of the next but one; lanes that
+/// take no part have any.
 fn is_in_pairs(request: &Request) -> bool {
     let taking_part = |lane: u64| request.lanes >> lane & 1 != 0;
     [1, 2].into_iter().any(|apart| {
-        request.each().all(|(lane, address)| {
+        request.each_touch().all(|(lane, address)| {
             let other = lane ^ apart;
             !taking_part(other) || request.addresses[other as usize] == address
         })
@@ -59,7 +67,7 @@ fn is_in_pairs(request: &Request) -> bool {
 }
 
 /// The most that meet in one of so many banks.
-fn busiest<const COUNT: usize>(banks: impl Iterator<Item = usize>) -> u32 {
+fn busiest_bank<const COUNT: usize>(banks: impl Iterator<Item = usize>) -> u32 {
     let mut met = [0u32; COUNT];
     banks.for_each(|bank| met[bank] += 1);
     met.into_iter().max().unwrap_or(0)
@@ -99,7 +107,8 @@ mod tests {
             let access = seen(&request(MemorySpace::Global, width, address));
             assert_eq!((access.lines, access.passes), (lines, passes), "{what}");
         }
-        // Lines that differ in one bit fall into another part, whichever it is; those whose bits cancel out into the same.
+        // Lines that differ in one bit fall into another part, whichever it is; those whose bits
+        // cancel out into the same.
         assert!((0..27).all(|bit| tag_bank(1 << bit) != tag_bank(0)));
         assert_eq!(tag_bank(0b101), tag_bank(0));
     }

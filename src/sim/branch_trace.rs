@@ -1,8 +1,9 @@
-//! Where a thread went, and how often a warp goes there: lanes that branch differently make the warp go both ways, and a loop lasts
-//! as long as its longest lane, each time anew.
+//! Where a thread went, and how often a warp goes there: lanes that branch differently make the
+//! warp go both ways, and a loop lasts as long as its longest lane, each time anew.
 //!
-//! Each lane is run alone, so its way is recorded: the first step of each basic block with the passes of the loops around it.
-//! What lanes have in common there they execute together; the union of their records is what the warp executes.
+//! Each lane is run alone, so its way is recorded: the first step of each basic block with the
+//! passes of the loops around it. What lanes have in common there they execute together; the union
+//! of their records is what the warp executes.
 
 use super::program::{Operation, Program};
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ const RECORDS: usize = 1536;
 
 /// One execution of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Record {
+struct BlockRun {
     /// Passes of the outermost loop.
     outermost: u32,
     leader: u32,
@@ -46,23 +47,24 @@ struct Active {
 /// The way of one lane.
 #[derive(Default)]
 pub(super) struct Path {
-    records: Vec<Record>,
+    records: Vec<BlockRun>,
     active: Vec<Active>,
     key: u64,
-    /// Passes that were not run, but counted: the first of them, and the number of the one after them.
+    /// Passes that were not run, but counted: the first of them, and the number of the one after
+    /// them.
     skipped: Vec<(Pass, u64)>,
     /// Not all of it was recorded.
     pub cut: bool,
 }
 
-fn mix(around: u64, head: u32, passes: u64) -> u64 {
+fn mix_hash(around: u64, head: u32, passes: u64) -> u64 {
     let mixed = (around ^ (u64::from(head) << 40) ^ passes).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
 }
 
 impl Path {
-    /// A block begins; `outer` is the head of the outermost loop around it.
-    pub fn enter(&mut self, leader: u32, outer: u32) {
+    /// Records that a block begins. `outer` is the head of the outermost loop around it.
+    pub fn enter_block(&mut self, leader: u32, outer: u32) {
         if self.records.len() < RECORDS {
             let first = self.active.first().filter(|active| active.head == outer);
             let outermost = first.map_or(0, |first| first.passes.min(u64::from(u32::MAX)) as u32);
@@ -71,15 +73,16 @@ impl Path {
                 head: inner.head,
                 number: inner.passes,
             });
-            self.records.push(Record { outermost, leader, key: self.key, within });
+            self.records.push(BlockRun { outermost, leader, key: self.key, within });
         } else {
             self.cut = true;
         }
     }
 
-    /// A branch back at `end` was taken, and `skipped` iterations were skipped then.
-    pub fn back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
-        self.went(head, depth);
+    /// Records that a branch back at `end` was taken and that `skipped` iterations were
+    /// skipped.
+    pub fn go_back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
+        self.go_on(head, depth);
         match self.active.iter().rposition(|active| active.head == head && active.depth == depth) {
             Some(at) => self.active.truncate(at + 1),
             None => self.active.push(Active { head, end, passes: 0, depth, around: self.key }),
@@ -91,12 +94,13 @@ impl Path {
             if skipped > 0 {
                 self.skipped.push((Pass { around: active.around, head, number }, active.passes));
             }
-            self.key = mix(active.around, head, active.passes);
+            self.key = mix_hash(active.around, head, active.passes);
         }
     }
 
-    /// The thread goes on at `step`: loops that it is not in have ended.
-    pub fn went(&mut self, step: u32, depth: usize) {
+    /// Records that the thread continues at `step`, which ends the loops that do not
+    /// contain it.
+    pub fn go_on(&mut self, step: u32, depth: usize) {
         while let Some(active) = self.active.last()
             && (active.depth > depth || active.depth == depth && !(active.head..=active.end).contains(&step))
         {
@@ -106,8 +110,8 @@ impl Path {
     }
 }
 
-/// The first steps of basic blocks.
-pub(super) fn leaders(program: &Program) -> Vec<bool> {
+/// Marks the first steps of basic blocks.
+pub(super) fn find_leaders(program: &Program) -> Vec<bool> {
     let mut leaders = vec![false; program.steps.len() + 1];
     leaders[0] = true;
     for routine in &program.routines {
@@ -122,7 +126,7 @@ pub(super) fn leaders(program: &Program) -> Vec<bool> {
                 }
             }
             Operation::BranchTable { list, count } => {
-                for &target in program.list(list, count) {
+                for &target in program.slot_list(list, count) {
                     if let Some(leader) = leaders.get_mut(target as usize) {
                         *leader = true;
                     }
@@ -134,8 +138,9 @@ pub(super) fn leaders(program: &Program) -> Vec<bool> {
     leaders
 }
 
-/// The head of the outermost loop around each step; that step itself where there is none.
-pub(super) fn outermost(program: &Program) -> Vec<u32> {
+/// Returns the head of the outermost loop around each step, or the step itself if it is
+/// in no loop.
+pub(super) fn outermost_heads(program: &Program) -> Vec<u32> {
     let mut heads: Vec<u32> = (0..program.steps.len() as u32).collect();
     let mut from = program.steps.len();
     // From behind, so that the outer one of two loops that end in different places is met first.
@@ -151,8 +156,9 @@ pub(super) fn outermost(program: &Program) -> Vec<u32> {
     heads
 }
 
-/// How much oftener than its busiest lane a warp executes each block, by the block's first step; 1 for those that are not here.
-pub(super) fn shared(paths: &[Path]) -> HashMap<u32, f64> {
+/// Returns by what factor a warp executes each block more often than its busiest lane.
+/// The key is the block's first step; a block without a key has the factor 1.
+pub(super) fn shared_blocks(paths: &[Path]) -> HashMap<u32, f64> {
     let Some((first, others)) = paths.split_first() else { return HashMap::new() };
     if others.iter().all(|other| other.records == first.records) {
         return HashMap::new();
@@ -176,7 +182,7 @@ pub(super) fn shared(paths: &[Path]) -> HashMap<u32, f64> {
     let mut busiest: HashMap<u32, u32> = HashMap::new();
     for path in paths {
         let mut own: HashMap<u32, u32> = HashMap::new();
-        let counts = |record: &&Record| record.outermost < horizon && !is_skipped(&record.within);
+        let counts = |record: &&BlockRun| record.outermost < horizon && !is_skipped(&record.within);
         for record in path.records.iter().filter(counts) {
             together.push((record.leader, record.key));
             *own.entry(record.leader).or_default() += 1;

@@ -1,18 +1,22 @@
-//! Warps that were run, by their places -> what the average warp of the grid executes, and which place to look at next.
+//! Warps that were run, by their places -> what the average warp of the grid executes, and which
+//! place to look at next.
 //!
-//! Blocks at the rims of a grid do other things than those within, so the grid is cut into strata: first, inner and last blocks along
-//! each dimension, each weighted by its blocks. Within a stratum a block stands for all that are nearer to it than to another. What
-//! the warps of one block do is known from the middle block of its stratum, as far as it was run, or from that of the grid: where
-//! that tells what the same warp of other blocks does, only the difference from it is carried over to the stratum (a control
-//! variate), so that a warp that does all the work of its block, or none where a block reaches beyond the data, counts as one of so
-//! many.
+//! Blocks at the rims of a grid do other things than those within, so the grid is cut into strata:
+//! first, inner and last blocks along each dimension, each weighted by its blocks. Within a stratum
+//! a block stands for all that are nearer to it than to another. What the warps of one block do is
+//! known from the middle block of its stratum, as far as it was run, or from that of the grid:
+//! where that tells what the same warp of other blocks does, only the difference from it is carried
+//! over to the stratum (a control variate), so that a warp that does all the work of its block, or
+//! none where a block reaches beyond the data, counts as one of so many.
 //!
-//! A few places are drawn, evenly and without a period. Where most of them do the same as their neighbours, the borders between those
-//! that do not are sought: new places are where the blocks on both sides differ most, over the longest stretch. Where hardly two
-//! agree, or one that differs lies alone among them, as a long row of a sparse matrix does, what is nearest tells nothing, and a place that was
-//! sought says no more than that it is like the one beside which it was sought: more are drawn instead, and only these count.
+//! A few places are drawn, evenly and without a period. Where most of them do the same as their
+//! neighbours, the borders between those that do not are sought: new places are where the blocks on
+//! both sides differ most, over the longest stretch. Where hardly two agree, or one that differs
+//! lies alone among them, as a long row of a sparse matrix does, what is nearest tells nothing, and
+//! a place that was sought says no more than that it is like the one beside which it was sought:
+//! more are drawn instead, and only these count.
 
-use super::place::{middle, unravel};
+use super::place::{middle_index, unravel_index};
 use crate::launch::Launch;
 
 /// Strata with a smaller share of the blocks are not looked at for their own sake.
@@ -25,10 +29,12 @@ const LARGE: f64 = 0.05;
 const GOOD: f64 = 0.002;
 /// From so many blocks on borders are sought between them.
 const FEWEST: usize = 8;
-/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would else be missed, and warps at most looked at.
+/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would else
+/// be missed, and warps at most looked at.
 pub(super) const ENOUGH: usize = 32;
 const MOST: usize = 256;
-/// Who executes no more than this part of what the longest warp does only finds that nothing is left to do.
+/// Who executes no more than this part of what the longest warp does only finds that nothing is
+/// left to do.
 const IDLE: f64 = 0.05;
 /// And all of them together no more than this part of what the others do.
 const IDLE_TOGETHER: f64 = 0.25;
@@ -38,19 +44,21 @@ const FEW_IDLE: f64 = 0.02;
 const TELLING: usize = 6;
 /// And that more neighbours than these differ, that they do not.
 const MOST_BORDERS: usize = 8;
-/// What the warps of one block do tells nothing of those of others where these are as much farther apart from their like there than from their
-/// mean: of two that have nothing to do with each other, the difference has twice the variance of one.
+/// What the warps of one block do tells nothing of those of others where these are as much farther
+/// apart from their like there than from their mean: of two that have nothing to do with each
+/// other, the difference has twice the variance of one.
 const WORSE: f64 = 1.5;
 /// Successive numbers times this, modulo 1, fill any range evenly: the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// A warp that was run to its end.
-struct Sample {
+struct WarpSample {
     block: u64,
     warp: u32,
     /// Executions of each step.
     counts: Vec<f64>,
-    /// Lanes that took part in those of each memory step, over all executions, where that was counted.
+    /// Lanes that took part in those of each memory step, over all executions, where that was
+    /// counted.
     lanes: Option<Vec<f64>>,
     /// All executions together.
     instructions: f64,
@@ -59,7 +67,7 @@ struct Sample {
 /// The samples of a launch.
 pub(super) struct Grid {
     launch: Launch,
-    samples: Vec<Sample>,
+    samples: Vec<WarpSample>,
     /// Blocks that were looked at for a border beside them.
     sought: Vec<u64>,
 }
@@ -86,12 +94,12 @@ struct Stratum {
 }
 
 impl Stratum {
-    fn size(&self) -> u64 {
+    fn block_count(&self) -> u64 {
         self.extent.iter().map(|&n| u64::from(n)).product()
     }
 
     /// The number of a block among those of the stratum.
-    fn rank(&self, block: [u32; 3]) -> Option<u64> {
+    fn rank_of(&self, block: [u32; 3]) -> Option<u64> {
         let mut rank = 0;
         for axis in (0..3).rev() {
             let at = block[axis].checked_sub(self.from[axis]).filter(|&at| at < self.extent[axis])?;
@@ -100,19 +108,20 @@ impl Stratum {
         Some(rank)
     }
 
-    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each other there.
+    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each other
+    /// there.
     fn likeness(&self, other: &Self) -> u32 {
         (0..3).map(|axis| u32::from(self.from[axis] == other.from[axis]) << (2 - axis)).sum()
     }
 
     /// The linear index of the block in the middle along each dimension.
-    fn middle(&self, grid: [u32; 3]) -> u64 {
-        self.block(middle(self.extent), grid)
+    fn middle_block(&self, grid: [u32; 3]) -> u64 {
+        self.block_at(middle_index(self.extent), grid)
     }
 
     /// The linear index of the block with a number.
-    fn block(&self, rank: u64, grid: [u32; 3]) -> u64 {
-        let at = unravel(rank, self.extent);
+    fn block_at(&self, rank: u64, grid: [u32; 3]) -> u64 {
+        let at = unravel_index(rank, self.extent);
         let [x, y, z] = [0, 1, 2].map(|axis| u64::from(self.from[axis]) + u64::from(at[axis]));
         x + u64::from(grid[0]) * (y + u64::from(grid[1]) * z)
     }
@@ -131,24 +140,24 @@ impl Grid {
         Self { launch: *launch, samples: Vec::new(), sought: Vec::new() }
     }
 
-    pub fn add(&mut self, block: u64, warp: u32, counts: Vec<f64>, lanes: Option<Vec<f64>>, instructions: f64) {
+    pub fn add_sample(&mut self, block: u64, warp: u32, counts: Vec<f64>, lanes: Option<Vec<f64>>, instructions: f64) {
         if !self.samples.iter().any(|sample| (sample.block, sample.warp) == (block, warp)) {
-            self.samples.push(Sample { block, warp, counts, lanes, instructions });
+            self.samples.push(WarpSample { block, warp, counts, lanes, instructions });
         }
     }
 
-    /// The warps of the middle block of the grid, then of those of its other large strata, that were not run; those of a block are in
-    /// an order in which any first few are spread over it.
+    /// The warps of the middle block of the grid, then of those of its other large strata, that
+    /// were not run; those of a block are in an order in which any first few are spread over it.
     pub fn rest_of_middles(&self) -> Vec<(u64, u32)> {
-        let count = self.warps();
+        let count = self.warp_count();
         let mut order: Vec<u32> =
-            (0..count).map(|k| (f64::from(k) * GOLDEN).fract()).map(|at| scaled(at, count)).collect();
+            (0..count).map(|k| (f64::from(k) * GOLDEN).fract()).map(|at| scale_count(at, count)).collect();
         order.extend(0..count);
-        let mut strata = self.strata();
+        let mut strata = self.find_strata();
         strata.retain(|stratum| stratum.share >= LARGE);
         strata.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let mut blocks = vec![middle(self.launch.grid)];
-        for block in strata.iter().map(|stratum| stratum.middle(self.launch.grid)) {
+        let mut blocks = vec![middle_index(self.launch.grid)];
+        for block in strata.iter().map(|stratum| stratum.middle_block(self.launch.grid)) {
             if !blocks.contains(&block) {
                 blocks.push(block);
             }
@@ -165,34 +174,35 @@ impl Grid {
         rest
     }
 
-    /// The block and warp to look at next; `None` where the mean is known well enough.
-    pub fn next(&mut self) -> Option<(u64, u32)> {
-        let Next { block, warp, is_sought } = self.choice()?;
+    /// Returns the block and warp to run next, or `None` if the mean is known well
+    /// enough.
+    pub fn next_warp(&mut self) -> Option<(u64, u32)> {
+        let Next { block, warp, is_sought } = self.choose_next()?;
         if is_sought {
             self.sought.push(block);
         }
         Some((block, warp))
     }
 
-    fn choice(&self) -> Option<Next> {
+    fn choose_next(&self) -> Option<Next> {
         if self.samples.len() >= MOST || self.samples.is_empty() {
             return None;
         }
-        let strata = self.strata();
-        let looks = self.looked(&strata, &self.bases(&strata));
+        let strata = self.find_strata();
+        let looks = self.group_looked(&strata, &self.stratum_bases(&strata));
         let looked = &looks.blocks;
         let number = self.samples.len() as f64;
-        let warp = scaled((number * GOLDEN).fract(), self.warps());
+        let warp = scale_count((number * GOLDEN).fract(), self.warp_count());
         let at = |stratum: &Stratum, rank: u64, is_sought: bool| {
-            Some(Next { block: stratum.block(rank, self.launch.grid), warp, is_sought })
+            Some(Next { block: stratum.block_at(rank, self.launch.grid), warp, is_sought })
         };
         let unseen =
             strata.iter().zip(looked).filter(|(stratum, looked)| looked.is_empty() && stratum.share >= SMALLEST);
         if let Some((stratum, _)) = unseen.max_by(|(a, _), (b, _)| a.share.total_cmp(&b.share)) {
-            return at(stratum, stratum.size() / 2, false);
+            return at(stratum, stratum.block_count() / 2, false);
         }
         for (stratum, looked) in strata.iter().zip(looked).filter(|(stratum, _)| stratum.share >= LARGE) {
-            for end in [stratum.size() - 1, 0] {
+            for end in [stratum.block_count() - 1, 0] {
                 if !looked.iter().any(|block| block.rank == end) {
                     return at(stratum, end, false);
                 }
@@ -201,15 +211,15 @@ impl Grid {
         let known = self.is_known(&strata, &looks);
         let blocks: usize = looked.iter().map(Vec::len).sum();
         if !looks.agree || known || blocks < FEWEST {
-            let enough = known && self.blocks() >= ENOUGH + self.sought.len();
-            let (block, warp) = self.drawn().filter(|_| !enough)?;
+            let enough = known && self.sampled_blocks() >= ENOUGH + self.sought.len();
+            let (block, warp) = self.draw_warp().filter(|_| !enough)?;
             return Some(Next { block, warp, is_sought: false });
         }
-        let mean = self.instructions(&strata, looked);
+        let mean = self.mean_instructions(&strata, looked);
         let mut best: Option<(f64, &Stratum, u64)> = None;
         for (stratum, looked) in strata.iter().zip(looked) {
-            for (from, to, apart) in gaps(stratum, looked) {
-                let worth = (apart + HIDDEN * mean) * (to - from) as f64 / stratum.size() as f64 * stratum.share;
+            for (from, to, apart) in find_gaps(stratum, looked) {
+                let worth = (apart + HIDDEN * mean) * (to - from) as f64 / stratum.block_count() as f64 * stratum.share;
                 if best.as_ref().is_none_or(|(most, ..)| worth > *most) {
                     best = Some((worth, stratum, from + (to - from) / 2));
                 }
@@ -218,32 +228,34 @@ impl Grid {
         best.and_then(|(_, stratum, rank)| at(stratum, rank, true))
     }
 
-    /// A warp that was not run, such that all of these are spread evenly over the launch and without a period. In launches of as many threads
-    /// they are the same ones: what they tell of the data says nothing for one shape and against another.
-    fn drawn(&self) -> Option<(u64, u32)> {
-        let warps = u64::from(self.warps());
+    /// A warp that was not run, such that all of these are spread evenly over the launch and
+    /// without a period. In launches of as many threads they are the same ones: what they tell of
+    /// the data says nothing for one shape and against another.
+    fn draw_warp(&self) -> Option<(u64, u32)> {
+        let warps = u64::from(self.warp_count());
         let all = (self.launch.blocks() * warps) as f64;
         let places = (1..=2 * MOST).map(|k| ((k as f64 * GOLDEN).fract() * all) as u64);
         let mut places = places.map(|at| (at / warps, (at % warps) as u32));
         places.find(|&place| !self.samples.iter().any(|sample| (sample.block, sample.warp) == place))
     }
 
-    /// Whether more samples would hardly move the mean. That no warp was run to its end is no sign that they would.
+    /// Whether more samples would hardly move the mean. That no warp was run to its end is no sign
+    /// that they would.
     pub fn is_settled(&self) -> bool {
-        if self.samples.is_empty() || self.choice().is_none() {
+        if self.samples.is_empty() || self.choose_next().is_none() {
             return true;
         }
-        let strata = self.strata();
-        self.is_known(&strata, &self.looked(&strata, &self.bases(&strata)))
+        let strata = self.find_strata();
+        self.is_known(&strata, &self.group_looked(&strata, &self.stratum_bases(&strata)))
     }
 
     /// Whether the mean can hardly be off, by what was looked at.
     fn is_known(&self, strata: &[Stratum], Looks { blocks, agree }: &Looks) -> bool {
-        off(strata, blocks, *agree) <= GOOD * self.instructions(strata, blocks)
+        mean_error(strata, blocks, *agree) <= GOOD * self.mean_instructions(strata, blocks)
     }
 
     /// The number of blocks of which warps were run.
-    pub fn blocks(&self) -> usize {
+    pub fn sampled_blocks(&self) -> usize {
         let mut blocks: Vec<u64> = self.samples.iter().map(|sample| sample.block).collect();
         blocks.sort_unstable();
         blocks.dedup();
@@ -252,45 +264,47 @@ impl Grid {
 
     /// Whether these are enough to tell how far blocks differ.
     pub fn has_many(&self) -> bool {
-        self.blocks() as u64 >= self.launch.blocks().min(FEWEST as u64)
+        self.sampled_blocks() as u64 >= self.launch.blocks().min(FEWEST as u64)
     }
 
     /// Instructions of the average warp.
-    fn instructions(&self, strata: &[Stratum], looked: &[Vec<Looked>]) -> f64 {
+    fn mean_instructions(&self, strata: &[Stratum], looked: &[Vec<Looked>]) -> f64 {
         let of = |(stratum, looked): (&Stratum, &Vec<Looked>)| {
-            let of_block = |block: &Looked| self.lengths(&block.of).sum::<f64>() / block.of.len() as f64;
-            let each = looked.iter().zip(shares(stratum, looked));
+            let of_block = |block: &Looked| self.sample_lengths(&block.of).sum::<f64>() / block.of.len() as f64;
+            let each = looked.iter().zip(block_shares(stratum, looked));
             each.map(|(block, share)| of_block(block) * share).sum::<f64>() * stratum.share
         };
         strata.iter().zip(looked).map(of).sum()
     }
 
-    /// Executions of each step by the average warp; `None` where no warp was run to its end.
-    pub fn mean(&self) -> Option<Vec<f64>> {
+    /// Returns executions of each step by the average warp, or `None` if no warp was run
+    /// to its end.
+    pub fn mean_counts(&self) -> Option<Vec<f64>> {
         self.mean_of(|sample| Some(&sample.counts))
     }
 
-    /// Lanes that take part in the average warp's executions of each memory step; `None` where they were not counted.
+    /// Lanes that take part in the average warp's executions of each memory step; `None` where they
+    /// were not counted.
     pub fn mean_lanes(&self) -> Option<Vec<f64>> {
         self.mean_of(|sample| sample.lanes.as_ref())
     }
 
-    fn mean_of<'a>(&'a self, of: impl Fn(&'a Sample) -> Option<&'a Vec<f64>>) -> Option<Vec<f64>> {
+    fn mean_of<'a>(&'a self, of: impl Fn(&'a WarpSample) -> Option<&'a Vec<f64>>) -> Option<Vec<f64>> {
         let values: Vec<&Vec<f64>> = self.samples.iter().map(of).collect::<Option<_>>()?;
         let steps = values.first()?.len();
-        let strata = self.strata();
-        let bases = self.bases(&strata);
+        let strata = self.find_strata();
+        let bases = self.stratum_bases(&strata);
         let (mut mean, mut whole) = (vec![0.0; steps], 0.0);
-        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.looked(&strata, &bases).blocks) {
+        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.group_looked(&strata, &bases).blocks) {
             if looked.is_empty() {
                 continue;
             }
             whole += stratum.share;
             for &index in base.iter().flat_map(|base| &base.of) {
-                let weight = stratum.share / f64::from(self.warps());
+                let weight = stratum.share / f64::from(self.warp_count());
                 mean.iter_mut().zip(values[index]).for_each(|(sum, count)| *sum += count * weight);
             }
-            for (block, share) in looked.iter().zip(shares(stratum, &looked)) {
+            for (block, share) in looked.iter().zip(block_shares(stratum, &looked)) {
                 let weight = stratum.share * share / block.of.len() as f64;
                 for &index in &block.of {
                     let expected = base.as_ref().map(|base| values[base.of[self.samples[index].warp as usize]]);
@@ -304,50 +318,56 @@ impl Grid {
         Some(mean)
     }
 
-    /// Share of the blocks that come after the last one of which a warp does anything worth mentioning: a grid that is larger than its data.
-    pub fn idle(&self) -> f64 {
+    /// Returns the share of the blocks after the last block that does substantial work.
+    /// It is above 0 if the grid is larger than its data.
+    pub fn idle_share(&self) -> f64 {
         let longest = self.samples.iter().map(|sample| sample.instructions).fold(0.0, f64::max);
-        let works = |sample: &&Sample| sample.instructions > longest * IDLE;
+        let works = |sample: &&WarpSample| sample.instructions > longest * IDLE;
         let Some(last) = self.samples.iter().filter(works).map(|sample| sample.block).max() else { return 0.0 };
         let after = self.samples.iter().map(|sample| sample.block).filter(|&block| block > last);
         let Some(next) = after.min() else { return 0.0 };
         // Somewhere between the two; what is known of a stratum says nothing of the one before.
         let grid = self.launch.grid;
-        let strata = self.strata();
-        let of_next = strata.iter().find(|stratum| stratum.rank(unravel(next, grid)).is_some());
-        let apart = of_next.filter(|stratum| stratum.rank(unravel(last, grid)).is_none());
-        let from = apart.map_or((last + next).div_ceil(2), |stratum| stratum.block(0, grid).max(last + 1));
+        let strata = self.find_strata();
+        let of_next = strata.iter().find(|stratum| stratum.rank_of(unravel_index(next, grid)).is_some());
+        let apart = of_next.filter(|stratum| stratum.rank_of(unravel_index(last, grid)).is_none());
+        let from = apart.map_or((last + next).div_ceil(2), |stratum| stratum.block_at(0, grid).max(last + 1));
         let idle = self.launch.blocks().saturating_sub(from);
         let share = idle as f64 / self.launch.blocks().max(1) as f64;
-        let (before, after): (Vec<&Sample>, Vec<&Sample>) = self.samples.iter().partition(|of| of.block <= last);
-        let mean = |of: Vec<&Sample>| of.iter().map(|of| of.instructions).sum::<f64>() / of.len() as f64;
+        let (before, after): (Vec<&WarpSample>, Vec<&WarpSample>) =
+            self.samples.iter().partition(|of| of.block <= last);
+        let mean = |of: Vec<&WarpSample>| of.iter().map(|of| of.instructions).sum::<f64>() / of.len() as f64;
         let (before, after) = (mean(before) * (1.0 - share), mean(after) * share);
-        // The last block of many a grid is only in part beyond the data, and many that do little may do most of all.
+        // The last block of many a grid is only in part beyond the data, and many that do little
+        // may do most of all.
         if idle > 1 && share >= FEW_IDLE && after <= before * IDLE_TOGETHER { share } else { 0.0 }
     }
 
-    /// Instructions of the longest warp of the average block; `None` where no warp was run to its end.
+    /// Instructions of the longest warp of the average block; `None` where no warp was run to its
+    /// end.
     pub fn longest_of_block(&self) -> Option<f64> {
-        let strata = self.strata();
+        let strata = self.find_strata();
         let (mut sum, mut whole) = (0.0, 0.0);
-        let bases = self.bases(&strata);
-        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.looked(&strata, &bases).blocks) {
-            let shares = shares(stratum, &looked);
+        let bases = self.stratum_bases(&strata);
+        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.group_looked(&strata, &bases).blocks) {
+            let shares = block_shares(stratum, &looked);
             let supposed = match base {
-                // What the base's warps do, and as much besides as those of these blocks that were run.
+                // What the base's warps do, and as much besides as those of these blocks that were
+                // run.
                 Some(base) => {
                     let beyond: f64 = looked.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
-                    let of_base = self.lengths(&base.of).fold(0.0, f64::max);
-                    // Where others are longer than any of the base's, as every 64th row of a sparse matrix is, it has none of their kind.
+                    let of_base = self.sample_lengths(&base.of).fold(0.0, f64::max);
+                    // Where others are longer than any of the base's, as every 64th row of a sparse
+                    // matrix is, it has none of their kind.
                     let lacks_some =
-                        looked.iter().flat_map(|block| self.lengths(&block.of)).any(|length| length > of_base);
+                        looked.iter().flat_map(|block| self.sample_lengths(&block.of)).any(|length| length > of_base);
                     let by_chance = if lacks_some { self.longest_by_chance(&looked, &shares) } else { 0.0 };
                     by_chance.max(of_base + beyond)
                 }
                 None => self.longest_by_chance(&looked, &shares),
             };
             for (block, share) in looked.iter().zip(&shares) {
-                let known = self.is_whole(block).then(|| self.lengths(&block.of).fold(0.0, f64::max));
+                let known = self.is_whole(block).then(|| self.sample_lengths(&block.of).fold(0.0, f64::max));
                 sum += stratum.share * share * known.unwrap_or(supposed);
                 whole += stratum.share * share;
             }
@@ -355,17 +375,18 @@ impl Grid {
         (whole > 0.0).then(|| sum / whole)
     }
 
-    /// That of a block whose warps are any of these blocks' warps, but no farther apart than those of blocks that were run as a whole.
+    /// That of a block whose warps are any of these blocks' warps, but no farther apart than those
+    /// of blocks that were run as a whole.
     fn longest_by_chance(&self, looked: &[Looked], shares: &[f64]) -> f64 {
         let each = looked.iter().zip(shares).flat_map(|(block, share)| {
-            self.lengths(&block.of).map(move |length| (length, share / block.of.len() as f64))
+            self.sample_lengths(&block.of).map(move |length| (length, share / block.of.len() as f64))
         });
         let mut each: Vec<(f64, f64)> = each.collect();
         each.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mean: f64 = each.iter().map(|(length, share)| length * share).sum();
         let spread: f64 = each.iter().map(|(length, share)| (length - mean).powi(2) * share).sum();
         // The longest of so many is no longer than one of them if none is.
-        let none_beyond = |share: f64| share.min(1.0).powi(self.warps() as i32);
+        let none_beyond = |share: f64| share.min(1.0).powi(self.warp_count() as i32);
         let (mut below, mut longest) = (0.0, 0.0);
         for (length, share) in each {
             longest += length * (none_beyond(below + share) - none_beyond(below));
@@ -373,7 +394,7 @@ impl Grid {
         }
         let (mut within, mut number) = (0.0, 0.0);
         for block in looked.iter().filter(|block| self.is_whole(block)) {
-            within += self.lengths(&block.of).map(|length| (length - block.instructions).powi(2)).sum::<f64>();
+            within += self.sample_lengths(&block.of).map(|length| (length - block.instructions).powi(2)).sum::<f64>();
             number += block.of.len() as f64;
         }
         let apart = if number > 0.0 && spread > 0.0 { (within / number / spread).sqrt().min(1.0) } else { 1.0 };
@@ -381,29 +402,31 @@ impl Grid {
     }
 
     /// Instructions of these samples.
-    fn lengths<'a>(&'a self, of: &'a [usize]) -> impl Iterator<Item = f64> + 'a {
+    fn sample_lengths<'a>(&'a self, of: &'a [usize]) -> impl Iterator<Item = f64> + 'a {
         of.iter().map(|&index| self.samples[index].instructions)
     }
 
     /// Whether all warps of a block were run.
     fn is_whole(&self, block: &Looked) -> bool {
-        block.of.len() == self.warps() as usize
+        block.of.len() == self.warp_count() as usize
     }
 
-    fn warps(&self) -> u32 {
+    fn warp_count(&self) -> u32 {
         self.launch.block_threads().div_ceil(32)
     }
 
-    /// What the warps of a block do, by stratum: by those of its middle block where all of these were run, else by those of the stratum
-    /// that lies most like it, or of the grid's middle; none where that tells less of the other blocks' warps than their mean does.
-    fn bases(&self, strata: &[Stratum]) -> Vec<Option<Base>> {
+    /// What the warps of a block do, by stratum: by those of its middle block where all of these
+    /// were run, else by those of the stratum that lies most like it, or of the grid's middle; none
+    /// where that tells less of the other blocks' warps than their mean does.
+    fn stratum_bases(&self, strata: &[Stratum]) -> Vec<Option<Base>> {
         let own = |stratum: &Stratum| {
-            let block = stratum.middle(self.launch.grid);
-            let is_whole = self.samples.iter().filter(|sample| sample.block == block).count() == self.warps() as usize;
+            let block = stratum.middle_block(self.launch.grid);
+            let is_whole =
+                self.samples.iter().filter(|sample| sample.block == block).count() == self.warp_count() as usize;
             self.base_at(block).filter(|_| is_whole)
         };
         let known: Vec<(&Stratum, Base)> = strata.iter().filter_map(|stratum| Some((stratum, own(stratum)?))).collect();
-        let centre = self.base_at(middle(self.launch.grid));
+        let centre = self.base_at(middle_index(self.launch.grid));
         let of = |stratum: &Stratum| {
             let alike = known.iter().max_by_key(|(other, _)| stratum.likeness(other)).map(|(_, base)| base.clone());
             alike.or_else(|| centre.clone())
@@ -412,10 +435,10 @@ impl Grid {
         // Each sample that is no base itself, with what it does beyond its like.
         let mut others: Vec<(f64, f64)> = Vec::new();
         for sample in &self.samples {
-            let at = unravel(sample.block, self.launch.grid);
-            let of = strata.iter().position(|stratum| stratum.rank(at).is_some());
+            let at = unravel_index(sample.block, self.launch.grid);
+            let of = strata.iter().position(|stratum| stratum.rank_of(at).is_some());
             if let Some(base) = of.and_then(|of| bases[of].as_ref()).filter(|base| base.block != sample.block) {
-                others.push((sample.instructions, self.apart(sample, Some(base))));
+                others.push((sample.instructions, self.distance_from_base(sample, Some(base))));
             }
         }
         let count = others.len() as f64;
@@ -425,20 +448,21 @@ impl Grid {
         if left <= raw * WORSE || count < 2.0 { bases } else { vec![None; strata.len()] }
     }
 
-    /// For each warp, the sample of a block that is most like it; none where no warp of the block was run.
+    /// For each warp, the sample of a block that is most like it; none where no warp of the block
+    /// was run.
     fn base_at(&self, block: u64) -> Option<Base> {
         let known: Vec<usize> = (0..self.samples.len()).filter(|&index| self.samples[index].block == block).collect();
         let nearest = |warp: u32| known.iter().copied().min_by_key(|&index| self.samples[index].warp.abs_diff(warp));
-        let of: Vec<usize> = (0..self.warps()).map(nearest).collect::<Option<_>>()?;
+        let of: Vec<usize> = (0..self.warp_count()).map(nearest).collect::<Option<_>>()?;
         Some(Base { block, of })
     }
 
     /// Instructions of a warp, less those of its like in the middle block.
-    fn apart(&self, sample: &Sample, base: Option<&Base>) -> f64 {
+    fn distance_from_base(&self, sample: &WarpSample, base: Option<&Base>) -> f64 {
         sample.instructions - base.map_or(0.0, |base| self.samples[base.of[sample.warp as usize]].instructions)
     }
 
-    fn strata(&self) -> Vec<Stratum> {
+    fn find_strata(&self) -> Vec<Stratum> {
         let grid = self.launch.grid;
         let parts = |n: u32| -> Vec<(u32, u32)> {
             match n {
@@ -454,7 +478,7 @@ impl Grid {
             for &y in &ys {
                 for &x in &xs {
                     let stratum = Stratum { from: [x.0, y.0, z.0], extent: [x.1, y.1, z.1], share: 0.0 };
-                    strata.push(Stratum { share: stratum.size() as f64 / blocks, ..stratum });
+                    strata.push(Stratum { share: stratum.block_count() as f64 / blocks, ..stratum });
                 }
             }
         }
@@ -462,33 +486,34 @@ impl Grid {
     }
 
     /// The blocks of which warps were run and that count, by stratum.
-    fn looked(&self, strata: &[Stratum], bases: &[Option<Base>]) -> Looks {
-        let of_all = |counts: &dyn Fn(&Sample) -> bool| -> Vec<Vec<Looked>> {
+    fn group_looked(&self, strata: &[Stratum], bases: &[Option<Base>]) -> Looks {
+        let of_all = |counts: &dyn Fn(&WarpSample) -> bool| -> Vec<Vec<Looked>> {
             let each = strata.iter().zip(bases);
             each.map(|(stratum, base)| self.of_stratum(stratum, base.as_ref(), counts)).collect()
         };
-        // Of what was sought nothing is to be learnt about how blocks differ: it lies beside what it is like.
+        // Of what was sought nothing is to be learnt about how blocks differ: it lies beside what
+        // it is like.
         let drawn = of_all(&|sample| !self.sought.contains(&sample.block));
-        if !agree(&drawn) {
+        if !neighbours_agree(&drawn) {
             return Looks { blocks: drawn, agree: false };
         }
         let all = of_all(&|_| true);
-        let agree = borders(&all) <= MOST_BORDERS;
+        let agree = count_borders(&all) <= MOST_BORDERS;
         Looks { blocks: if agree { all } else { drawn }, agree }
     }
 
     /// The blocks of a stratum of which warps were run, in their order.
-    fn of_stratum(&self, stratum: &Stratum, base: Option<&Base>, counts: &dyn Fn(&Sample) -> bool) -> Vec<Looked> {
+    fn of_stratum(&self, stratum: &Stratum, base: Option<&Base>, counts: &dyn Fn(&WarpSample) -> bool) -> Vec<Looked> {
         let mut looked: Vec<Looked> = Vec::new();
         for (index, sample) in self.samples.iter().enumerate().filter(|(_, sample)| counts(sample)) {
-            let Some(rank) = stratum.rank(unravel(sample.block, self.launch.grid)) else { continue };
+            let Some(rank) = stratum.rank_of(unravel_index(sample.block, self.launch.grid)) else { continue };
             match looked.iter_mut().find(|block| block.rank == rank) {
                 Some(block) => block.of.push(index),
                 None => looked.push(Looked { rank, instructions: 0.0, of: vec![index] }),
             }
         }
         for block in &mut looked {
-            let sum: f64 = block.of.iter().map(|&index| self.apart(&self.samples[index], base)).sum();
+            let sum: f64 = block.of.iter().map(|&index| self.distance_from_base(&self.samples[index], base)).sum();
             block.instructions = sum / block.of.len() as f64;
         }
         looked.sort_unstable_by_key(|block| block.rank);
@@ -503,19 +528,20 @@ struct Base {
     of: Vec<usize>,
 }
 
-fn scaled(part: f64, count: u32) -> u32 {
+fn scale_count(part: f64, count: u32) -> u32 {
     ((part * f64::from(count)) as u32).min(count.saturating_sub(1))
 }
 
-/// The stretches of a stratum between blocks that were looked at, with how far the instructions at their ends are apart.
-fn gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
+/// The stretches of a stratum between blocks that were looked at, with how far the instructions at
+/// their ends are apart.
+fn find_gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
     let mut gaps = Vec::new();
     for pair in looked.windows(2) {
         gaps.push((pair[0].rank, pair[1].rank, (pair[1].instructions - pair[0].instructions).abs()));
     }
     if let (Some(first), Some(last)) = (looked.first(), looked.last()) {
         gaps.push((0, first.rank, 0.0));
-        gaps.push((last.rank, stratum.size(), 0.0));
+        gaps.push((last.rank, stratum.block_count(), 0.0));
     }
     // The middle of a gap is neither of its ends.
     gaps.retain(|&(from, to, _)| to > from + 1 || from == 0 && to == 1 && looked[0].rank == 1);
@@ -523,8 +549,8 @@ fn gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
 }
 
 /// The part of a stratum that each block that was looked at stands for.
-fn shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
-    let size = stratum.size() as f64;
+fn block_shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
+    let size = stratum.block_count() as f64;
     let border = |a: &Looked, b: &Looked| (a.rank as f64 + b.rank as f64) / 2.0 + 0.5;
     (0..looked.len())
         .map(|at| {
@@ -535,8 +561,9 @@ fn shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
         .collect()
 }
 
-/// Whether most neighbours do the same, so that where they differ there is a border between two kinds.
-fn agree(looked: &[Vec<Looked>]) -> bool {
+/// Whether most neighbours do the same, so that where they differ there is a border between two
+/// kinds.
+fn neighbours_agree(looked: &[Vec<Looked>]) -> bool {
     let pairs = || looked.iter().flat_map(|blocks| blocks.windows(2));
     let same = pairs().filter(|pair| pair[0].instructions == pair[1].instructions).count();
     let is_alone = |three: &[Looked]| {
@@ -547,7 +574,7 @@ fn agree(looked: &[Vec<Looked>]) -> bool {
 }
 
 /// Between how many neighbours there is a border.
-fn borders(looked: &[Vec<Looked>]) -> usize {
+fn count_borders(looked: &[Vec<Looked>]) -> usize {
     looked
         .iter()
         .flat_map(|blocks| blocks.windows(2))
@@ -556,12 +583,15 @@ fn borders(looked: &[Vec<Looked>]) -> usize {
 }
 
 /// How far off the mean may be, in instructions.
-fn off(strata: &[Stratum], looked: &[Vec<Looked>], agree: bool) -> f64 {
+fn mean_error(strata: &[Stratum], looked: &[Vec<Looked>], agree: bool) -> f64 {
     if agree {
         // Somewhere in each gap there is a border.
         let of = |(stratum, looked): (&Stratum, &Vec<Looked>)| {
-            let size = stratum.size() as f64;
-            gaps(stratum, looked).iter().map(|&(from, to, apart)| (to - from) as f64 / size * apart / 2.0).sum::<f64>()
+            let size = stratum.block_count() as f64;
+            find_gaps(stratum, looked)
+                .iter()
+                .map(|&(from, to, apart)| (to - from) as f64 / size * apart / 2.0)
+                .sum::<f64>()
                 * stratum.share
         };
         return strata.iter().zip(looked).map(of).sum();

@@ -1,19 +1,23 @@
-//! A few threads and their like in the blocks beside -> what of a block's data its neighbours bring into the level-2 cache before it.
+//! A few threads and their like in the blocks beside -> what of a block's data its neighbours bring
+//! into the level-2 cache before it.
 //!
-//! Where each block does what its neighbours do, a fixed number of bytes further on, the block that is looked at tells when another one touches a
-//! sector: as late in its life as this one touches what lies as far back. The blocks of a GPU begin together and keep step on the whole, so
-//! whoever comes to a sector earlier in its life finds it in device memory, and the others find it in the level-2 cache. Loads of a halo are
-//! told from those that bring what is new, though both are new to the block (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
+//! Where each block does what its neighbours do, a fixed number of bytes further on, the block that
+//! is looked at tells when another one touches a sector: as late in its life as this one touches
+//! what lies as far back. The blocks of a GPU begin together and keep step on the whole, so whoever
+//! comes to a sector earlier in its life finds it in device memory, and the others find it in the
+//! level-2 cache. Loads of a halo are told from those that bring what is new, though both are new
+//! to the block (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
 
 use super::address_map::AddressMap;
 use super::limits::LANE;
-use super::memory::region;
+use super::memory::region_of;
 use super::request::SECTOR;
 use super::thread::{Allowance, Ground, Place3, Thread, Touch};
 use crate::ptx::MemorySpace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Of the accesses to a buffer, the part that has to be as far from its like as most are, as a quotient: at a rim indices are held back.
+/// Of the accesses to a buffer, the part that has to be as far from its like as most are, as a
+/// quotient: at a rim indices are held back.
 const ALIKE: (u32, u32) = (3, 4);
 /// Touches of one place within the distance of blocks that are remembered, the last ones.
 const MOST: usize = 32;
@@ -33,18 +37,21 @@ struct Row {
 pub(super) struct Beside {
     /// By region of global memory; absent where blocks are not regularly apart.
     rows: BTreeMap<u64, Vec<Row>>,
-    /// By region, row and sector within the row's distance: the distances after which it was touched.
+    /// By region, row and sector within the row's distance: the distances after which it was
+    /// touched.
     touched: HashMap<(u64, usize, i64), VecDeque<i64>>,
 }
 
 impl Beside {
-    /// The neighbours of a block of which these are threads; so many executions of each step are looked at.
+    /// The neighbours of a block of which these are threads; so many executions of each step are
+    /// looked at.
     pub fn new(ground: &Ground<'_>, threads: &[Place3], window: u32) -> Self {
         let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
         let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
             let allowance =
                 Allowance { steps: LANE, window, warmup: u64::from(window), path: false, watch: false, doubt: false };
-            let touches = |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run().touches;
+            let touches =
+                |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run_to_end().touches;
             threads.iter().map(touches).collect()
         };
         let grid = ground.launch.grid;
@@ -55,7 +62,7 @@ impl Beside {
             let mut other = block;
             other[axis] = other[axis].saturating_add_signed(way);
             let row = |(region, distance)| (region, Row { distance: distance * i64::from(way), before, after });
-            distances(&own, &run(other)).into_iter().map(row).collect()
+            region_distances(&own, &run(other)).into_iter().map(row).collect()
         };
         let axes: Vec<HashMap<u64, Row>> = (0..3).filter(|&axis| grid[axis] > 1).map(along).collect();
         let regions = axes.first().into_iter().flat_map(HashMap::keys);
@@ -67,18 +74,20 @@ impl Beside {
         Self { rows: regions.filter_map(all).collect(), touched: HashMap::new() }
     }
 
-    /// Whether a neighbour has touched a sector when the block does for the first time; `None` where nobody knows. To be asked of all such
-    /// sectors, in the order of their time; `by_block` are those before.
+    /// Whether a neighbour has touched a sector when the block does for the first time; `None`
+    /// where nobody knows. To be asked of all such sectors, in the order of their time; `by_block`
+    /// are those before.
     pub fn touched_before(&mut self, sector: u64, by_block: &AddressMap<u64>) -> Option<bool> {
         let address = sector * SECTOR;
-        let region = region(address);
+        let region = region_of(address);
         let rows = self.rows.get(&region)?;
         let mut is_touched = false;
         for (index, row) in rows.iter().enumerate() {
             let (apart, at) = (row.distance.abs(), address as i64);
             let after = at.div_euclid(apart) * row.distance.signum();
             let known = self.touched.entry((region, index, at.rem_euclid(apart) / SECTOR as i64)).or_default();
-            // The block so many further on comes to this sector when this one comes to what lies as many distances before.
+            // The block so many further on comes to this sector when this one comes to what lies as
+            // many distances before.
             is_touched |=
                 known.iter().map(|other| after - other).any(|on| on != 0 && (-row.before..=row.after).contains(&on));
             if !known.contains(&after) {
@@ -89,12 +98,12 @@ impl Beside {
             }
         }
         let touched_across = |across: i64| by_block.contains_key(&(address.wrapping_add_signed(-across) / SECTOR));
-        Some(is_touched || diagonals(rows).into_iter().any(touched_across))
+        Some(is_touched || find_diagonals(rows).into_iter().any(touched_across))
     }
 }
 
 /// The distances of the neighbours that are in no row with a block.
-fn diagonals(rows: &[Row]) -> Vec<i64> {
+fn find_diagonals(rows: &[Row]) -> Vec<i64> {
     let mut found = vec![(0, 0)];
     for row in rows {
         let steps = |&(distance, steps): &(i64, u32)| {
@@ -105,8 +114,9 @@ fn diagonals(rows: &[Row]) -> Vec<i64> {
     found.into_iter().filter(|(_, steps)| *steps > 1).map(|(distance, _)| distance).collect()
 }
 
-/// By region of global memory, how much further on the threads of another block access it than their like, where nearly all accesses agree.
-fn distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
+/// By region of global memory, how much further on the threads of another block access it than
+/// their like, where nearly all accesses agree.
+fn region_distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
     let global = |of: &[Vec<Touch>]| -> Vec<((usize, u32, u64), u64)> {
         let by_thread = of.iter().enumerate().flat_map(|(thread, of)| of.iter().map(move |touch| (thread, touch)));
         let global = by_thread.filter(|(_, touch)| touch.space == MemorySpace::Global);
@@ -116,7 +126,7 @@ fn distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
     let mut counts: HashMap<u64, BTreeMap<i64, u32>> = HashMap::new();
     for (which, address) in global(other) {
         if let Some(&like) = known.get(&which) {
-            *counts.entry(region(like)).or_default().entry(address.wrapping_sub(like) as i64).or_default() += 1;
+            *counts.entry(region_of(like)).or_default().entry(address.wrapping_sub(like) as i64).or_default() += 1;
         }
     }
     let most = |(region, counts): (u64, BTreeMap<i64, u32>)| {
@@ -143,7 +153,8 @@ mod tests {
 
     #[test]
     fn a_neighbour_has_touched_what_the_block_touches_as_far_back_before() {
-        // Rows of blocks, the sectors that a block touches in their order, and those of them that a neighbour has touched before.
+        // Rows of blocks, the sectors that a block touches in their order, and those of them that a
+        // neighbour has touched before.
         let many = [50, 50];
         type Case<'a> = (&'a str, Vec<Row>, &'a [u64], &'a [u64]);
         let rows: [Case<'_>; 7] = [
@@ -189,7 +200,7 @@ mod tests {
             ("as an index says", [&[128, 132, 40, 900], &[16]], None),
         ];
         for (what, other, expected) in rows {
-            let found = distances(&own, &other.map(touches));
+            let found = region_distances(&own, &other.map(touches));
             assert_eq!(found.get(&1).copied(), expected, "{what}");
         }
     }

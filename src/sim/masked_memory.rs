@@ -1,5 +1,5 @@
-//! A small memory that begins at 0 and of whose bytes it is known whether they are known: shared memory of a block, local memory
-//! and parameters of a thread.
+//! A small memory that begins at 0 and of whose bytes it is known whether they are known: shared
+//! memory of a block, local memory and parameters of a thread.
 
 /// The most bytes that are kept; no launch has more.
 const MOST: u64 = 1 << 20;
@@ -18,15 +18,15 @@ impl Flat {
         Self { size: size.min(MOST) as usize, bytes: Vec::new(), known: Vec::new() }
     }
 
-    fn span(&self, at: u64, size: u32) -> Option<std::ops::Range<usize>> {
+    fn byte_span(&self, at: u64, size: u32) -> Option<std::ops::Range<usize>> {
         let at = usize::try_from(at).ok()?;
         let end = at.checked_add(size as usize)?;
         (end <= self.bytes.len()).then_some(at..end)
     }
 
-    /// Up to eight bytes, and whether any of them is unknown.
-    pub fn read(&self, at: u64, size: u32) -> (u64, bool) {
-        let Some(span) = self.span(at, size) else { return (0, true) };
+    /// Reads up to eight bytes, and whether any of them is unknown.
+    pub fn read_bits(&self, at: u64, size: u32) -> (u64, bool) {
+        let Some(span) = self.byte_span(at, size) else { return (0, true) };
         let bits = match self.bytes[span.clone()] {
             [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
             [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
@@ -36,13 +36,13 @@ impl Flat {
     }
 
     /// Writes up to eight bytes; what lies outside is lost.
-    pub fn write(&mut self, at: u64, size: u32, bits: u64, unknown: bool) {
+    pub fn write_bits(&mut self, at: u64, size: u32, bits: u64, unknown: bool) {
         if self.bytes.is_empty() {
             // Zeroed pages cost nothing until they are touched.
             self.bytes = vec![0; self.size];
             self.known = vec![0; self.size];
         }
-        let Some(span) = self.span(at, size) else { return };
+        let Some(span) = self.byte_span(at, size) else { return };
         for (index, byte) in self.bytes[span.clone()].iter_mut().enumerate() {
             *byte = (bits >> (8 * index)) as u8;
         }

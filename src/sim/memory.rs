@@ -1,15 +1,18 @@
-//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself has written.
+//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself has
+//! written.
 //!
-//! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40 bytes; shared, local,
-//! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
+//! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40
+//! bytes; shared, local, constant and parameter memory are windows above them. Nothing of a buffer
+//! is ever materialised.
 
 use super::address_map::AddressMap;
-use super::arithmetic::mask;
+use super::arithmetic::mask_bits;
 use super::program::{Image, Placed};
-use super::program::{Memory, Window};
+use super::program::{MemoryAccess, Window};
 use crate::workload::{Buffer, Symbol, contents};
 
-/// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
+/// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) <<
+/// REGION_BITS`.
 const REGION_BITS: u32 = 40;
 /// Region of the module's own `.global` variables.
 pub(crate) const MODULE_REGION: u64 = 0xf000;
@@ -26,7 +29,7 @@ const WINDOW: u64 = 1 << 32;
 
 /// Where a generic address points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MemoryPlace {
     Global(u64),
     Shared(u64),
     Local(u64),
@@ -34,28 +37,29 @@ pub(crate) enum Place {
     Param(u64),
 }
 
-/// The place of a generic address.
-pub(crate) fn place(address: u64) -> Place {
+/// Returns the place of a generic address.
+pub(crate) fn place_of(address: u64) -> MemoryPlace {
     let offset = address & (WINDOW - 1);
     match address >> 32 << 32 {
-        SHARED_BASE => Place::Shared(offset),
-        LOCAL_BASE => Place::Local(offset),
-        CONST_BASE => Place::Const(offset),
-        PARAM_BASE => Place::Param(offset),
-        _ => Place::Global(address),
+        SHARED_BASE => MemoryPlace::Shared(offset),
+        LOCAL_BASE => MemoryPlace::Local(offset),
+        CONST_BASE => MemoryPlace::Const(offset),
+        PARAM_BASE => MemoryPlace::Param(offset),
+        _ => MemoryPlace::Global(address),
     }
 }
 
-/// The place that an instruction accesses from this base address, by the window that it names.
-pub(crate) fn accessed(memory: &Memory, base: u64) -> Place {
+/// Returns the place that an instruction accesses from this base address, by the window
+/// that it names.
+pub(crate) fn accessed_place(memory: &MemoryAccess, base: u64) -> MemoryPlace {
     let address = base.wrapping_add(memory.offset as u64);
     match memory.window {
-        Window::Generic => place(address),
-        Window::Global => Place::Global(address),
-        Window::Shared => Place::Shared(mask(address, 32)),
-        Window::Local => Place::Local(address),
-        Window::Const => Place::Const(address),
-        Window::Param => Place::Param(address),
+        Window::Generic => place_of(address),
+        Window::Global => MemoryPlace::Global(address),
+        Window::Shared => MemoryPlace::Shared(mask_bits(address, 32)),
+        Window::Local => MemoryPlace::Local(address),
+        Window::Const => MemoryPlace::Const(address),
+        Window::Param => MemoryPlace::Param(address),
     }
 }
 
@@ -66,27 +70,27 @@ pub(crate) fn buffer_base(index: usize) -> u64 {
 
 /// The buffer and the byte in it that a global address points to, if it lies in a buffer's region.
 pub(crate) fn in_buffer(address: u64) -> Option<(usize, u64)> {
-    let index = region(address).checked_sub(1)?;
+    let index = region_of(address).checked_sub(1)?;
     let offset = address & ((1 << REGION_BITS) - 1);
     (index + 1 < MODULE_REGION).then_some((index as usize, offset))
 }
 
-/// The buffer that an address in or near it was surely made from, and the byte of it: negative before its beginning. Half of a region
-/// lies behind its buffer, half before the next one.
+/// The buffer that an address in or near it was surely made from, and the byte of it: negative
+/// before its beginning. Half of a region lies behind its buffer, half before the next one.
 pub(crate) fn in_region(address: u64) -> Option<(usize, i64)> {
     let half = 1 << (REGION_BITS - 1);
-    let index = region(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
+    let index = region_of(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
     Some((index as usize, address.wrapping_sub(buffer_base(index as usize)) as i64))
 }
 
-/// The region of a global address: the buffer's number plus one, or the module's.
-pub(crate) fn region(address: u64) -> u64 {
+/// Returns the region of a global address: the buffer's number plus one, or the module's.
+pub(crate) fn region_of(address: u64) -> u64 {
     address >> REGION_BITS
 }
 
 /// Eight bytes of an overlay.
 #[derive(Clone, Copy, Default)]
-struct Word {
+struct OverlayWord {
     bits: u64,
     /// Bytes that were written, one bit each.
     written: u8,
@@ -99,17 +103,17 @@ struct Word {
 /// Bytes that a thread has written, sparsely.
 #[derive(Default)]
 pub(crate) struct Overlay {
-    words: AddressMap<Word>,
+    words: AddressMap<OverlayWord>,
     age: u32,
 }
 
 impl Overlay {
-    /// Everything written so far may since have been written by others.
-    pub fn distrust(&mut self) {
+    /// Marks everything written so far as possibly overwritten by other threads.
+    pub fn distrust_all(&mut self) {
         self.age += 1;
     }
 
-    pub fn write(&mut self, address: u64, size: u32, bits: u64, unknown: bool) {
+    pub fn write_bits(&mut self, address: u64, size: u32, bits: u64, unknown: bool) {
         let shift = (address & 7) as u32;
         let first = size.min(8 - shift);
         self.write_word(address >> 3, shift, first, bits, unknown);
@@ -118,8 +122,8 @@ impl Overlay {
         }
     }
 
-    /// The bytes that were written and are known, by address.
-    pub fn bytes(&self) -> impl Iterator<Item = (u64, u8)> {
+    /// Lists the bytes that were written and are known, by address.
+    pub fn known_bytes(&self) -> impl Iterator<Item = (u64, u8)> {
         self.words.iter().flat_map(|(&index, &word)| {
             (0..8u32).filter_map(move |byte| {
                 let known = word.written >> byte & 1 != 0 && word.unknown >> byte & 1 == 0;
@@ -142,9 +146,9 @@ impl Overlay {
         word.unknown = word.unknown & !(bytes << shift) | if unknown { bytes << shift } else { 0 };
     }
 
-    /// Puts what was written over the bits that lie below; gives the bits, whether all of them were written, and
-    /// whether any that were written are unknown.
-    pub fn read(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
+    /// Puts what was written over the bits that lie below; gives the bits, whether all of them were
+    /// written, and whether any that were written are unknown.
+    pub fn read_over(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
         if self.words.is_empty() {
             return (below, false, false);
         }
@@ -188,8 +192,8 @@ pub(crate) struct Given<'w> {
     contents: &'w Buffer,
 }
 
-/// What the workload gives the variables of a module.
-pub(crate) fn given<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
+/// Returns the contents that the workload gives to the variables of a module.
+pub(crate) fn given_variables<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
     let found = symbols.iter().filter_map(|symbol| {
         let Placed { constant, offset, size, .. } = variables.iter().find(|placed| *placed.name == *symbol.symbol)?;
         let size = symbol.contents.bytes().min(*size);
@@ -207,12 +211,13 @@ pub(crate) struct Initial<'w> {
 }
 
 impl Initial<'_> {
-    /// Bits of global memory and whether they are unknown (out of bounds, or never given).
-    pub fn global(&self, address: u64, size: u32) -> (u64, bool) {
-        let region = region(address);
+    /// Reads bits of global memory, and whether they are unknown (out of bounds, or never
+    /// given).
+    pub fn read_global(&self, address: u64, size: u32) -> (u64, bool) {
+        let region = region_of(address);
         if region == MODULE_REGION {
             let offset = address - MODULE_BASE;
-            return self.given(false, offset, size).unwrap_or_else(|| self.globals.read(offset, size));
+            return self.read_given(false, offset, size).unwrap_or_else(|| self.globals.read_bits(offset, size));
         }
         let Some(buffer) = region.checked_sub(1).and_then(|index| self.buffers.get(index as usize)) else {
             return (0, true);
@@ -220,12 +225,12 @@ impl Initial<'_> {
         bits_of(buffer, address & ((1 << REGION_BITS) - 1), size)
     }
 
-    pub fn constant(&self, offset: u64, size: u32) -> (u64, bool) {
-        self.given(true, offset, size).unwrap_or_else(|| self.constants.read(offset, size))
+    pub fn read_constant(&self, offset: u64, size: u32) -> (u64, bool) {
+        self.read_given(true, offset, size).unwrap_or_else(|| self.constants.read_bits(offset, size))
     }
 
     /// What the workload says of a variable's bytes.
-    fn given(&self, constant: bool, offset: u64, size: u32) -> Option<(u64, bool)> {
+    fn read_given(&self, constant: bool, offset: u64, size: u32) -> Option<(u64, bool)> {
         let end = offset.checked_add(u64::from(size))?;
         let inside = |given: &&Given<'_>| {
             given.constant == constant && given.offset <= offset && end <= given.offset.saturating_add(given.size)
@@ -244,7 +249,8 @@ fn bits_of(buffer: &Buffer, offset: u64, size: u32) -> (u64, bool) {
     }
     let first = offset / element;
     let last = (offset + u64::from(size) - 1) / element;
-    // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are enough.
+    // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are
+    // enough.
     let mut bytes = [0u8; 64];
     let needed = ((last - first + 1) * element) as usize;
     let Some(window) = bytes.get_mut(..needed) else { return (0, true) };

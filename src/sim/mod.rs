@@ -1,12 +1,14 @@
-//! How often each PTX line is executed, and how each memory access looks: found by running a few threads, warps and blocks.
+//! How often each PTX line is executed, and how each memory access looks: found by running a few
+//! threads, warps and blocks.
 //!
-//! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on the workload's own data, which
-//! is read lazily. First the *counting threads*: middle, first and last thread of the middle, first and last block. These run
-//! alone: what others would have provided is unknown to them (see [`thread`]), but their long loops are extrapolated (see
-//! [`loops`]), exactly where their course is certain. Then a few warps of the middle block, whose addresses are laid side by side,
-//! and some of other blocks (see [`sampled`]); with them their whole blocks where threads need each other's data (see [`block`]).
-//! The result is deterministic, and no input makes it fail or run on: unknown instructions give unknown values, and [`Limits`]
-//! bounds the work.
+//! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on the
+//! workload's own data, which is read lazily. First the *counting threads*: middle, first and last
+//! thread of the middle, first and last block. These run alone: what others would have provided is
+//! unknown to them (see [`thread`]), but their long loops are extrapolated (see [`loops`]), exactly
+//! where their course is certain. Then a few warps of the middle block, whose addresses are laid
+//! side by side, and some of other blocks (see [`sampled`]); with them their whole blocks where
+//! threads need each other's data (see [`block`]). The result is deterministic, and no input makes
+//! it fail or run on: unknown instructions give unknown values, and [`Limits`] bounds the work.
 
 mod access;
 mod address_map;
@@ -48,14 +50,15 @@ use access::Whole;
 use aggregate::Tally;
 use l2_sharing::Beside;
 use memory::{Initial, Overlay};
-use place::{middle_and_ends, unravel};
+use place::{middle_and_ends, unravel_index};
 use program::{Passing, Program};
 use sampling::{Home, Sampled};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use thread::{Allowance, Ground, Outcome, Place3, Thread};
+use thread::{Allowance, Ground, Place3, Thread, ThreadOutcome};
 
-/// So much more than the middle thread another one must do for its warp to be looked at instead: the middle may lie beyond the data.
+/// So much more than the middle thread another one must do for its warp to be looked at instead:
+/// the middle may lie beyond the data.
 const BUSIER: f64 = 2.0;
 
 /// A thread: its block, and its place in that.
@@ -63,7 +66,7 @@ pub type At = ([u32; 3], [u32; 3]);
 
 /// Why there is no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum SimError {
     #[error("the PTX has no entry `{name}`")]
     NoEntry { name: String },
     /// The grid or block has an empty dimension, or more threads than a launch takes.
@@ -77,32 +80,32 @@ pub enum Error {
     Buffer { index: usize },
 }
 
-/// The profile of `entry` under a launch and workload.
+/// Profiles `entry` under a launch and workload.
 ///
 /// # Errors
-/// [`Error`] where the entry does not exist, or the launch or the workload does not fit it.
-pub fn profile(
+/// [`SimError`] where the entry does not exist, or the launch or the workload does not fit it.
+pub fn profile_entry(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     limits: &Limits,
-) -> Result<Profile, Error> {
-    on_ground(module, entry, launch, workload, |ground| profiled(ground, workload, limits))
+) -> Result<Profile, SimError> {
+    on_ground(module, entry, launch, workload, |ground| profile_ground(ground, workload, limits))
 }
 
-fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profile {
+fn profile_ground(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profile {
     let (program, launch) = (ground.program, ground.launch);
     let mut tally = Tally::new(program, launch);
-    let run = |at: Place3, allowance: Allowance| Thread::new(ground, at, allowance).run();
+    let run = |at: Place3, allowance: Allowance| Thread::new(ground, at, allowance).run_to_end();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
     let (mut vague, mut interpreted) = (false, 0);
-    let (mut home, mut longest) = (Home::of(places[0], launch), 0.0);
+    let (mut home, mut longest) = (Home::of_thread(places[0], launch), 0.0);
     for (index, &at) in places.iter().enumerate() {
-        // One thread to its end says more than many that are cut off: the first may take all, and where the others do not fit into
-        // what is left, fewer are run.
+        // One thread to its end says more than many that are cut off: the first may take all, and
+        // where the others do not fit into what is left, fewer are run.
         let share = if index == 0 { budget } else { budget / (places.len() - index) as u64 };
         let steps = share.max(interpreted + interpreted / 4);
         if steps > budget {
@@ -111,13 +114,13 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
         }
         let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false, watch: false, doubt: false });
         budget = budget.saturating_sub(outcome.interpreted);
-        tally.most(&outcome);
-        tally.thread(at, &outcome);
+        tally.raise_most(&outcome);
+        tally.add_thread(at, &outcome);
         vague |= outcome.vague;
         interpreted = interpreted.max(outcome.interpreted);
-        let instructions = tally.instructions(outcome.counts.iter().map(|&count| count as f64));
+        let instructions = tally.count_instructions(outcome.counts.iter().map(|&count| count as f64));
         if longest == 0.0 || instructions > longest * BUSIER {
-            (home, longest) = (Home::of(at, launch), instructions);
+            (home, longest) = (Home::of_thread(at, launch), instructions);
         }
     }
 
@@ -125,41 +128,44 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let (requests, whole) = (Vec::new(), Whole::new(program.steps.len()));
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
-    sampled.run();
-    let beside = Beside::new(ground, &home.ends(launch), limits.window);
+    sampled.run_samples();
+    let beside = Beside::new(ground, &home.end_threads(launch), limits.window);
     let Sampled { tally, mut requests, mut whole, .. } = sampled;
-    let mean = tally.mean();
-    if let Some(turns) = tally.turns(&mean) {
-        whole.average(turns);
+    let mean = tally.mean_counts();
+    if let Some(turns) = tally.mean_turns(&mean) {
+        whole.average_over(turns);
     }
     requests.sort_by_key(|request| (request.time, request.warp, request.step));
-    let profile = tally.profile(&mean);
+    let profile = tally.build_profile(&mean);
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let sizes = workload.sizes();
-    let spread = access::spread(&requests, &sizes);
+    let spread = access::buffer_spread(&requests, &sizes);
     let open_lines = stores::open_lines(&requests);
     let accesses = access::accesses(program, &requests, &whole, workload.buffers.len(), beside);
     let warps = launch.blocks().saturating_mul(u64::from(launch.block_threads().div_ceil(32)));
     let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
-    Profile { accesses, spread, open_lines, settled, variables, ..profile }.within(&sizes).shared(&sizes, warps as f64)
+    Profile { accesses, spread, open_lines, settled, variables, ..profile }
+        .within_buffers(&sizes)
+        .with_shared(&sizes, warps as f64)
 }
 
-/// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).
+/// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte
+/// offset).
 ///
-/// With a block of one thread this is what the device would write, but for rounding of approximate instructions; it is
-/// how the interpreter's arithmetic is checked.
+/// With a block of one thread this is what the device would write, but for rounding of approximate
+/// instructions; it is how the interpreter's arithmetic is checked.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where the block or thread lies outside the launch.
-pub fn written(
+/// As [`profile_entry`]; [`SimError::Launch`] where the block or thread lies outside the launch.
+pub fn written_by_thread(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     (block, thread): ([u32; 3], [u32; 3]),
     limits: &Limits,
-) -> Result<BTreeMap<(usize, u64), u8>, Error> {
-    inside(thread, launch.block, launch)?;
+) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
+    check_inside(thread, launch.block, launch)?;
     let run = |ground: &Ground<'_>| {
         // No loop is skipped: skipped stores would be missing.
         let allowance = Allowance {
@@ -170,71 +176,75 @@ pub fn written(
             watch: false,
             doubt: false,
         };
-        Thread::new(ground, Place3 { block, thread }, allowance).run().global
+        Thread::new(ground, Place3 { block, thread }, allowance).run_to_end().global
     };
-    writes(module, entry, launch, workload, block, run)
+    writes_of_block(module, entry, launch, workload, block, run)
 }
 
-/// The lines of PTX that each of these threads (its block, its place in that) executes, run alone; `None` for one that does not end
-/// within so many instructions, or whose way hangs on what is not known.
+/// Returns the lines of PTX that each of these threads (its block, its place in the
+/// block) executes when it runs alone. A thread has `None` if it does not end within
+/// `instructions`, or if its path depends on unknown values.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
-pub fn executed(
+/// As [`profile_entry`]; [`SimError::Launch`] where a block or thread lies outside the launch.
+pub fn executed_lines(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     places: &[At],
     instructions: u64,
-) -> Result<Vec<Option<BTreeSet<u32>>>, Error> {
+) -> Result<Vec<Option<BTreeSet<u32>>>, SimError> {
     let allowance =
         Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false, doubt: false };
-    alone(module, entry, launch, workload, (places, allowance), |ground, outcome| {
+    run_alone(module, entry, launch, workload, (places, allowance), |ground, outcome| {
         let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
         (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
     })
 }
 
-/// What these threads (block, place in that), run alone, surely do that no launch may do, as to reach beyond the workload's buffers or the
-/// shared memory of their block: the first such thing of each that does one within so many instructions.
+/// Returns the first invalid access of each of these threads (block, place in the block),
+/// run alone for at most `instructions`. An access is invalid if it certainly leaves the
+/// workload's buffers or the block's shared memory.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
-pub fn strays(
+/// As [`profile_entry`]; [`SimError::Launch`] where a block or thread lies outside the launch.
+pub fn find_strays(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     places: &[At],
     instructions: u64,
-) -> Result<Vec<Stray>, Error> {
+) -> Result<Vec<Stray>, SimError> {
     let doubt = waits_for_others(module);
     let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
-    let found = alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
+    let found = run_alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
     Ok(found.into_iter().flatten().collect())
 }
 
 /// What comes of threads (block, place in that), each run alone.
-fn alone<T>(
+fn run_alone<T>(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     (places, allowance): (&[At], Allowance),
-    take: impl Fn(&Ground<'_>, Outcome) -> T,
-) -> Result<Vec<T>, Error> {
+    take: impl Fn(&Ground<'_>, ThreadOutcome) -> T,
+) -> Result<Vec<T>, SimError> {
     for &(block, thread) in places {
-        inside(block, launch.grid, launch)?;
-        inside(thread, launch.block, launch)?;
+        check_inside(block, launch.grid, launch)?;
+        check_inside(thread, launch.block, launch)?;
     }
     on_ground(module, entry, launch, workload, |ground| {
-        let run = |&(block, thread): &_| take(ground, Thread::new(ground, Place3 { block, thread }, allowance).run());
+        let run =
+            |&(block, thread): &_| take(ground, Thread::new(ground, Place3 { block, thread }, allowance).run_to_end());
         places.iter().map(run).collect()
     })
 }
 
-/// Whether threads of the module may read from global memory what others of the same launch have written there.
+/// Whether threads of the module may read from global memory what others of the same launch have
+/// written there.
 fn waits_for_others(module: &Module) -> bool {
     let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
     bodies.flat_map(|body| body.instructions()).any(|instruction| match instruction.opcode.class() {
@@ -244,11 +254,11 @@ fn waits_for_others(module: &Module) -> bool {
     })
 }
 
-/// What all threads of a block, run together, write to the workload's buffers: known bytes by (buffer, byte offset). `limits` counts
-/// the instructions of a warp as one.
+/// What all threads of a block, run together, write to the workload's buffers: known bytes by
+/// (buffer, byte offset). `limits` counts the instructions of a warp as one.
 ///
 /// # Errors
-/// As [`profile`]; [`Error::Launch`] where the block lies outside the launch.
+/// As [`profile_entry`]; [`SimError::Launch`] where the block lies outside the launch.
 pub fn written_together(
     module: &Module,
     entry: &str,
@@ -256,7 +266,7 @@ pub fn written_together(
     workload: &Workload,
     block: [u32; 3],
     limits: &Limits,
-) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     let run = |ground: &Ground<'_>| {
         let warps = 0..launch.block_threads().div_ceil(32);
         let allowance = block::Allowance {
@@ -266,22 +276,25 @@ pub fn written_together(
             recorded: warps,
             window: 0,
         };
-        block::run(ground, block, &allowance).global
+        block::run_block(ground, block, &allowance).global
     };
-    writes(module, entry, launch, workload, block, run)
+    writes_of_block(module, entry, launch, workload, block, run)
 }
 
-fn writes(
+fn writes_of_block(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
     block: [u32; 3],
     run: impl Fn(&Ground<'_>) -> Overlay,
-) -> Result<BTreeMap<(usize, u64), u8>, Error> {
-    inside(block, launch.grid, launch)?;
+) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
+    check_inside(block, launch.grid, launch)?;
     let written = on_ground(module, entry, launch, workload, run)?;
-    Ok(written.bytes().filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte))).collect())
+    Ok(written
+        .known_bytes()
+        .filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte)))
+        .collect())
 }
 
 /// Does something with the kernel as it is launched on its workload.
@@ -291,37 +304,37 @@ fn on_ground<T>(
     launch: &Launch,
     workload: &Workload,
     run: impl FnOnce(&Ground<'_>) -> T,
-) -> Result<T, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
-    check(launch)?;
-    let program = decode::decode(module, function);
-    let arguments = arguments(&program, workload)?;
-    let given = memory::given(&program.variables, &workload.symbols);
+) -> Result<T, SimError> {
+    let function = module.entry(entry).ok_or_else(|| SimError::NoEntry { name: entry.to_owned() })?;
+    check_launch(launch)?;
+    let program = decode::decode_entry(module, function);
+    let arguments = argument_bytes(&program, workload)?;
+    let given = memory::given_variables(&program.variables, &workload.symbols);
     let initial =
         Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     let analyses = RefCell::default();
     Ok(run(&Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses }))
 }
 
-fn inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), Error> {
+fn check_inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), SimError> {
     let inside = index.iter().zip(extents).all(|(&i, extent)| i < extent);
-    if inside { Ok(()) } else { Err(Error::Launch { grid: launch.grid, block: launch.block }) }
+    if inside { Ok(()) } else { Err(SimError::Launch { grid: launch.grid, block: launch.block }) }
 }
 
-fn check(launch: &Launch) -> Result<(), Error> {
+fn check_launch(launch: &Launch) -> Result<(), SimError> {
     let threads = launch.block.iter().try_fold(1u32, |product, &n| product.checked_mul(n));
     let blocks = launch.grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
     match (threads, blocks) {
         (Some(1..=1024), Some(1..)) => Ok(()),
-        _ => Err(Error::Launch { grid: launch.grid, block: launch.block }),
+        _ => Err(SimError::Launch { grid: launch.grid, block: launch.block }),
     }
 }
 
 /// The bytes of the entry's parameters.
-fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
+fn argument_bytes(program: &Program, workload: &Workload) -> Result<Vec<u8>, SimError> {
     let formals = program.routines.first().map_or(&[][..], |routine| &routine.formals);
     if formals.len() != workload.arguments.len() {
-        return Err(Error::Arguments { expected: formals.len(), given: workload.arguments.len() });
+        return Err(SimError::Arguments { expected: formals.len(), given: workload.arguments.len() });
     }
     let mut bytes = Vec::new();
     for (index, (formal, argument)) in formals.iter().zip(&workload.arguments).enumerate() {
@@ -329,9 +342,9 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
             continue;
         };
         let address = |buffer: usize| (buffer < workload.buffers.len()).then(|| memory::buffer_base(buffer));
-        let value = argument.bytes(address).map_err(|_| Error::Buffer { index })?;
+        let value = argument.bytes(address).map_err(|_| SimError::Buffer { index })?;
         if value.len() as u64 != size {
-            return Err(Error::Size { index, expected: size, given: value.len() as u64 });
+            return Err(SimError::Size { index, expected: size, given: value.len() as u64 });
         }
         bytes.resize(at as usize, 0);
         bytes.extend(value);
@@ -345,7 +358,8 @@ fn counting_places(launch: &Launch) -> Vec<Place3> {
     let mut places = Vec::new();
     for block in middle_and_ends(launch.grid) {
         for &thread in &threads {
-            places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
+            places
+                .push(Place3 { block: unravel_index(block, launch.grid), thread: unravel_index(thread, launch.block) });
         }
     }
     places

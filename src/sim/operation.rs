@@ -151,8 +151,8 @@ impl Compare {
         })
     }
 
-    /// What holds for an ordering; `None` is "unordered".
-    pub fn holds(self, ordering: Option<std::cmp::Ordering>) -> bool {
+    /// Returns whether the relation holds for an ordering. `None` is "unordered".
+    pub fn holds_for(self, ordering: Option<std::cmp::Ordering>) -> bool {
         use std::cmp::Ordering::{Equal, Greater, Less};
         let Some(ordering) = ordering else {
             return matches!(
@@ -233,7 +233,7 @@ impl Mode {
 }
 
 /// Returns the arithmetic operation of an opcode with its type; `None` for any other opcode.
-pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
+pub(crate) fn parse_arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
     use crate::ptx::Mnemonic::*;
     let has = |word: &str| modifiers.contains(&word);
     let types: Vec<Scalar> = modifiers.iter().filter_map(|m| Scalar::from_name(m)).collect();
@@ -252,7 +252,7 @@ pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu,
         Add => Alu::Add,
         Sub => Alu::Sub,
         Mul => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
-        Mad => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
+        Mad => part(if is_float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
         Mul24 => Alu::Mul24 { high: has("hi") },
         Mad24 => Alu::Mad24 { high: has("hi") },
         Div => Alu::Div,
@@ -330,18 +330,18 @@ pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu,
     Some((alu, kind))
 }
 
-pub(crate) fn float(kind: Scalar) -> bool {
+pub(crate) fn is_float(kind: Scalar) -> bool {
     matches!(
         kind,
         Scalar::F16 | Scalar::F16x2 | Scalar::Bf16 | Scalar::Bf16x2 | Scalar::F32 | Scalar::F32x2 | Scalar::F64
     )
 }
 
-pub(crate) fn signed(kind: Scalar) -> bool {
+pub(crate) fn is_signed(kind: Scalar) -> bool {
     matches!(kind, Scalar::S8 | Scalar::S16 | Scalar::S32 | Scalar::S64)
 }
 
-/// Bits of a value of this type (1 for a predicate).
-pub(crate) fn bits(kind: Scalar) -> u32 {
+/// Returns the bits of a value of this type (1 for a predicate).
+pub(crate) fn bit_count(kind: Scalar) -> u32 {
     if kind == Scalar::Pred { 1 } else { kind.size() * 8 }
 }

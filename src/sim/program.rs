@@ -1,4 +1,5 @@
-//! The compact form of an entry and everything it calls: registers, constants and special registers are slots of one file.
+//! The compact form of an entry and everything it calls: registers, constants and special registers
+//! are slots of one file.
 
 use super::address_map::AddressMap;
 use super::operation::{Alu, Combine, Compare, Mode};
@@ -10,7 +11,7 @@ pub(crate) type Slot = u32;
 
 /// One decoded instruction.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct ProgramStep {
     pub operation: Operation,
     /// The guard predicate's slot; 0 for none.
     pub guard: Slot,
@@ -24,7 +25,7 @@ pub(crate) struct Step {
 
 /// A memory access: address = `sources[0]` + offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryAccess {
     pub window: Window,
     pub scalar: Scalar,
     /// First and number of the value slots in [`Program::lists`].
@@ -69,7 +70,8 @@ pub(crate) enum Reduction {
 /// What lanes of a warp exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collective {
-    /// `shfl`: the other lane or distance is in `sources[1]`, clamp and segments are in `sources[2]`.
+    /// `shfl`: the other lane or distance is in `sources[1]`, clamp and segments are in
+    /// `sources[2]`.
     Shuffle(Shuffle),
     Vote(Vote),
     /// `match`: who has the same value of so many bits; with `all`, whether everybody has.
@@ -142,11 +144,11 @@ pub(crate) enum Operation {
     /// `cvta`: adds or takes away the base of a window.
     ToGeneric(Window),
     FromGeneric(Window),
-    Load(Memory),
-    Store(Memory),
+    Load(MemoryAccess),
+    Store(MemoryAccess),
     /// With `target` 0 nothing is returned.
     Atomic {
-        memory: Memory,
+        memory: MemoryAccess,
         update: Update,
     },
     /// An access whose addresses are not followed (textures, bulk copies): its values are unknown.
@@ -155,15 +157,16 @@ pub(crate) enum Operation {
         count: u32,
         space: Option<(MemorySpace, AccessKind, u32)>,
     },
-    /// A barrier of the block, whose number is in `sources[0]` and the threads that it waits for in `sources[1]` (0: all). What is
-    /// reduced is the predicate in `sources[2]`, inverted or not, and `target` gets the result.
+    /// A barrier of the block, whose number is in `sources[0]` and the threads that it waits for in
+    /// `sources[1]` (0: all). What is reduced is the predicate in `sources[2]`, inverted or not,
+    /// and `target` gets the result.
     Barrier {
         waits: bool,
         reduction: Option<Reduction>,
         invert: bool,
     },
-    /// What lanes of a warp do together. `sources[0]` is each lane's own value, `sources[3]` the mask of those that take part;
-    /// `second` gets the predicate (0: none).
+    /// What lanes of a warp do together. `sources[0]` is each lane's own value, `sources[3]` the
+    /// mask of those that take part; `second` gets the predicate (0: none).
     Collective {
         collective: Collective,
         second: Slot,
@@ -201,7 +204,7 @@ pub(crate) enum Callee {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct RoutineCall {
     pub callee: Callee,
     pub results: Vec<Passing>,
     pub arguments: Vec<Passing>,
@@ -236,14 +239,14 @@ pub(crate) enum Special {
 
 #[derive(Default)]
 pub(crate) struct Program {
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProgramStep>,
     /// Values of all slots before a thread starts (constants are set).
     pub slots: Vec<u64>,
     /// Bits of each slot.
     pub widths: Vec<u8>,
     pub specials: Vec<(Slot, Special)>,
     pub lists: Vec<u32>,
-    pub calls: Vec<Call>,
+    pub calls: Vec<RoutineCall>,
     /// The entry is the first.
     pub routines: Vec<Routine>,
     /// Parameter memory in bytes, the entry's parameters first.
@@ -267,7 +270,8 @@ pub(crate) struct Program {
     pub definitions: Vec<Vec<u32>>,
     /// Of lanes that have parted, those at the step of the least rank run first.
     pub ranks: Vec<u32>,
-    /// Where a warp keeps each slot: among the values that differ from lane to lane, or among those that nothing changes.
+    /// Where a warp keeps each slot: among the values that differ from lane to lane, or among those
+    /// that nothing changes.
     pub homes: Vec<Home>,
 }
 
@@ -279,30 +283,31 @@ pub(crate) enum Home {
 }
 
 impl Program {
-    pub fn list(&self, first: u32, count: u32) -> &[u32] {
+    pub fn slot_list(&self, first: u32, count: u32) -> &[u32] {
         self.lists.get(first as usize..(first + count) as usize).unwrap_or(&[])
     }
 
-    /// The slots that a step writes (besides those that a call writes).
-    pub fn targets<'p>(&'p self, step: &'p Step) -> impl Iterator<Item = Slot> + 'p {
+    /// Lists the slots that a step writes, except those that a call writes.
+    pub fn written_slots<'p>(&'p self, step: &'p ProgramStep) -> impl Iterator<Item = Slot> + 'p {
         let (list, count, second) = match step.operation {
             Operation::Load(memory) => (memory.list, memory.count, 0),
             Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => (list, count, 0),
             Operation::SetPredicate { second, .. } | Operation::Collective { second, .. } => (0, 0, second),
             _ => (0, 0, 0),
         };
-        self.list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
+        self.slot_list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
     }
 }
 
 /// What device code calls where an `assert` does not hold.
 pub const ASSERTION: &str = "__assertfail";
 
-pub(crate) fn blank(operation: Operation, line: u32) -> Step {
-    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
+pub(crate) fn blank_step(operation: Operation, line: u32) -> ProgramStep {
+    ProgramStep { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
 }
 
-/// A run of initial bytes of variables: what is given, what is zero, what the host may have written.
+/// A run of initial bytes of variables: what is given, what is zero, what the host may have
+/// written.
 #[derive(Default)]
 pub(crate) struct Image {
     /// Variables with an initialiser: first byte, end, and values by absolute offset (size, bits).
@@ -311,8 +316,8 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Bits and whether they are unknown.
-    pub fn read(&self, offset: u64, size: u32) -> (u64, bool) {
+    /// Reads bits, and whether they are unknown.
+    pub fn read_bits(&self, offset: u64, size: u32) -> (u64, bool) {
         let end = offset.saturating_add(u64::from(size));
         let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);
         if !known {

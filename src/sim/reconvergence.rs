@@ -1,17 +1,19 @@
-//! Which of the lanes that have parted a warp runs first: those whose step comes first in this order.
+//! Which of the lanes that have parted a warp runs first: those whose step comes first in this
+//! order.
 //!
-//! Program -> a rank for each step. The blocks of each routine stand in a weak topological order (Bourdoncle, "Efficient chaotic
-//! iteration strategies with widenings", 1993): before what follows them, and all blocks of a loop before what comes after the
-//! loop. Whoever is behind is run first, so that lanes meet where their ways join at the earliest, as on the hardware (Diamos et
-//! al., "SIMD re-convergence at thread frontiers", MICRO-44).
+//! Program -> a rank for each step. The blocks of each routine stand in a weak topological order
+//! (Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993): before what follows
+//! them, and all blocks of a loop before what comes after the loop. Whoever is behind is run first,
+//! so that lanes meet where their ways join at the earliest, as on the hardware (Diamos et al.,
+//! "SIMD re-convergence at thread frontiers", MICRO-44).
 
 use super::program::{Operation, Program};
 
 /// More blocks than this stay in the order of the text: the search is recursive.
 const MOST: usize = 1000;
 
-/// The rank of each step, and of the end.
-pub(super) fn ranks(program: &Program) -> Vec<u32> {
+/// Returns the rank of each step, and of the end.
+pub(super) fn rank_steps(program: &Program) -> Vec<u32> {
     let count = program.steps.len();
     let firsts: Vec<u32> = (0..count as u32).filter(|&at| program.leaders[at as usize]).collect();
     if firsts.len() > MOST {
@@ -26,7 +28,7 @@ pub(super) fn ranks(program: &Program) -> Vec<u32> {
             let next = (last as u32 + 1, step.guard != 0);
             let (targets, falls): (Vec<u32>, bool) = match step.operation {
                 Operation::Branch(target) => (vec![target], next.1),
-                Operation::BranchTable { list, count } => (program.list(list, count).to_vec(), next.1),
+                Operation::BranchTable { list, count } => (program.slot_list(list, count).to_vec(), next.1),
                 Operation::Return | Operation::Exit => (Vec::new(), next.1),
                 _ => (Vec::new(), true),
             };
@@ -38,7 +40,7 @@ pub(super) fn ranks(program: &Program) -> Vec<u32> {
     for routine in &program.routines {
         let entry = block_of(routine.steps.start);
         if search.found.get(entry) == Some(&0) {
-            search.visit(entry);
+            search.visit_block(entry);
         }
     }
     let mut ranks = vec![u32::MAX; count + 1];
@@ -63,7 +65,7 @@ struct Search {
 }
 
 impl Search {
-    fn visit(&mut self, block: usize) -> u32 {
+    fn visit_block(&mut self, block: usize) -> u32 {
         self.stack.push(block);
         self.number += 1;
         let own = self.number;
@@ -71,7 +73,7 @@ impl Search {
         let (mut head, mut is_loop) = (own, false);
         for index in 0..self.successors[block].len() {
             let to = self.successors[block][index];
-            let least = if self.found[to] == 0 { self.visit(to) } else { self.found[to] };
+            let least = if self.found[to] == 0 { self.visit_block(to) } else { self.found[to] };
             if least <= head {
                 head = least;
                 is_loop = true;
@@ -90,7 +92,7 @@ impl Search {
                 for index in 0..self.successors[block].len() {
                     let to = self.successors[block][index];
                     if self.found[to] == 0 {
-                        self.visit(to);
+                        self.visit_block(to);
                     }
                 }
             }

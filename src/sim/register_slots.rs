@@ -1,7 +1,7 @@
-//! Where a warp keeps each register: registers that live within one basic block only take turns, so that a warp's values stay
-//! in the cache.
+//! Where a warp keeps each register: registers that live within one basic block only take turns, so
+//! that a warp's values stay in the cache.
 
-use super::program::{Home, Operation, Passing, Program, Slot, Special, Step};
+use super::program::{Home, Operation, Passing, Program, ProgramStep, Slot, Special};
 
 /// The steps of one block that name a slot.
 #[derive(Clone, Copy)]
@@ -15,15 +15,16 @@ struct Life {
 /// A home that is not given out yet.
 const LATER: u32 = u32::MAX;
 
-/// The home of each slot. What no step writes is the same for all lanes of a warp, but for the registers that tell them apart.
-pub(super) fn homes(program: &Program) -> Vec<Home> {
+/// Returns the home of each slot. A slot that no step writes is equal in all lanes of a
+/// warp, except registers that identify the lane.
+pub(super) fn find_homes(program: &Program) -> Vec<Home> {
     let apart: Vec<Slot> = program
         .specials
         .iter()
         .filter(|(_, special)| matches!(special, Special::Thread(_) | Special::Lane | Special::LaneMask(_)))
         .map(|&(slot, _)| slot)
         .collect();
-    let lives = lives(program, &apart);
+    let lives = find_lives(program, &apart);
     let is_local = |slot: Slot| lives[slot as usize].is_some_and(|life| life.local);
     let (mut same, mut own) = (0, 0);
     let mut homes: Vec<Home> = Vec::with_capacity(program.slots.len());
@@ -47,17 +48,17 @@ pub(super) fn homes(program: &Program) -> Vec<Home> {
             free = (0..taken).rev().collect();
         }
         let mut ends: Vec<u32> = Vec::new();
-        sources(program, step, |slot| {
-            if program.targets(step).all(|target| target != slot) {
-                ends.extend(ending(&lives, slot, at).and(turn(&homes, slot, own)));
+        each_source(program, step, |slot| {
+            if program.written_slots(step).all(|target| target != slot) {
+                ends.extend(ends_at(&lives, slot, at).and(turn_of(&homes, slot, own)));
             }
         });
         ends.sort_unstable();
         ends.dedup();
         free.append(&mut ends);
-        for slot in program.targets(step).filter(|&slot| is_local(slot)) {
+        for slot in program.written_slots(step).filter(|&slot| is_local(slot)) {
             // The first time that it is set.
-            if turn(&homes, slot, own).is_none() {
+            if turn_of(&homes, slot, own).is_none() {
                 let place = free.pop().unwrap_or_else(|| {
                     taken += 1;
                     taken - 1
@@ -65,8 +66,8 @@ pub(super) fn homes(program: &Program) -> Vec<Home> {
                 homes[slot as usize] = Home::Lanes(own + place);
             }
         }
-        for slot in program.targets(step) {
-            ends.extend(ending(&lives, slot, at).and(turn(&homes, slot, own)));
+        for slot in program.written_slots(step) {
+            ends.extend(ends_at(&lives, slot, at).and(turn_of(&homes, slot, own)));
         }
         ends.sort_unstable();
         ends.dedup();
@@ -76,19 +77,19 @@ pub(super) fn homes(program: &Program) -> Vec<Home> {
 }
 
 /// Whether a slot that lives in one block is named for the last time.
-fn ending(lives: &[Option<Life>], slot: Slot, at: u32) -> Option<()> {
+fn ends_at(lives: &[Option<Life>], slot: Slot, at: u32) -> Option<()> {
     lives[slot as usize].filter(|life| life.local && life.last == at).map(|_| ())
 }
 
 /// Which of the places that are taken in turns a slot has.
-fn turn(homes: &[Home], slot: Slot, own: u32) -> Option<u32> {
+fn turn_of(homes: &[Home], slot: Slot, own: u32) -> Option<u32> {
     match homes[slot as usize] {
         Home::Lanes(home) if home != LATER => home.checked_sub(own),
         _ => None,
     }
 }
 
-fn lives(program: &Program, apart: &[Slot]) -> Vec<Option<Life>> {
+fn find_lives(program: &Program, apart: &[Slot]) -> Vec<Option<Life>> {
     let mut lives: Vec<Option<Life>> = vec![None; program.slots.len()];
     let mut block = 0;
     let mut calls = false;
@@ -101,14 +102,14 @@ fn lives(program: &Program, apart: &[Slot]) -> Vec<Option<Life>> {
                 .take_while(|(index, _)| *index == 0 || !program.leaders[at as usize + index])
                 .any(|(_, step)| matches!(step.operation, Operation::Call(_)));
         }
-        sources(program, step, |slot| match &mut lives[slot as usize] {
+        each_source(program, step, |slot| match &mut lives[slot as usize] {
             Some(life) => {
                 life.local &= life.block == block;
                 life.last = at;
             }
             none => *none = Some(Life { block, last: at, local: false }),
         });
-        for slot in program.targets(step) {
+        for slot in program.written_slots(step) {
             match &mut lives[slot as usize] {
                 Some(life) => {
                     life.local &= life.block == block;
@@ -131,12 +132,12 @@ fn lives(program: &Program, apart: &[Slot]) -> Vec<Option<Life>> {
 }
 
 /// The slots that a step reads, besides those that a call passes.
-fn sources(program: &Program, step: &Step, mut each: impl FnMut(Slot)) {
+fn each_source(program: &Program, step: &ProgramStep, mut each: impl FnMut(Slot)) {
     let list = match step.operation {
-        Operation::Store(memory) => program.list(memory.list, memory.count),
-        Operation::Pack { list, count, .. } => program.list(list, count),
+        Operation::Store(memory) => program.slot_list(memory.list, memory.count),
+        Operation::Pack { list, count, .. } => program.slot_list(list, count),
         // What it does not give stays as it was.
-        Operation::Opaque { list, count, .. } => program.list(list, count),
+        Operation::Opaque { list, count, .. } => program.slot_list(list, count),
         _ => &[],
     };
     for &slot in step.sources.iter().chain(&[step.guard]).chain(list) {

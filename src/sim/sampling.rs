@@ -1,17 +1,20 @@
-//! The warps that are looked at: their accesses, how often they execute each step, and how far they differ.
+//! The warps that are looked at: their accesses, how often they execute each step, and how far they
+//! differ.
 //!
-//! Warps are run as such, their lanes together (see [`block`]). First a few neighbours of the middle block, or of another where that has nothing to do. Where they, or the
-//! threads that were counted, turn out to need what other warps provide, all of the block, if the allowance suffices; then others.
-//! Where a warp is too long for that, its lanes are run one by one, for a lone thread's loops can be skipped.
+//! Warps are run as such, their lanes together (see `sim::block`). First a few neighbours of the
+//! middle block, or of another where that has nothing to do. Where they, or the threads that were
+//! counted, turn out to need what other warps provide, all of the block, if the allowance suffices;
+//! then others. Where a warp is too long for that, its lanes are run one by one, for a lone
+//! thread's loops can be skipped.
 
-use super::access::{Turns, Whole, requests};
+use super::access::{Turns, Whole, collect_requests};
 use super::aggregate::{Tally, Together};
 use super::block;
-use super::block::{Outcome, Ran};
+use super::block::{BlockOutcome, Ran};
 use super::grid_sampling::ENOUGH;
 use super::limits::LANE;
 use super::limits::Limits;
-use super::place::{middle, unravel};
+use super::place::{middle_index, unravel_index};
 use super::program::{Operation, Window};
 use super::request::Request;
 use super::thread::{Allowance, Ground, Place3, Thread};
@@ -20,7 +23,8 @@ use std::ops::Range;
 
 /// What a step of a warp costs, in instructions of a lone thread.
 const STEP: u64 = 8;
-/// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.
+/// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all
+/// ways of its lanes.
 const MARGIN: f64 = 1.5;
 
 /// How much longer than taken to be a warp may become whose lanes part all the time.
@@ -29,7 +33,8 @@ const PARTING: f64 = 8.0;
 const BESIDE: u64 = 16;
 /// The part that they may take where that does not suffice to bring each once to every step.
 const AT_MOST_BESIDE: u64 = 4;
-/// The lanes of a warp do the same where the busiest does at most so many times what the least busy one does.
+/// The lanes of a warp do the same where the busiest does at most so many times what the least busy
+/// one does.
 const SAME_LANES: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
 const LANES_OF_WARP: usize = 3;
@@ -54,14 +59,14 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// The first and the last thread of the warp.
-    pub fn ends(&self, launch: &Launch) -> Vec<Place3> {
+    /// Returns the first and the last thread of the warp.
+    pub fn end_threads(&self, launch: &Launch) -> Vec<Place3> {
         let places = warp_places(launch, self.block, self.warp);
         places.first().into_iter().chain(places.last()).map(|(_, at)| *at).collect()
     }
 
-    /// The warp of a thread.
-    pub fn of(at: Place3, launch: &Launch) -> Self {
+    /// Returns the warp of a thread.
+    pub fn of_thread(at: Place3, launch: &Launch) -> Self {
         let linear = |index: [u32; 3], [x, y, _]: [u32; 3]| {
             let [a, b, c] = index.map(u64::from);
             a + u64::from(x) * (b + u64::from(y) * c)
@@ -80,7 +85,8 @@ pub(super) struct Sampled<'g, 'p> {
     /// What is recorded of the accesses of the warps that were looked at, and of what it is a part.
     pub requests: Vec<Request>,
     pub whole: Whole,
-    /// A thread that was counted used an address that it did not know, or branched on what it did not.
+    /// A thread that was counted used an address that it did not know, or branched on what it did
+    /// not.
     pub vague: bool,
     /// Instructions of the dearest of them that were interpreted.
     pub interpreted: u64,
@@ -90,41 +96,42 @@ pub(super) struct Sampled<'g, 'p> {
 
 impl Sampled<'_, '_> {
     /// Runs what the allowance suffices for.
-    pub fn run(&mut self) {
-        let way = self.together().unwrap_or_else(|| {
-            let alike = self.apart();
-            // Of lanes that differ, and take a course that was estimated, a few do not tell what all execute together.
+    pub fn run_samples(&mut self) {
+        let way = self.run_together().unwrap_or_else(|| {
+            let alike = self.run_apart();
+            // Of lanes that differ, and take a course that was estimated, a few do not tell what
+            // all execute together.
             if self.vague || !(self.tally.exact || alike) {
                 self.tally.cut_off();
             }
             Way::Lanes
         });
-        self.further(way);
+        self.run_further(way);
     }
 
     /// Runs warps all over the grid for what the average one executes.
-    fn further(&mut self, way: Way) {
+    fn run_further(&mut self, way: Way) {
         let cost = match way {
             Way::Lanes => self.interpreted * LANES_OF_WARP as u64,
-            Way::Warps => self.tally.longest() as u64 * STEP,
+            Way::Warps => self.tally.longest_thread() as u64 * STEP,
             Way::Blocks => self.block_cost * STEP,
         };
         if let Way::Warps | Way::Lanes = way {
             // The warps of one block tell what part each has in any that lies like it.
-            let centre = middle(self.ground.launch.grid);
+            let centre = middle_index(self.ground.launch.grid);
             for (block, warp) in self.tally.grid.rest_of_middles() {
                 if cost > self.budget / 2 {
                     break;
                 }
-                let found = self.place(way, block, warp, block == centre);
+                let found = self.run_placed(way, block, warp, block == centre);
                 self.record_what_is_new(found);
             }
         }
         while cost <= self.budget
-            && let Some((block, warp)) = self.tally.grid.next()
+            && let Some((block, warp)) = self.tally.grid.next_warp()
         {
             let before = self.budget;
-            self.place(way, block, warp, false);
+            self.run_placed(way, block, warp, false);
             if self.budget == before {
                 break;
             }
@@ -132,7 +139,7 @@ impl Sampled<'_, '_> {
     }
 
     /// Runs a warp, or the block that it is in; gives what was recorded of it.
-    fn place(&mut self, way: Way, block: u64, warp: u32, recorded: bool) -> Vec<Ran> {
+    fn run_placed(&mut self, way: Way, block: u64, warp: u32, recorded: bool) -> Vec<Ran> {
         let launch = self.ground.launch;
         if let Way::Lanes = way {
             let places = warp_places(launch, block, warp);
@@ -141,7 +148,7 @@ impl Sampled<'_, '_> {
                 let Some(&(_, at)) = places.get(index) else { return Vec::new() };
                 let allowance =
                     Allowance { steps: self.budget, window: 0, warmup: 1, path: false, watch: false, doubt: false };
-                let outcome = Thread::new(self.ground, at, allowance).run();
+                let outcome = Thread::new(self.ground, at, allowance).run_to_end();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 if outcome.cut {
                     self.tally.cut_off();
@@ -156,46 +163,47 @@ impl Sampled<'_, '_> {
         }
         let warps = if let Way::Blocks = way { 0..launch.block_threads().div_ceil(32) } else { warp..warp + 1 };
         let recorded = if recorded { warps.clone() } else { 0..0 };
-        let outcome = self.block(block, warps, recorded, self.budget / STEP);
+        let outcome = self.run_block(block, warps, recorded, self.budget / STEP);
         self.tally.exact &= outcome.exact;
         for ran in &outcome.warps {
             if let Some(&(_, at)) = warp_places(launch, block, ran.number).last() {
-                self.tally.further(at, ran);
+                self.tally.add_further(at, ran);
             }
         }
         outcome.warps
     }
 
-    /// Records the accesses of steps that none of the first warps came to: a few warps of a block may load its rim.
+    /// Records the accesses of steps that none of the first warps came to: a few warps of a block
+    /// may load its rim.
     fn record_what_is_new(&mut self, warps: Vec<Ran>) {
         let mut is_known = vec![false; self.ground.program.steps.len()];
         self.requests.iter().for_each(|request| is_known[request.step as usize] = true);
         for ran in warps.into_iter().filter(|ran| ran.recorded) {
             self.requests.extend(ran.requests.into_iter().filter(|request| !is_known[request.step as usize]));
             let turns = ran.turns.iter().zip(&is_known);
-            self.whole.add(turns.map(|(&turns, known)| if *known { Turns::default() } else { turns }));
+            self.whole.add_warp(turns.map(|(&turns, known)| if *known { Turns::default() } else { turns }));
         }
     }
 
     /// Runs warps as such; gives how the others are to be run, unless as lone lanes.
-    fn together(&mut self) -> Option<Way> {
+    fn run_together(&mut self) -> Option<Way> {
         let launch = self.ground.launch;
         let home = self.home.block;
-        let length = self.tally.longest() * MARGIN;
+        let length = self.tally.longest_thread() * MARGIN;
         if !self.vague {
-            // Where loops could be skipped, lone lanes are cheaper; but they do not tell what lanes do together, so that as many warps as
-            // are enough are run, where these are affordable.
+            // Where loops could be skipped, lone lanes are cheaper; but they do not tell what lanes
+            // do together, so that as many warps as are enough are run, where these are affordable.
             let cost = length * STEP as f64;
             if cost > self.interpreted as f64 * 32.0 && cost * ENOUGH as f64 > self.budget as f64 {
                 return None;
             }
-            let few = self.affordable(length, self.budget)?;
+            let few = self.affordable_warps(length, self.budget)?;
             let (few, outcome) = self.at_home(few, length);
             if outcome.exact && !outcome.vague {
                 if !self.tally.exact {
-                    self.tally.forget();
+                    self.tally.forget_counts();
                 }
-                self.adopt(home, outcome);
+                self.adopt_outcome(home, outcome);
                 self.look_beside(&few);
                 self.look_elsewhere(length as u64, None);
                 return Some(Way::Warps);
@@ -203,105 +211,109 @@ impl Sampled<'_, '_> {
             if !came_to_their_end(&outcome) {
                 // Its lanes part more than was allowed for: there is nothing left to run it again.
                 self.tally.cut_off();
-                self.record(outcome.warps);
+                self.record_warps(outcome.warps);
                 return None;
             }
         }
         let count = launch.block_threads().div_ceil(32);
-        let few = self.affordable(length, self.budget);
+        let few = self.affordable_warps(length, self.budget);
         // Of what is too long, the accesses are looked at as far as it goes.
         let budget = if few.is_some() { self.budget } else { self.budget / 2 };
-        let few = few.unwrap_or_else(|| neighbours(launch, self.home, 1));
+        let few = few.unwrap_or_else(|| neighbouring_warps(launch, self.home, 1));
         let all = if self.needs_block() { 0..count } else { few.clone() };
-        let outcome = self.block(home, all, few, budget / STEP);
+        let outcome = self.run_block(home, all, few, budget / STEP);
         if !came_to_their_end(&outcome) {
-            self.record(outcome.warps);
+            self.record_warps(outcome.warps);
             return None;
         }
         // What lone threads did without the others is not what they do.
-        self.tally.forget();
+        self.tally.forget_counts();
         self.tally.exact = outcome.exact;
         let cost = outcome.steps;
-        self.adopt(home, outcome);
+        self.adopt_outcome(home, outcome);
         self.look_elsewhere(cost, self.needs_block().then_some(count));
         self.block_cost = cost;
         Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
     }
 
-    /// Runs these warps at home, of such a length, or those of them that turn out to be affordable; which these are.
-    fn at_home(&mut self, few: Range<u32>, length: f64) -> (Range<u32>, Outcome) {
+    /// Runs these warps at home, of such a length, or those of them that turn out to be affordable;
+    /// which these are.
+    fn at_home(&mut self, few: Range<u32>, length: f64) -> (Range<u32>, BlockOutcome) {
         let home = self.home.block;
         let mut affordable = few;
         if affordable.len() > 1 && affordable.len() as f64 * length * PARTING * STEP as f64 > self.budget as f64 {
             // One tells how long warps are, before too many are begun to be run to their end.
-            let one = neighbours(self.ground.launch, self.home, 1);
-            let probe = self.block(home, one.clone(), one.clone(), self.budget / STEP / 2);
-            affordable = self.affordable(probe.steps as f64, self.budget / 2).unwrap_or_else(|| one.clone());
+            let one = neighbouring_warps(self.ground.launch, self.home, 1);
+            let probe = self.run_block(home, one.clone(), one.clone(), self.budget / STEP / 2);
+            affordable = self.affordable_warps(probe.steps as f64, self.budget / 2).unwrap_or_else(|| one.clone());
             if affordable.len() == 1 || !came_to_their_end(&probe) {
                 return (one, probe);
             }
         }
-        let outcome = self.block(home, affordable.clone(), affordable.clone(), self.budget / STEP);
+        let outcome = self.run_block(home, affordable.clone(), affordable.clone(), self.budget / STEP);
         (affordable, outcome)
     }
 
-    /// How the accesses of warps lie beside each other their beginnings tell, where only a few can be run to their end.
+    /// How the accesses of warps lie beside each other their beginnings tell, where only a few can
+    /// be run to their end.
     fn look_beside(&mut self, few: &Range<u32>) {
-        let all = neighbours(self.ground.launch, self.home, self.limits.warps);
+        let all = neighbouring_warps(self.ground.launch, self.home, self.limits.warps);
         for others in [all.start..few.start, few.end..all.end].into_iter().filter(|others| !others.is_empty()) {
-            // What the body of a loop loads last lies beside nothing, if no other warp comes so far.
-            let once = self.tally.reached() * others.len() as u64;
+            // What the body of a loop loads last lies beside nothing, if no other warp comes so
+            // far.
+            let once = self.tally.reached_steps() * others.len() as u64;
             let left = self.budget / STEP;
             let steps = once.clamp(left / BESIDE, left / AT_MOST_BESIDE);
-            let begun = self.block(self.home.block, others.clone(), others, steps);
-            self.record(begun.warps);
+            let begun = self.run_block(self.home.block, others.clone(), others, steps);
+            self.record_warps(begun.warps);
         }
     }
 
     /// Warps of other blocks, or all of these blocks' warps, if they cost no more than is left.
     fn look_elsewhere(&mut self, cost: u64, all: Option<u32>) {
-        for (block, warp) in others(self.ground.launch, self.home) {
+        for (block, warp) in other_warps(self.ground.launch, self.home) {
             if cost.saturating_mul(STEP) < self.budget {
                 let warps = all.map_or(warp..warp + 1, |count| 0..count);
-                let other = self.block(block, warps, 0..0, self.budget / STEP);
+                let other = self.run_block(block, warps, 0..0, self.budget / STEP);
                 self.tally.exact &= other.exact;
-                self.adopt(block, other);
+                self.adopt_outcome(block, other);
             }
         }
     }
 
     /// As many neighbouring warps of so many instructions as can be run with a budget.
-    fn affordable(&self, length: f64, budget: u64) -> Option<Range<u32>> {
+    fn affordable_warps(&self, length: f64, budget: u64) -> Option<Range<u32>> {
         let most = (budget / STEP) as f64 / length.max(1.0);
-        (most >= 1.0).then(|| neighbours(self.ground.launch, self.home, self.limits.warps.min(most as u32)))
+        (most >= 1.0).then(|| neighbouring_warps(self.ground.launch, self.home, self.limits.warps.min(most as u32)))
     }
 
-    fn block(&mut self, block: u64, warps: Range<u32>, recorded: Range<u32>, steps: u64) -> Outcome {
-        // Where all cannot be run to their end, those that are recorded can, if that is not too much to ask.
-        let length = self.tally.longest() * MARGIN;
+    fn run_block(&mut self, block: u64, warps: Range<u32>, recorded: Range<u32>, steps: u64) -> BlockOutcome {
+        // Where all cannot be run to their end, those that are recorded can, if that is not too
+        // much to ask.
+        let length = self.tally.longest_thread() * MARGIN;
         let (needed, all) =
             (f64::from(recorded.end - recorded.start) * length, f64::from(warps.end - warps.start) * length);
         let reserve = if needed <= steps as f64 && all > steps as f64 { needed.min(steps as f64 / 2.0) } else { 0.0 };
         let window = self.limits.window;
         let allowance = block::Allowance { steps, reserve: reserve as u64, warps, recorded, window };
-        let outcome = block::run(self.ground, unravel(block, self.ground.launch.grid), &allowance);
+        let outcome = block::run_block(self.ground, unravel_index(block, self.ground.launch.grid), &allowance);
         self.budget = self.budget.saturating_sub(outcome.steps.saturating_mul(STEP));
         outcome
     }
 
-    fn adopt(&mut self, block: u64, outcome: Outcome) {
+    fn adopt_outcome(&mut self, block: u64, outcome: BlockOutcome) {
         for ran in &outcome.warps {
             if let Some(&(_, at)) = warp_places(self.ground.launch, block, ran.number).last() {
-                self.tally.together(at, ran);
+                self.tally.add_together(at, ran);
             }
         }
-        self.record(outcome.warps);
+        self.record_warps(outcome.warps);
     }
 
-    fn record(&mut self, warps: Vec<Ran>) {
+    fn record_warps(&mut self, warps: Vec<Ran>) {
         for mut ran in warps.into_iter().filter(|ran| ran.recorded) {
             self.requests.append(&mut ran.requests);
-            self.whole.add(ran.turns);
+            self.whole.add_warp(ran.turns);
         }
     }
 
@@ -317,7 +329,7 @@ impl Sampled<'_, '_> {
     }
 
     /// Runs the lanes of warps one by one; whether those of a warp do as much as each other.
-    fn apart(&mut self) -> bool {
+    fn run_apart(&mut self) -> bool {
         let mut alike = true;
         let warmup = u64::from(self.limits.window / 4).max(1);
         let mut dearest = 0;
@@ -342,13 +354,14 @@ impl Sampled<'_, '_> {
                     at,
                     Allowance { steps, window, warmup, path: true, watch: false, doubt: false },
                 )
-                .run();
+                .run_to_end();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 left = left.saturating_sub(outcome.interpreted);
                 dearest = dearest.max(outcome.interpreted);
-                // A lane is cut short sooner than a counting thread; its estimate is no better than their counts or estimates.
+                // A lane is cut short sooner than a counting thread; its estimate is no better than
+                // their counts or estimates.
                 if !outcome.estimated {
-                    self.tally.most(&outcome);
+                    self.tally.raise_most(&outcome);
                 }
                 together.at = Some(at);
                 together.ended &= !outcome.cut;
@@ -358,26 +371,26 @@ impl Sampled<'_, '_> {
                 together.counts.push(outcome.counts);
                 together.paths.push(outcome.path);
             }
-            self.requests.append(&mut requests(warp.unwrap_or(0), &touched));
+            self.requests.append(&mut collect_requests(warp.unwrap_or(0), &touched));
             if warp.is_some() && !known {
-                self.whole.add(together.turns());
+                self.whole.add_warp(together.turns());
             }
             let lanes = together.counts.iter().map(|lane| lane.iter().sum::<u64>());
             let (least, most) = lanes.fold((u64::MAX, 0), |(least, most), lane| (lane.min(least), lane.max(most)));
             alike &= least as f64 * SAME_LANES >= most as f64;
-            self.tally.warp(together);
+            self.tally.add_warp(together);
         }
         alike
     }
 }
 
 /// Whether all warps whose accesses are recorded were run to their end.
-fn came_to_their_end(outcome: &Outcome) -> bool {
+fn came_to_their_end(outcome: &BlockOutcome) -> bool {
     outcome.warps.iter().filter(|ran| ran.recorded).all(|ran| ran.ended)
 }
 
 /// Up to `most` neighbouring warps of a block.
-fn neighbours(launch: &Launch, home: Home, most: u32) -> Range<u32> {
+fn neighbouring_warps(launch: &Launch, home: Home, most: u32) -> Range<u32> {
     let count = launch.block_threads().div_ceil(32);
     let most = most.clamp(1, count);
     let first = home.warp.min(count - most);
@@ -387,19 +400,22 @@ fn neighbours(launch: &Launch, home: Home, most: u32) -> Range<u32> {
 /// A warp's number, where its accesses are looked at, and its threads by lane.
 type SampledWarp = (Option<u32>, Vec<(u32, Place3)>);
 
-/// The warps that are run: neighbours in the block at home, and after the first of them one each of a block from the first and the
-/// last quarter of the grid, for data may make blocks differ; of those only the counts are looked at.
+/// The warps that are run: neighbours in the block at home, and after the first of them one each of
+/// a block from the first and the last quarter of the grid, for data may make blocks differ; of
+/// those only the counts are looked at.
 fn sampled_warps(launch: &Launch, home: Home, most: u32) -> Vec<SampledWarp> {
-    let mut sampled: Vec<SampledWarp> =
-        neighbours(launch, home, most).map(|warp| (Some(warp), warp_places(launch, home.block, warp))).collect();
-    for (block, warp) in others(launch, home).take(2) {
+    let mut sampled: Vec<SampledWarp> = neighbouring_warps(launch, home, most)
+        .map(|warp| (Some(warp), warp_places(launch, home.block, warp)))
+        .collect();
+    for (block, warp) in other_warps(launch, home).take(2) {
         sampled.insert(1.min(sampled.len()), (None, warp_places(launch, block, warp)));
     }
     sampled
 }
 
-/// A block of the first and of the last quarter of the grid, then the last block and the first; each with a warp of it.
-fn others(launch: &Launch, home: Home) -> impl Iterator<Item = (u64, u32)> {
+/// A block of the first and of the last quarter of the grid, then the last block and the first;
+/// each with a warp of it.
+fn other_warps(launch: &Launch, home: Home) -> impl Iterator<Item = (u64, u32)> {
     let (blocks, warps) = (launch.blocks(), launch.block_threads().div_ceil(32));
     let fifth = blocks / 5;
     let mut others = vec![(fifth, warps / 3), (blocks - 1 - fifth, warps * 2 / 3), (blocks - 1, warps - 1), (0, 0)];
@@ -415,7 +431,9 @@ fn others(launch: &Launch, home: Home) -> impl Iterator<Item = (u64, u32)> {
 
 /// The threads of a warp, by lane.
 fn warp_places(launch: &Launch, block: u64, warp: u32) -> Vec<(u32, Place3)> {
-    let block = unravel(block, launch.grid);
+    let block = unravel_index(block, launch.grid);
     let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
-    threads.map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) })).collect()
+    threads
+        .map(|thread| (thread % 32, Place3 { block, thread: unravel_index(u64::from(thread), launch.block) }))
+        .collect()
 }

@@ -1,17 +1,21 @@
-//! What warps store -> the sectors that leave their SM for it, and how many of them are written in part.
+//! What warps store -> the sectors that leave their SM for it, and how many of them are written in
+//! part.
 //!
-//! Stores of a warp to one sector leave together where little else was stored in between: the words of a structure, one after another.
-//! A sector of which not all bytes are written costs the level-2 cache more than a whole one.
+//! Stores of a warp to one sector leave together where little else was stored in between: the words
+//! of a structure, one after another. A sector of which not all bytes are written costs the level-2
+//! cache more than a whole one.
 
 use super::address_map::AddressMap;
 use super::request::{Request, SECTOR, SECTORS_PER_LINE, in_local};
 use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::{BTreeMap, HashMap};
 
-/// Lines that a warp has stored to since it last stored to a sector, that store's own included: up to so many both stores nearly always
-/// leave together, and from so many on nearly never, for other warps store meanwhile. On an H200 copies of structures, a float after the
-/// other, send at most 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2 with 6, 3.2 to 5.4 with 8, 5.8 to
-/// 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none together (`kernels/results/h200/stores.txt`).
+/// Lines that a warp has stored to since it last stored to a sector, that store's own included: up
+/// to so many both stores nearly always leave together, and from so many on nearly never, for other
+/// warps store meanwhile. On an H200 copies of structures, a float after the other, send at most
+/// 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2 with 6, 3.2 to
+/// 5.4 with 8, 5.8 to 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none together
+/// (`kernels/results/h200/stores.txt`).
 const TOGETHER: f64 = 3.0;
 const APART: f64 = 16.0;
 
@@ -30,7 +34,7 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    pub fn add(&mut self, other: Self) {
+    pub fn add_leaving(&mut self, other: Self) {
         self.sectors += other.sectors;
         self.partial += other.partial;
         self.again += other.again;
@@ -54,29 +58,30 @@ struct Stored {
 
 /// What a warp has stored.
 #[derive(Default)]
-struct Warp {
+struct WarpStores {
     lines: u64,
     sectors: AddressMap<Stored>,
 }
 
-/// By request, what leaves for it; they are in the order of their time.
-pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
+/// Returns for each request what leaves the cache because of it. `requests` are ordered
+/// by time.
+pub(super) fn leaving_requests(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
-    let mut warps: HashMap<u32, Warp> = HashMap::new();
+    let mut warps: HashMap<u32, WarpStores> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
     let stores: Vec<(usize, BTreeMap<u64, u32>)> = requests
         .iter()
         .enumerate()
         .filter(|(_, of)| is_written_through(of))
-        .map(|(by, of)| (by, sectors(of)))
+        .map(|(by, of)| (by, sector_bytes(of)))
         .collect();
-    let unfinished = unfinished(requests, &stores);
+    let unfinished = unfinished_sectors(requests, &stores);
     for (by, stored) in stores {
         let request = &requests[by];
         let warp = warps.entry(request.warp).or_default();
         let at = warp.lines;
         warp.lines +=
-            1 + stored.keys().zip(stored.keys().skip(1)).filter(|(a, b)| line(**a) != line(**b)).count() as u64;
+            1 + stored.keys().zip(stored.keys().skip(1)).filter(|(a, b)| line_of(**a) != line_of(**b)).count() as u64;
         for (sector, bytes) in stored {
             let before = warp.sectors.get(&sector).copied().filter(|before| before.bytes & bytes == 0);
             let before = before.filter(|_| request.space == MemorySpace::Global);
@@ -108,9 +113,10 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     leaving
 }
 
-/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded: to load one brings all of it. `stores` are those
-/// of the requests that store, by their index, with what they store.
-fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
+/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded:
+/// to load one brings all of it. `stores` are those of the requests that store, by their index,
+/// with what they store.
+fn unfinished_sectors(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
     let mut unfinished: AddressMap<u32> = AddressMap::default();
     for (_, stored) in stores.iter().filter(|(by, _)| requests[*by].space == MemorySpace::Global) {
         for (&sector, bytes) in stored {
@@ -122,8 +128,8 @@ fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> A
         return unfinished;
     }
     for request in requests.iter().filter(|of| of.space == MemorySpace::Global && of.kind != AccessKind::Store) {
-        for (_, address) in request.each() {
-            for sector in address / SECTOR..=request.last(address) / SECTOR {
+        for (_, address) in request.each_touch() {
+            for sector in address / SECTOR..=request.last_byte(address) / SECTOR {
                 unfinished.remove(&sector);
             }
         }
@@ -131,24 +137,24 @@ fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> A
     unfinished
 }
 
-/// Lines that the average warp has stored to and will store other bytes of, at any time: they are not yet whole. The requests are in the order
-/// of their time.
+/// Lines that the average warp has stored to and will store other bytes of, at any time: they are
+/// not yet whole. The requests are in the order of their time.
 pub(super) fn open_lines(requests: &[Request]) -> f64 {
-    struct Line {
+    struct OpenLine {
         first: u64,
         last: u64,
         written: [u32; SECTORS_PER_LINE as usize],
     }
-    let mut warps: HashMap<u32, (u64, AddressMap<Line>)> = HashMap::new();
+    let mut warps: HashMap<u32, (u64, AddressMap<OpenLine>)> = HashMap::new();
     for request in requests {
         let (life, lines) = warps.entry(request.warp).or_default();
         *life = request.time.max(*life);
         if request.space != MemorySpace::Global || request.kind != AccessKind::Store {
             continue;
         }
-        for (sector, bytes) in sectors(request) {
-            let new = || Line { first: request.time, last: request.time, written: [0; SECTORS_PER_LINE as usize] };
-            let line = lines.entry(line(sector)).or_insert_with(new);
+        for (sector, bytes) in sector_bytes(request) {
+            let new = || OpenLine { first: request.time, last: request.time, written: [0; SECTORS_PER_LINE as usize] };
+            let line = lines.entry(line_of(sector)).or_insert_with(new);
             let written = &mut line.written[(sector % SECTORS_PER_LINE) as usize];
             // What is written once more was whole before.
             if *written & bytes == 0 {
@@ -165,21 +171,22 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
     open.sum::<f64>() / number
 }
 
-/// Local memory is written through the level-1 cache as global memory is, and each store alone: of `attention`, `gemm_wmma` and `pns`,
-/// `ncu` counts as many sectors on their way to the level-2 cache as are stored (`kernels/results/h200/traffic.json`).
+/// Local memory is written through the level-1 cache as global memory is, and each store alone: of
+/// `attention`, `gemm_wmma` and `pns`, `ncu` counts as many sectors on their way to the level-2
+/// cache as are stored (`kernels/results/h200/traffic.json`).
 fn is_written_through(request: &Request) -> bool {
     matches!(request.space, MemorySpace::Global | MemorySpace::Local) && request.kind == AccessKind::Store
 }
 
-fn line(sector: u64) -> u64 {
+fn line_of(sector: u64) -> u64 {
     sector / SECTORS_PER_LINE
 }
 
 /// The sectors of a request, with a bit for each byte.
-fn sectors(request: &Request) -> BTreeMap<u64, u32> {
+fn sector_bytes(request: &Request) -> BTreeMap<u64, u32> {
     let mut sectors: BTreeMap<u64, u32> = BTreeMap::new();
-    for (lane, address) in request.each() {
-        let last = request.last(address);
+    for (lane, address) in request.each_touch() {
+        let last = request.last_byte(address);
         if request.space == MemorySpace::Local {
             for byte in address..=last {
                 let at = in_local(request.warp, lane, byte);
@@ -218,14 +225,15 @@ mod tests {
 
     /// What leaves for these, over the sectors that they write.
     fn share(requests: &[Request], part: fn(&Leaving) -> f64) -> f64 {
-        let written: std::collections::BTreeSet<u64> = requests.iter().flat_map(|of| sectors(of).into_keys()).collect();
-        leaving(requests).iter().map(part).sum::<f64>() / written.len() as f64
+        let written: std::collections::BTreeSet<u64> =
+            requests.iter().flat_map(|of| sector_bytes(of).into_keys()).collect();
+        leaving_requests(requests).iter().map(part).sum::<f64>() / written.len() as f64
     }
 
     #[test]
     fn words_of_a_structure_leave_together_where_few_lines_are_between() {
-        // Words and words at a time; the least and most sectors that `ncu` counts between an SM and the level-2 cache for each of the
-        // structures, at 12 to 55 warps of an SM.
+        // Words and words at a time; the least and most sectors that `ncu` counts between an SM and
+        // the level-2 cache for each of the structures, at 12 to 55 warps of an SM.
         let rows: [(u64, u64, f64, f64); 11] = [
             (1, 1, 1.0, 1.0),
             (2, 1, 1.0, 1.03),
@@ -270,12 +278,13 @@ mod tests {
         let holes = &structures(16, 4)[..3];
         assert_eq!(unfinished(holes), 0.5);
         let load = Request { kind: AccessKind::Load, time: 0, ..structures(16, 4)[3].clone() };
-        assert_eq!(leaving(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
+        assert_eq!(leaving_requests(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
     }
 
     #[test]
     fn lines_are_open_between_their_first_store_and_their_last() {
-        // Structures that begin after so many instructions; the lines that are open in the mean over all of them.
+        // Structures that begin after so many instructions; the lines that are open in the mean
+        // over all of them.
         for (words, at_once, from, open) in
             [(1, 1, 0, 0.0), (32, 1, 0, 32.0), (32, 4, 28, 16.0), (16, 4, 0, 16.0), (16, 4, 36, 4.0)]
         {
@@ -303,7 +312,7 @@ mod tests {
         ] {
             let again = Request { time: 1, ..request.clone() };
             let beside = Request { warp: 1, time: 2, ..request.clone() };
-            for left in leaving(&[request, again, beside]) {
+            for left in leaving_requests(&[request, again, beside]) {
                 assert_eq!((left.sectors, left.partial), (sectors, partial), "{what}");
             }
         }
@@ -314,7 +323,7 @@ mod tests {
         let [once] = &structures(1, 1)[..] else { panic!("one store") };
         let beside = Request { warp: 1, ..once.clone() };
         for (what, again) in [("by the same warp", once), ("by another", &beside)] {
-            let leaving = leaving(&[once.clone(), again.clone()]);
+            let leaving = leaving_requests(&[once.clone(), again.clone()]);
             assert_eq!(leaving[1], Leaving { sectors: 4.0, again: 4.0, ..Leaving::default() }, "{what}");
         }
     }

@@ -1,8 +1,8 @@
 //! What is legal in a tuning comment but surely meant otherwise.
 //!
-//! Annotation, space and what the compiler knows of the kernel -> warnings with places. Each of them is certain on what it is
-//! given: where something is not known, nothing is said. The space must be one that can be walked
-//! ([`Space::check_size`]).
+//! Annotation, space and what the compiler knows of the kernel -> warnings with places. Each of
+//! them is certain on what it is given: where something is not known, nothing is said. The space
+//! must be one that can be walked ([`Space::check_size`]).
 
 use super::space::Space;
 use crate::comment::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs};
@@ -13,7 +13,8 @@ use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Configuration, DIMENSIONS, Dim3};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a kernel besides its comment, under the baseline's macros. The default is to know nothing.
+/// What is known of a kernel besides its comment, under the baseline's macros. The default is to
+/// know nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// `-maxrregcount` of the command line.
@@ -21,7 +22,7 @@ pub struct Facts {
     /// Launch bounds of any kind, which override the command line.
     pub has_launch_bounds: bool,
     /// Launch bounds with a number of resident blocks.
-    pub bounds: Option<Bounds>,
+    pub bounds: Option<LaunchBounds>,
     /// By dimension: the code tells threads of a block apart and does not ask how many there are.
     pub fixed: [bool; 3],
     /// By dimension: the code does not tell threads of a block apart.
@@ -32,7 +33,8 @@ pub struct Facts {
     pub stored: Option<u64>,
     /// The buffers that are there to be written (`out[n]`) and their bytes.
     pub outputs: Vec<(String, u64)>,
-    /// The most bytes that one thread loads from and stores to global memory, where that is bounded.
+    /// The most bytes that one thread loads from and stores to global memory, where that is
+    /// bounded.
     pub accessed: Option<u64>,
     /// All buffers of the workload and their bytes.
     pub buffers: Vec<(String, u64)>,
@@ -40,7 +42,8 @@ pub struct Facts {
     pub ignores_grid: bool,
     /// Parameters, fields and variables of floating types.
     pub floating: BTreeSet<String>,
-    /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
+    /// The threads of the baseline that were looked at leave at once, before they read or write
+    /// global memory.
     pub idle: bool,
     /// Buffers beyond which threads of the baseline surely reach.
     pub overruns: Vec<Overrun>,
@@ -58,36 +61,37 @@ pub struct Overrun {
 
 /// `__launch_bounds__(threads, blocks)`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct LaunchBounds {
     pub threads: u32,
     pub blocks: u32,
     /// Registers of a thread that leave room for so many blocks.
     pub registers: u32,
 }
 
-/// The warnings, in no promised order.
-pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
+/// Returns the warnings, in no promised order.
+pub fn give_advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
     let mut advisor = Advisor { annotation, space, found: Vec::new() };
-    let seen = Seen::of(space);
-    advisor.powers();
-    advisor.axes(&seen);
+    let seen = Seen::of_space(space);
+    advisor.check_powers();
+    advisor.check_axes(&seen);
     advisor.fixed_block(&seen, facts);
-    advisor.shared(facts);
+    advisor.check_shared(facts);
     advisor.command_line(facts);
     advisor.launch_bounds(facts);
-    advisor.divisions(facts);
-    advisor.outputs(facts);
-    advisor.reach(facts);
+    advisor.check_divisions(facts);
+    advisor.check_outputs(facts);
+    advisor.check_reach(facts);
     advisor.rounded_grid(&seen, facts);
-    advisor.idle(facts);
-    advisor.overruns(facts);
+    advisor.check_idle(facts);
+    advisor.check_overruns(facts);
     advisor.found
 }
 
 /// What occurs in the valid configurations of a space.
 #[derive(Default)]
 struct Seen {
-    /// Configurations that differ in more than the register cap, the cache operator and the carve-out.
+    /// Configurations that differ in more than the register cap, the cache operator and the
+    /// carve-out.
     points: u64,
     blocks: BTreeSet<Dim3>,
     grids: [BTreeSet<u32>; 3],
@@ -98,11 +102,12 @@ struct Seen {
     samples: Vec<Configuration>,
 }
 
-/// Most configurations that an expression of the comment is evaluated for: one takes a few microseconds.
+/// Most configurations that an expression of the comment is evaluated for: one takes a few
+/// microseconds.
 const MOST_SAMPLES: usize = 256;
 
 impl Seen {
-    fn of(space: &Space) -> Seen {
+    fn of_space(space: &Space) -> Seen {
         let mut seen = Seen::default();
         let mut firsts: BTreeMap<BTreeMap<String, i64>, Dim3> = BTreeMap::new();
         let first_cap = space.caps().first().copied().unwrap_or(0);
@@ -133,7 +138,7 @@ impl Seen {
 }
 
 /// An axis as its clause has it, with how many of its values occur.
-struct Written {
+struct WrittenAxis {
     what: String,
     span: Span,
     values: usize,
@@ -147,12 +152,12 @@ struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    fn warn(&mut self, code: MessageCode, span: Span, message: String) {
+    fn add_warning(&mut self, code: MessageCode, span: Span, message: String) {
         self.found.push(self.annotation.source.warning(code, span, message));
     }
 
     /// Powers that are none.
-    fn powers(&mut self) {
+    fn check_powers(&mut self) {
         for &Power { span, base, exponent } in &self.annotation.powers {
             let remedy = match (base, exponent) {
                 (2, 0..63) => format!(": write 1 << {exponent}"),
@@ -164,24 +169,24 @@ impl Advisor<'_> {
             };
             let message =
                 format!("{base}^{exponent} is {}, for `^` is C's exclusive or and no power{remedy}", base ^ exponent);
-            self.warn(MessageCode::PowerOperator, span, message);
+            self.add_warning(MessageCode::PowerOperator, span, message);
         }
     }
 
     /// Axes that are none, and spaces with nothing in them.
-    fn axes(&mut self, seen: &Seen) {
+    fn check_axes(&mut self, seen: &Seen) {
         let annotation = self.annotation;
         let cut = annotation.place(if annotation.clauses.require.is_empty() { "block" } else { "require" });
-        let written = self.written(seen);
+        let written = self.written_axes(seen);
         if seen.points == 1 && written.iter().any(|axis| axis.values > 1) {
             let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
-            let left = match self.unlaunched().as_slice() {
+            let left = match self.unlaunched_axes().as_slice() {
                 [] => "nothing".to_owned(),
                 axes => format!("nothing but {}", axes.join(" and ")),
             };
             // One comment may have several.
             let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
-            self.warn(MessageCode::NothingToTune, cut, match annotation.clauses.require.is_empty() {
+            self.add_warning(MessageCode::NothingToTune, cut, match annotation.clauses.require.is_empty() {
                 true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
                 false => {
                     format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
@@ -189,10 +194,10 @@ impl Advisor<'_> {
             });
             return;
         }
-        if seen.points == 1 && self.unlaunched().is_empty() {
+        if seen.points == 1 && self.unlaunched_axes().is_empty() {
             let name = &annotation.name;
             let message = format!("nothing is left to tune: every axis of `{name}` has one value; add values to one");
-            self.warn(MessageCode::NothingToTune, annotation.comment, message);
+            self.add_warning(MessageCode::NothingToTune, annotation.comment, message);
             return;
         }
         for axis in &annotation.clauses.macros {
@@ -201,13 +206,13 @@ impl Advisor<'_> {
                     "macro `{0}` has one value and is no axis: give it several, or write #define {0} {only} in the source",
                     axis.name
                 );
-                self.warn(MessageCode::ValuesIgnored, axis.span, message);
+                self.add_warning(MessageCode::ValuesIgnored, axis.span, message);
             }
         }
         self.beyond_the_limits();
-        for Written { what, span, values, left } in written {
+        for WrittenAxis { what, span, values, left } in written {
             if values > 1 && left == 1 {
-                self.warn(
+                self.add_warning(
                     MessageCode::ValuesIgnored,
                     span,
                     format!("{what} has {values} values, but only one of them is in a valid configuration"),
@@ -229,7 +234,7 @@ impl Advisor<'_> {
                 let others = lists.iter().enumerate().filter(|(other, _)| *other != dimension);
                 let others: u64 = others.map(|(_, list)| smallest(list)).product();
                 let most = u64::from(most).checked_div(others).unwrap_or(0).min(u64::from(limits.max_block[dimension]));
-                found.extend(beyond(("block", dimension), list, most).map(|message| (block.span, message)));
+                found.extend(explain_excess(("block", dimension), list, most).map(|message| (block.span, message)));
             }
         }
         if let Some(grid) = &clauses.grid
@@ -237,14 +242,14 @@ impl Advisor<'_> {
         {
             for (dimension, list) in lists.iter().enumerate() {
                 let most = u64::from(limits.max_grid[dimension]);
-                found.extend(beyond(("grid", dimension), list, most).map(|message| (grid.span, message)));
+                found.extend(explain_excess(("grid", dimension), list, most).map(|message| (grid.span, message)));
             }
         }
-        found.into_iter().for_each(|(span, message)| self.warn(MessageCode::ValuesIgnored, span, message));
+        found.into_iter().for_each(|(span, message)| self.add_warning(MessageCode::ValuesIgnored, span, message));
     }
 
     /// The axes with several values that neither block, grid nor macros are.
-    fn unlaunched(&self) -> Vec<&'static str> {
+    fn unlaunched_axes(&self) -> Vec<&'static str> {
         let carveouts = self.annotation.clauses.carveout.as_ref().is_some_and(|percents| !percents.is_empty());
         let several = [
             ("the register cap", self.space.caps().len() > 1),
@@ -255,24 +260,24 @@ impl Advisor<'_> {
     }
 
     /// Every axis as written, but for the register cap, the cache operator and the carve-out.
-    fn written(&self, seen: &Seen) -> Vec<Written> {
+    fn written_axes(&self, seen: &Seen) -> Vec<WrittenAxis> {
         let annotation = self.annotation;
         let mut axes = Vec::new();
         let product = |lists: &[Vec<u32>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
         if let Some(block) = &annotation.clauses.block {
             // `auto` stands for many shapes of any number of threads.
             let values = if let Block::Lists(lists) = &block.value { product(lists) } else { 2 };
-            axes.push(Written { what: "`block`".into(), span: block.span, values, left: seen.blocks.len() });
+            axes.push(WrittenAxis { what: "`block`".into(), span: block.span, values, left: seen.blocks.len() });
         }
         if let Some(grid) = &annotation.clauses.grid
             && let Grid::Lists(lists) = &grid.value
         {
             let left = seen.grids.iter().map(BTreeSet::len).product();
-            axes.push(Written { what: "`grid`".into(), span: grid.span, values: product(lists), left });
+            axes.push(WrittenAxis { what: "`grid`".into(), span: grid.span, values: product(lists), left });
         }
         for axis in &annotation.clauses.macros {
             let left = seen.macros.get(&axis.name).map_or(0, BTreeSet::len);
-            axes.push(Written {
+            axes.push(WrittenAxis {
                 what: format!("macro `{}`", axis.name),
                 span: axis.span,
                 values: axis.values.len(),
@@ -296,7 +301,7 @@ impl Advisor<'_> {
                 "`{}` reads neither threadIdx.{name} nor blockDim.{name}: leave out the values of `block` there, or use both",
                 self.annotation.kernel.name
             );
-            self.warn(MessageCode::BlockAssumed, self.annotation.place("block"), message);
+            self.add_warning(MessageCode::BlockAssumed, self.annotation.place("block"), message);
         }
         let names = names(facts.fixed);
         if let [first, ..] = names[..] {
@@ -307,18 +312,18 @@ impl Advisor<'_> {
                 list("threadIdx"),
                 list("blockDim"),
             );
-            self.warn(MessageCode::BlockAssumed, self.annotation.place("block"), message);
+            self.add_warning(MessageCode::BlockAssumed, self.annotation.place("block"), message);
         }
     }
 
     /// Shared memory that a launch by the comment does not have.
-    fn shared(&mut self, facts: &Facts) {
+    fn check_shared(&mut self, facts: &Facts) {
         if facts.dynamic_shared && self.annotation.clauses.shared.is_none() {
             let message = format!(
                 "`{}` has extern __shared__ memory: add its bytes, as in shared(block.x * sizeof(float))",
                 self.annotation.kernel.name
             );
-            self.warn(MessageCode::SharedMissing, self.annotation.comment, message);
+            self.add_warning(MessageCode::SharedMissing, self.annotation.comment, message);
         }
     }
 
@@ -328,7 +333,8 @@ impl Advisor<'_> {
         caps.iter().copied().max().filter(|&cap| cap > most)
     }
 
-    /// A cap of the comment above that of the command line, which it overrides. Launch bounds override the command line too.
+    /// A cap of the comment above that of the command line, which it overrides. Launch bounds
+    /// override the command line too.
     fn command_line(&mut self, facts: &Facts) {
         let most = facts.register_cap.filter(|&cap| cap > 0 && !facts.has_launch_bounds);
         if let Some(most) = most
@@ -337,34 +343,35 @@ impl Advisor<'_> {
             let message = format!(
                 "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
             );
-            self.warn(MessageCode::RegsOverride, self.annotation.place("regs"), message);
+            self.add_warning(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
     }
 
     /// A cap that takes the registers of blocks that launch bounds promise.
     fn launch_bounds(&mut self, facts: &Facts) {
-        if let Some(Bounds { threads, blocks, registers }) = facts.bounds
+        if let Some(LaunchBounds { threads, blocks, registers }) = facts.bounds
             && let Some(cap) = self.cap_above(registers)
         {
             let message = format!(
                 "`regs` goes up to {cap}, but __launch_bounds__({threads}, {blocks}) allows {registers}: end at {registers}, or drop the second bound"
             );
-            self.warn(MessageCode::RegsOverride, self.annotation.place("regs"), message);
+            self.add_warning(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
     }
 
     /// Threads that fill no more than two thirds of any of the buffers that are there to be filled.
-    fn outputs(&mut self, facts: &Facts) {
+    fn check_outputs(&mut self, facts: &Facts) {
         let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
-        // Numbers that the comment tells make up structures of the source: how much of these is padding, and never written, is not
-        // known.
+        // Numbers that the comment tells make up structures of the source: how much of these is
+        // padding, and never written, is not known.
         let told = self.annotation.clauses.args.iter().flatten().filter(|given| given.element.is_some());
         if told.into_iter().any(|given| facts.outputs.iter().any(|(name, _)| *name == given.name)) {
             return;
         }
         let reach = launch.threads().saturating_mul(stored);
         let smallest = facts.outputs.iter().min_by_key(|(_, bytes)| *bytes);
-        // Borders that a stencil leaves alone, and what stands before an offset, are a small part of a buffer.
+        // Borders that a stencil leaves alone, and what stands before an offset, are a small part
+        // of a buffer.
         let bordered = reach.saturating_add(reach / 2);
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
             let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
@@ -372,12 +379,12 @@ impl Advisor<'_> {
                 "the {} threads of the baseline store at most {reach} of the {bytes} bytes of `{name}`: correct `{clause}` or its size",
                 launch.threads(),
             );
-            self.warn(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
+            self.add_warning(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
         }
     }
 
     /// Threads that reach a small part of every buffer, none of which is there to be filled.
-    fn reach(&mut self, facts: &Facts) {
+    fn check_reach(&mut self, facts: &Facts) {
         let (Some(accessed), Ok(launch)) = (facts.accessed, self.space.launch(self.space.baseline())) else { return };
         // Other advice covers these, and may name the reason.
         if !facts.outputs.is_empty() || facts.idle || !self.annotation.powers.is_empty() {
@@ -391,7 +398,7 @@ impl Advisor<'_> {
                 "the {} threads of the baseline reach {reach} bytes, and every buffer has more: correct `{clause}` or the size of `{name}`",
                 launch.threads(),
             );
-            self.warn(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
+            self.add_warning(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
         }
     }
 
@@ -422,11 +429,11 @@ impl Advisor<'_> {
                 found.push((place, format!("this division drops a rest if {b} does not divide {a}: {remedy}")));
             }
         }
-        found.into_iter().for_each(|(place, message)| self.warn(MessageCode::RestDropped, place, message));
+        found.into_iter().for_each(|(place, message)| self.add_warning(MessageCode::RestDropped, place, message));
     }
 
     /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
-    fn divisions(&mut self, facts: &Facts) {
+    fn check_divisions(&mut self, facts: &Facts) {
         let mut values = self.annotation.values();
         values.extend(self.annotation.clauses.symbols.iter().map(|given| (given.name.clone(), &given.value)));
         for (name, value) in values.into_iter().filter(|(name, _)| facts.floating.contains(name)) {
@@ -437,15 +444,15 @@ impl Advisor<'_> {
                 GivenValue::Table(table) => table.values.iter().collect(),
                 _ => Vec::new(),
             };
-            given.into_iter().for_each(|expression| self.division(&name, expression));
+            given.into_iter().for_each(|expression| self.check_division(&name, expression));
         }
     }
 
     /// The same in what such a value is added up of.
-    fn division(&mut self, name: &str, expression: &Expr) {
+    fn check_division(&mut self, name: &str, expression: &Expr) {
         match &expression.node {
-            Node::Unary(Unary::Negate, a) => self.division(name, a),
-            Node::Choice(_, a, b) => [a, b].iter().for_each(|a| self.division(name, a)),
+            Node::Unary(Unary::Negate, a) => self.check_division(name, a),
+            Node::Choice(_, a, b) => [a, b].iter().for_each(|a| self.check_division(name, a)),
             Node::Binary(operator, at, a, b) => {
                 let value = |of: &Expr| self.space.evaluate(self.space.baseline(), of);
                 if let (Binary::Divide, Ok(Value::Int(first)), Ok(Value::Int(second))) = (operator, value(a), value(b))
@@ -459,9 +466,9 @@ impl Advisor<'_> {
                         "this division of whole numbers is {}, as in C, though `{name}` takes fractions: write {remedy} for one",
                         first / second
                     );
-                    self.warn(MessageCode::IntegerDivision, *at, message);
+                    self.add_warning(MessageCode::IntegerDivision, *at, message);
                 } else if let Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide = operator {
-                    [a, b].iter().for_each(|a| self.division(name, a));
+                    [a, b].iter().for_each(|a| self.check_division(name, a));
                 }
             }
             _ => {}
@@ -469,7 +476,7 @@ impl Advisor<'_> {
     }
 
     /// Buffers that are smaller than what the kernel reaches.
-    fn overruns(&mut self, facts: &Facts) {
+    fn check_overruns(&mut self, facts: &Facts) {
         for Overrun { buffer, element, has, is_read } in &facts.overruns {
             let name = &self.annotation.kernel.name;
             let does = if *is_read { "reads" } else { "writes" };
@@ -480,7 +487,7 @@ impl Advisor<'_> {
             let parameter = buffer.split(['.', '[']).next();
             let given =
                 self.annotation.clauses.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
-            self.warn(
+            self.add_warning(
                 MessageCode::BeyondBuffer,
                 given.map_or_else(|| self.annotation.place("args"), |given| given.span),
                 message,
@@ -489,7 +496,7 @@ impl Advisor<'_> {
     }
 
     /// A launch in which nobody does anything.
-    fn idle(&mut self, facts: &Facts) {
+    fn check_idle(&mut self, facts: &Facts) {
         if !facts.idle {
             return;
         }
@@ -511,15 +518,16 @@ impl Advisor<'_> {
             "`{}` does nothing on this workload{because}: its threads access no global memory; change the arguments",
             self.annotation.kernel.name
         );
-        self.warn(MessageCode::IdleWorkload, self.annotation.place("args"), message);
+        self.add_warning(MessageCode::IdleWorkload, self.annotation.place("args"), message);
     }
 }
 
-/// How many times larger than what the threads can reach every buffer must be. Kernels with strides leave less of their buffers alone.
+/// How many times larger than what the threads can reach every buffer must be. Kernels with strides
+/// leave less of their buffers alone.
 const REACH_FACTOR: u64 = 16;
 
 /// What to say of values above the most that a dimension may have, where others are left.
-fn beyond((clause, dimension): (&str, usize), list: &[u32], most: u64) -> Option<String> {
+fn explain_excess((clause, dimension): (&str, usize), list: &[u32], most: u64) -> Option<String> {
     let is_above = |value: &u32| u64::from(*value) > most;
     let largest = list.iter().copied().filter(|value| !is_above(value)).max()?;
     let name = DIMENSIONS[dimension];
@@ -528,7 +536,8 @@ fn beyond((clause, dimension): (&str, usize), list: &[u32], most: u64) -> Option
     })
 }
 
-/// Collects the divisions, as place, dividend and divisor, that round the value of an expression down.
+/// Collects the divisions, as place, dividend and divisor, that round the value of an expression
+/// down.
 fn rounding_divisions<'a>(expression: &'a Expr, found: &mut Vec<(Span, &'a Expr, &'a Expr)>) {
     match &expression.node {
         Node::Binary(Binary::Divide, place, a, b) => {

@@ -2,7 +2,7 @@
 
 use super::grid_factors::Counted;
 use super::limits::Limits;
-use super::names::{Meaning, Refusal, declared, given_by, resolve};
+use super::names::{Meaning, Refusal, declared_type, given_by, resolve_name};
 use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{Annotation, Binary, Block, Expr, Fault, Function, GivenValue, Grid, Node, Regs, Value};
@@ -22,7 +22,8 @@ pub(super) struct Builder<'a> {
     pub cap_axis: usize,
     /// Axes of the grid by dimension, where the grid is an axis.
     pub grid_axes: Vec<usize>,
-    /// Index of the constraint for each dimension of a grid that follows; `None` where it hangs on a parameter without value.
+    /// Index of the constraint for each dimension of a grid that follows; `None` where it hangs on
+    /// a parameter without value.
     pub grid: Option<[Option<usize>; 3]>,
     pub shared: Option<usize>,
     /// The parameter without a value that the launch hangs on.
@@ -47,48 +48,49 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn error(&mut self, code: MessageCode, span: Span, message: impl Into<String>) {
+    fn add_error(&mut self, code: MessageCode, span: Span, message: impl Into<String>) {
         self.problems.push(self.annotation.source.error(code, span, message));
     }
 
-    fn slots(&mut self, count: usize) -> usize {
+    fn add_slots(&mut self, count: usize) -> usize {
         self.table.slots += count;
         self.table.slots - count
     }
 
-    fn name(&mut self, name: &str, slot: usize, axes: AxisSet) {
+    fn add_name(&mut self, name: &str, slot: usize, axes: AxisSet) {
         self.names.insert(name.to_string(), Meaning::Slot { slot, axes });
     }
 
-    /// Makes everything. The order of axes is: macros as defined, block, grid, register cap, cache operator, carve-out.
-    pub fn build(&mut self, limits: &Limits) {
+    /// Makes everything. The order of axes is: macros as defined, block, grid, register cap, cache
+    /// operator, carve-out.
+    pub fn build_all(&mut self, limits: &Limits) {
         for axis in &self.annotation.clauses.macros {
-            let slot = self.slots(1);
-            self.name(&axis.name, slot, 1 << self.table.axes.len());
+            let slot = self.add_slots(1);
+            self.add_name(&axis.name, slot, 1 << self.table.axes.len());
             self.table.axes.push(Axis::Number { slot, values: axis.values.clone() });
         }
-        self.block(limits);
-        let dimensions = self.dimensions();
+        self.add_block(limits);
+        let dimensions = self.grid_dimensions();
         if let Some(Grid::Lists(lists)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             self.grid_lists(lists, limits);
         }
-        let caps = self.caps(limits);
+        let caps = self.register_caps(limits);
         self.cap_axis = self.table.axes.len();
         self.table.axes.push(Axis::Cap { caps });
-        self.policies();
+        self.add_policies();
 
         if self.grid_axes.is_empty() {
             for name in ["grid.x", "grid.y", "grid.z"] {
                 self.names.insert(name.to_string(), Meaning::Later);
             }
         }
-        let deferred = self.arguments();
+        let deferred = self.add_arguments();
         if self.grid_axes.is_empty() {
-            self.stand(&deferred, Meaning::Later);
+            self.place_arguments(&deferred, Meaning::Later);
             self.grid_follows(dimensions, limits);
-            self.stand(&deferred, Meaning::Circular);
+            self.place_arguments(&deferred, Meaning::Circular);
             for (name, expression) in deferred {
-                self.argument(&name, expression);
+                self.add_argument(&name, expression);
             }
         }
         if let Some(shared) = &self.annotation.clauses.shared {
@@ -96,26 +98,26 @@ impl<'a> Builder<'a> {
             self.shared = self.launch_constraint(shared, test);
         }
         for require in &self.annotation.clauses.require {
-            match self.compile(require) {
+            match self.compile_expression(require) {
                 Ok((expression, axes)) => {
                     self.table.constraints.push(Constraint { expression, axes, test: Test::Truth })
                 }
                 Err(Refusal::Unbound(name, span)) => {
                     let remedy = given_by(&name);
-                    self.error(
+                    self.add_error(
                         MessageCode::NameWithoutValue,
                         span,
                         format!("`{name}` has no value in `require`: {remedy}"),
                     );
                 }
-                Err(refusal) => self.refuse(refusal),
+                Err(refusal) => self.add_refusal(refusal),
             }
         }
         self.table.mark_tested();
     }
 
     /// Dimensions of the grid as the comment gives it.
-    fn dimensions(&self) -> usize {
+    fn grid_dimensions(&self) -> usize {
         match (&self.annotation.clauses.threads, self.annotation.clauses.grid.as_ref().map(|grid| &grid.value)) {
             (Some(threads), _) => threads.value.len(),
             (None, Some(Grid::Expressions(expressions))) => expressions.len(),
@@ -124,16 +126,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, and those that the grid counts by name. Left out are
-    /// dimensions of a grid whose blocks are counted by something else, such as a block for each image: there the program's block has
-    /// one thread, by `default` or, without it, where other blocks of the grid are counted by the block.
+    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, and those
+    /// that the grid counts by name. Left out are dimensions of a grid whose blocks are counted by
+    /// something else, such as a block for each image: there the program's block has one thread, by
+    /// `default` or, without it, where other blocks of the grid are counted by the block.
     fn block_dimensions(&self) -> [bool; 3] {
-        let dimensions = self.dimensions();
+        let dimensions = self.grid_dimensions();
         let all = [0, 1, 2].map(|at| at < dimensions.max(1) && !self.is_flat(at));
         let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
             return all;
         };
-        let names = |expression: &Expr| Counted::by(self.annotation, expression);
+        let names = |expression: &Expr| Counted::count_names(self.annotation, expression);
         let counted: Vec<Counted> = expressions.iter().map(names).collect();
         let tied: Vec<Counted> = self.annotation.clauses.require.iter().map(names).collect();
         let default = self.annotation.clauses.default.block.as_ref().map(|shape| shape.value);
@@ -152,7 +155,8 @@ impl<'a> Builder<'a> {
             .map(|at| at == 0 || !self.is_flat(at) && (is_named(&counted, at) || all[at] && (!is_alone || follows(at))))
     }
 
-    /// Whether a constraint leaves blocks no other extent than 1 in y or z: `require(block.y == 1)`.
+    /// Whether a constraint leaves blocks no other extent than 1 in y or z: `require(block.y ==
+    /// 1)`.
     fn is_flat(&self, at: usize) -> bool {
         let extent = ["", "block.y", "block.z"][at];
         let holds = |constraint: &Expr, value: i64| {
@@ -177,7 +181,8 @@ impl<'a> Builder<'a> {
         false
     }
 
-    /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or more.
+    /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or
+    /// more.
     fn meant_list(&self) -> String {
         let Some(Block::Lists(lists)) = self.annotation.clauses.block.as_ref().map(|block| &block.value) else {
             return String::new();
@@ -192,7 +197,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What `block({32, 4})` was meant to be, where the program's block has these as its dimensions.
+    /// What `block({32, 4})` was meant to be, where the program's block has these as its
+    /// dimensions.
     fn meant_shape(&self, default: Dim3) -> String {
         let shape: Vec<u32> = default.into_iter().filter(|&extent| extent > 1).collect();
         match self.annotation.clauses.block.as_ref().map(|block| &block.value) {
@@ -204,18 +210,18 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn block(&mut self, limits: &Limits) {
+    fn add_block(&mut self, limits: &Limits) {
         let default = self.annotation.clauses.default.block.as_ref();
         let given = default.map(|shape| shape.value);
         let (mut shapes, span) = match &self.annotation.clauses.block {
             Some(block) => match &block.value {
                 Block::Auto => {
-                    let mut shapes = shapes::auto(self.block_dimensions());
+                    let mut shapes = shapes::automatic_shapes(self.block_dimensions());
                     // The program's own block is always worth its place.
                     shapes.extend(given.filter(|given| !shapes.contains(given)));
                     (shapes, block.span)
                 }
-                Block::Lists(lists) => (shapes::listed(lists, limits), block.span),
+                Block::Lists(lists) => (shapes::listed_shapes(lists, limits), block.span),
             },
             None => (given.into_iter().collect(), default.map_or(self.annotation.comment, |default| default.span)),
         };
@@ -223,7 +229,7 @@ impl<'a> Builder<'a> {
         match default {
             Some(default) if !limits.allows(default.value) => {
                 let [x, y, z] = default.value;
-                self.error(
+                self.add_error(
                     MessageCode::BlockTooLarge,
                     default.span,
                     format!("a block of {x} x {y} x {z} cannot be launched: {}", limits.block_rule()),
@@ -231,7 +237,7 @@ impl<'a> Builder<'a> {
             }
             _ if shapes.is_empty() => {
                 let rule = limits.block_rule();
-                self.error(
+                self.add_error(
                     MessageCode::BlockTooLarge,
                     span,
                     format!("no block of this clause can be launched: {rule}{}", self.meant_list()),
@@ -239,7 +245,7 @@ impl<'a> Builder<'a> {
             }
             Some(default) if !shapes.contains(&default.value) => {
                 let [x, y, z] = default.value;
-                self.error(MessageCode::DefaultNotListed,
+                self.add_error(MessageCode::DefaultNotListed,
                     default.span,
                     format!(
                         "the default block {x} x {y} x {z} is not among the blocks of `block`: add it there, or choose one of them{}",
@@ -249,10 +255,10 @@ impl<'a> Builder<'a> {
             }
             _ => {}
         }
-        let slot = self.slots(4);
+        let slot = self.add_slots(4);
         let axis = self.table.axes.len();
         for (offset, name) in ["block.x", "block.y", "block.z", "block.size"].into_iter().enumerate() {
-            self.name(name, slot + offset, 1 << axis);
+            self.add_name(name, slot + offset, 1 << axis);
         }
         self.table.axes.push(Axis::Block { slot, shapes });
     }
@@ -264,7 +270,7 @@ impl<'a> Builder<'a> {
             let values: Vec<i64> =
                 given.into_iter().filter(|&blocks| blocks <= limits.max_grid[dimension]).map(i64::from).collect();
             if values.is_empty() {
-                self.error(
+                self.add_error(
                     MessageCode::GridTooLarge,
                     place,
                     format!(
@@ -277,20 +283,20 @@ impl<'a> Builder<'a> {
                 && !values.contains(&i64::from(default.value[dimension]))
             {
                 let blocks = default.value[dimension];
-                self.error(MessageCode::DefaultNotListed,
+                self.add_error(MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default grid has {blocks} blocks in {name}, which `grid` does not: add it there, or choose one of its values"),
                 );
             }
-            let slot = self.slots(1);
-            self.name(&format!("grid.{name}"), slot, 1 << self.table.axes.len());
+            let slot = self.add_slots(1);
+            self.add_name(&format!("grid.{name}"), slot, 1 << self.table.axes.len());
             self.grid_axes.push(self.table.axes.len());
             self.table.axes.push(Axis::Number { slot, values });
         }
     }
 
     /// The caps: "none given" is always one of them, for it is what plain nvcc does.
-    fn caps(&mut self, limits: &Limits) -> Vec<u32> {
+    fn register_caps(&mut self, limits: &Limits) -> Vec<u32> {
         let given = match &self.annotation.clauses.regs {
             Regs::Auto => &limits.auto_caps,
             Regs::List(caps) => caps,
@@ -306,7 +312,7 @@ impl<'a> Builder<'a> {
         {
             match self.annotation.clauses.regs {
                 Regs::Auto => caps.push(default.value),
-                Regs::List(_) => self.error(
+                Regs::List(_) => self.add_error(
                     MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default register cap {} is not among those of `regs`: add it there", default.value),
@@ -316,7 +322,7 @@ impl<'a> Builder<'a> {
         for (name, default) in &self.annotation.clauses.default.macros {
             let axis = self.annotation.clauses.macros.iter().find(|axis| axis.name == *name);
             if axis.is_some_and(|axis| !axis.values.contains(&default.value)) {
-                self.error(
+                self.add_error(
                     MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default {} of `{name}` is not among its values: add it there", default.value),
@@ -326,9 +332,9 @@ impl<'a> Builder<'a> {
         caps
     }
 
-    /// The axes of caches, where their clauses are there. "None given" is always one of their values, for it is what plain nvcc
-    /// and a plain launch do.
-    fn policies(&mut self) {
+    /// The axes of caches, where their clauses are there. "None given" is always one of their
+    /// values, for it is what plain nvcc and a plain launch do.
+    fn add_policies(&mut self) {
         let annotation = self.annotation;
         if let Some(given) = &annotation.clauses.cache {
             let operators = std::iter::once(None).chain(given.iter().copied().map(Some)).collect();
@@ -341,14 +347,14 @@ impl<'a> Builder<'a> {
             {
                 let percent = default.value.unwrap_or_default();
                 let message = format!("the default carve-out {percent} is not among those of `carveout`: add it there");
-                self.error(MessageCode::DefaultNotListed, default.span, message);
+                self.add_error(MessageCode::DefaultNotListed, default.span, message);
             }
             self.table.axes.push(Axis::Carveout { percents });
         }
     }
 
     /// Slots for the scalar arguments; those that need the grid are given back for later.
-    fn arguments(&mut self) -> Vec<(String, &'a Expr)> {
+    fn add_arguments(&mut self) -> Vec<(String, &'a Expr)> {
         let annotation = self.annotation;
         for name in annotation.kernel.parameters.iter().flatten() {
             self.names.entry(name.clone()).or_insert(Meaning::Unbound);
@@ -377,17 +383,17 @@ impl<'a> Builder<'a> {
             });
             match waits {
                 true => deferred.push((path, expression)),
-                false => self.argument(&path, expression),
+                false => self.add_argument(&path, expression),
             }
         }
         deferred
     }
 
-    fn stand(&mut self, arguments: &[(String, &Expr)], meaning: Meaning) {
+    fn place_arguments(&mut self, arguments: &[(String, &Expr)], meaning: Meaning) {
         self.names.extend(arguments.iter().map(|(name, _)| (name.clone(), meaning)));
     }
 
-    fn argument(&mut self, name: &str, expression: &Expr) {
+    fn add_argument(&mut self, name: &str, expression: &Expr) {
         if self.may_be_enumeration(name)
             && let Node::Name(unknown) = &expression.node
             && !self.names.contains_key(unknown)
@@ -398,25 +404,25 @@ impl<'a> Builder<'a> {
                 name.rsplit('.').next().unwrap_or(name)
             );
             self.names.insert(name.to_string(), Meaning::Broken);
-            self.error(MessageCode::UnknownName, expression.span, message);
+            self.add_error(MessageCode::UnknownName, expression.span, message);
             return;
         }
-        match self.compile(expression) {
+        match self.compile_expression(expression) {
             Ok((expression, axes)) => {
-                let slot = self.slots(1);
-                self.name(name, slot, axes);
+                let slot = self.add_slots(1);
+                self.add_name(name, slot, axes);
                 self.table.derived.push(Derived { slot, expression, axes, tested: false });
             }
             Err(refusal) => {
                 self.names.insert(name.to_string(), Meaning::Broken);
-                self.refuse(refusal);
+                self.add_refusal(refusal);
             }
         }
     }
 
     /// Whether a parameter or field can be an enumeration, as far as its declaration tells.
     fn may_be_enumeration(&self, path: &str) -> bool {
-        match declared(self.annotation, path) {
+        match declared_type(self.annotation, path) {
             Some(Type::Other(kind)) => !kind.contains(['*', '&', '(', '[']),
             Some(Type::Scalar(_) | Type::Pointer { .. }) => false,
             // A field's type is in another place.
@@ -451,14 +457,14 @@ impl<'a> Builder<'a> {
             }
             if let Some(index) = indices[dimension] {
                 let Constraint { expression, axes, .. } = self.table.constraints[index].clone();
-                let slot = self.slots(1);
+                let slot = self.add_slots(1);
                 meanings[dimension] = Meaning::Slot { slot, axes };
                 self.table.derived.push(Derived { slot, expression, axes, tested: false });
             }
         }
         for (dimension, name) in ["grid.x", "grid.y", "grid.z"].into_iter().enumerate() {
             if dimension >= dimensions {
-                let slot = self.slots(1);
+                let slot = self.add_slots(1);
                 let one = Expr { span: annotation.comment, node: Node::Value(crate::comment::Value::Int(1)) };
                 self.table.derived.push(Derived { slot, expression: one, axes: 0, tested: false });
                 meanings[dimension] = Meaning::Slot { slot, axes: 0 };
@@ -468,10 +474,11 @@ impl<'a> Builder<'a> {
         self.grid = Some(indices);
     }
 
-    /// A constraint on a number of the launch. `None` after an error, or where the number hangs on a parameter without
-    /// a value: there is a space all the same, but no launch ([`Space::launch`](super::space::Space::launch)).
+    /// A constraint on a number of the launch. `None` after an error, or where the number hangs on
+    /// a parameter without a value: there is a space all the same, but no launch
+    /// ([`Space::launch`](super::space::Space::launch)).
     fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {
-        match self.compile(expression) {
+        match self.compile_expression(expression) {
             Ok((expression, axes)) => {
                 self.table.constraints.push(Constraint { expression, axes, test });
                 Some(self.table.constraints.len() - 1)
@@ -481,35 +488,38 @@ impl<'a> Builder<'a> {
                 None
             }
             Err(refusal) => {
-                self.refuse(refusal);
+                self.add_refusal(refusal);
                 None
             }
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
+    fn add_refusal(&mut self, refusal: Refusal) {
         match refusal {
             Refusal::Problem(problem) => self.problems.push(*problem),
             Refusal::Unbound(..) | Refusal::Silent => {}
         }
     }
 
-    fn compile(&self, expression: &Expr) -> Result<(Expr<usize>, AxisSet), Refusal> {
+    fn compile_expression(&self, expression: &Expr) -> Result<(Expr<usize>, AxisSet), Refusal> {
         let mut set = 0;
         let compiled =
-            expression.rename(&mut |name: &String, span| match resolve(self.annotation, &self.names, name, span) {
-                Ok((slot, axes)) => {
-                    set |= axes;
-                    Ok(slot)
-                }
-                Err(refusal) => Err(refusal),
-            })?;
+            expression.rename(
+                &mut |name: &String, span| match resolve_name(self.annotation, &self.names, name, span) {
+                    Ok((slot, axes)) => {
+                        set |= axes;
+                        Ok(slot)
+                    }
+                    Err(refusal) => Err(refusal),
+                },
+            )?;
         Ok((compiled, set))
     }
 }
 
-/// Arguments in the order in which they can be computed, each behind those that it needs; that of the comment where either does.
-/// Where some need each other in a circle, the first that can be found of it comes before what it needs.
+/// Arguments in the order in which they can be computed, each behind those that it needs; that of
+/// the comment where either does. Where some need each other in a circle, the first that can be
+/// found of it comes before what it needs.
 fn in_turn(mut waiting: Vec<(String, &Expr)>) -> Vec<(String, &Expr)> {
     let mut ordered = Vec::with_capacity(waiting.len());
     while !waiting.is_empty() {

@@ -15,24 +15,26 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What an expression of a comment names, itself or through arguments of the workload.
-    pub(super) fn by(annotation: &Annotation, expression: &Expr) -> Self {
+    /// Collects what an expression of a comment names, directly or through arguments of
+    /// the workload.
+    pub(super) fn count_names(annotation: &Annotation, expression: &Expr) -> Self {
         let mut found = Self::default();
-        found.add(annotation, expression, &mut BTreeSet::new());
+        found.add_names(annotation, expression, &mut BTreeSet::new());
         found
     }
 
-    fn extent(&mut self, dimension: usize) {
+    fn add_extent(&mut self, dimension: usize) {
         self.block[dimension] = true;
         self.extents[dimension] = true;
     }
 
-    /// `seen`: the arguments that were followed, for what is computed from itself is found out later.
-    fn add(&mut self, annotation: &Annotation, expression: &Expr, seen: &mut BTreeSet<String>) {
+    /// `seen`: the arguments that were followed, for what is computed from itself is found out
+    /// later.
+    fn add_names(&mut self, annotation: &Annotation, expression: &Expr, seen: &mut BTreeSet<String>) {
         expression.names(&mut |name, _| match name.as_str() {
-            "block.x" => self.extent(0),
-            "block.y" => self.extent(1),
-            "block.z" => self.extent(2),
+            "block.x" => self.add_extent(0),
+            "block.y" => self.add_extent(1),
+            "block.z" => self.add_extent(2),
             "block.size" => self.block = [true; 3],
             _ if annotation.clauses.macros.iter().any(|axis| axis.name == *name) => {
                 self.macros.insert(name.clone());
@@ -40,7 +42,7 @@ impl Counted {
             _ if seen.insert(name.clone()) => {
                 let values = annotation.values();
                 if let Some((_, GivenValue::Scalar(value))) = values.iter().find(|(path, _)| path == name) {
-                    self.add(annotation, value, seen);
+                    self.add_names(annotation, value, seen);
                 }
             }
             _ => {}

@@ -1,4 +1,5 @@
-//! Annotation -> configurations: what a tuning comment spans, enumerated lazily and under its constraints.
+//! Annotation -> configurations: what a tuning comment spans, enumerated lazily and under its
+//! constraints.
 
 mod advice;
 mod build;
@@ -10,7 +11,7 @@ pub mod shapes;
 mod space;
 mod walk;
 
-pub use advice::{Bounds, Facts, Overrun, advice};
+pub use advice::{Facts, LaunchBounds, Overrun, give_advice};
 pub use grid_factors::Counted;
 pub use limits::{Limits, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 pub use space::Space;

@@ -1,4 +1,5 @@
-//! The names in a comment's expressions -> where their values are in a configuration, or what is wrong with them.
+//! The names in a comment's expressions -> where their values are in a configuration, or what is
+//! wrong with them.
 
 use super::walk::AxisSet;
 use crate::comment::{Annotation, Expr, UNTOLD, is_defined};
@@ -20,7 +21,8 @@ pub(super) enum Meaning {
     Buffer,
     /// A parameter that is a structure.
     Struct,
-    /// Not known yet at this point: the grid while it is being found, and an argument that hangs on it.
+    /// Not known yet at this point: the grid while it is being found, and an argument that hangs on
+    /// it.
     Later,
     /// An argument whose turn has not come: who needs it now is what it hangs on.
     Circular,
@@ -36,15 +38,15 @@ pub(super) enum Refusal {
     Silent,
 }
 
-/// The type of a parameter, as its declaration spells it.
-pub(super) fn declared(annotation: &Annotation, parameter: &str) -> Option<Type> {
+/// Returns the type of a parameter, as its declaration spells it.
+pub(super) fn declared_type(annotation: &Annotation, parameter: &str) -> Option<Type> {
     let kernel = &annotation.kernel;
     let at = kernel.parameters.iter().position(|name| name.as_deref() == Some(parameter))?;
-    Some(Type::of(kernel.declarations.get(at)?.strip_suffix(parameter)?))
+    Some(Type::parse_type(kernel.declarations.get(at)?.strip_suffix(parameter)?))
 }
 
-/// The place of a name's value, and the axes that it hangs on.
-pub(super) fn resolve(
+/// Returns the place of a name's value, and the axes that it depends on.
+pub(super) fn resolve_name(
     annotation: &Annotation,
     names: &BTreeMap<String, Meaning>,
     name: &str,
@@ -80,7 +82,7 @@ pub(super) fn resolve(
         // A field of a structure that is not given: which fields there are, only the compiler knows.
         None if name.split_once('.').is_some_and(|(root, _)| {
             matches!(names.get(root), Some(Meaning::Unbound))
-                && matches!(declared(annotation, root), Some(Type::Other(_)))
+                && matches!(declared_type(annotation, root), Some(Type::Other(_)))
         }) =>
         {
             Err(Refusal::Unbound(name.to_string(), span))
@@ -101,7 +103,8 @@ pub(super) fn resolve(
     }
 }
 
-/// What to do about the name of a template's parameter whose argument is no number that the comment gives.
+/// What to do about the name of a template's parameter whose argument is no number that the comment
+/// gives.
 fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     let parameters = &annotation.kernel.template_parameters;
     let is_it = |parameter: &TemplateParameter| parameter.name == name && !parameter.is_type;
@@ -117,7 +120,8 @@ fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     })
 }
 
-/// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n = ...})`.
+/// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n =
+/// ...})`.
 pub(super) fn given_by(name: &str) -> String {
     let value = name.rsplit('.').fold(String::new(), |inner, part| match inner.is_empty() {
         true => format!("{part} = ..."),
@@ -126,14 +130,16 @@ pub(super) fn given_by(name: &str) -> String {
     format!("add args({value})")
 }
 
-/// The slots of an expression of a finished space, for values that are asked for later (counts of buffers).
+/// The slots of an expression of a finished space, for values that are asked for later (counts of
+/// buffers).
 pub(super) fn compile_late(
     annotation: &Annotation,
     names: &BTreeMap<String, Meaning>,
     expression: &Expr,
 ) -> Result<Expr<usize>, Diagnostic> {
-    expression.rename(&mut |name: &String, span| resolve(annotation, names, name, span).map(|(slot, _)| slot)).map_err(
-        |refusal| match refusal {
+    expression
+        .rename(&mut |name: &String, span| resolve_name(annotation, names, name, span).map(|(slot, _)| slot))
+        .map_err(|refusal| match refusal {
             Refusal::Problem(problem) => *problem,
             Refusal::Unbound(name, span) => annotation.source.error(
                 MessageCode::NameWithoutValue,
@@ -145,6 +151,5 @@ pub(super) fn compile_late(
                 expression.span,
                 "this expression uses a name that has no value",
             ),
-        },
-    )
+        })
 }

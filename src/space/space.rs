@@ -1,22 +1,27 @@
-//! The space of one kernel: its valid configurations, the baseline among them, and how each is launched.
+//! The space of one kernel: its valid configurations, the baseline among them, and how each is
+//! launched.
 //!
-//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default` does not give it:
-//! - block: the valid shape whose count of threads is nearest to 256, then the least elongated, then the widest in x;
+//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default` does
+//! not give it:
+//! - block: the valid shape whose count of threads is nearest to 256, then the least elongated,
+//!   then the widest in x;
 //! - register cap: 0 (none), which is a cap of every space whether `regs` lists it or not;
-//! - cache operator and carve-out: none, which is a value of both axes whether their clauses list it or not;
+//! - cache operator and carve-out: none, which is a value of both axes whether their clauses list
+//!   it or not;
 //! - macros and grid: the first value of each list.
 //!
-//! Where constraints forbid that combination, it is the first valid one in that order (macros first). What `default` gives
-//! is never changed: if a constraint excludes it, that is an error.
+//! Where constraints forbid that combination, it is the first valid one in that order (macros
+//! first). What `default` gives is never changed: if a constraint excludes it, that is an error.
 //!
-//! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the default's.
-//! `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and contains the default's block.
+//! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the
+//! default's. `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and
+//! contains the default's block.
 
 use super::build::Builder;
 use super::grid_factors::Counted;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
-use super::shapes::strangeness;
+use super::shapes::shape_strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
 use crate::comment::{Annotation, Clauses, Expr, Fault, Given, GivenValue, Grid, Value};
 use crate::diag::{Diagnostic, MessageCode, Span};
@@ -51,11 +56,12 @@ impl Space {
     /// The space that a tuning comment spans.
     ///
     /// # Errors
-    /// Everything that is wrong with the comment as a space: a name that means nothing, a default outside its axis, no block
-    /// that can be launched, a baseline that a constraint excludes, no valid configuration at all.
+    /// Everything that is wrong with the comment as a space: a name that means nothing, a default
+    /// outside its axis, no block that can be launched, a baseline that a constraint excludes, no
+    /// valid configuration at all.
     pub fn new(annotation: &Annotation, limits: &Limits) -> Result<Space, Vec<Diagnostic>> {
         let mut builder = Builder::new(annotation);
-        builder.build(limits);
+        builder.build_all(limits);
         if !builder.problems.is_empty() {
             return Err(builder.problems);
         }
@@ -70,18 +76,19 @@ impl Space {
             grid: builder.grid,
             shared: builder.shared,
             unbound: builder.unbound,
-            baseline: blank(),
+            baseline: blank_configuration(),
         };
         space.baseline = space.find_baseline().map_err(|problem| vec![*problem])?;
-        space.trips(&space.baseline).map_err(|problem| vec![problem])?;
+        space.trip_counts(&space.baseline).map_err(|problem| vec![problem])?;
         Ok(space)
     }
 
-    /// The `trips` clause under a configuration: iterations of loops, from the outermost depth inwards.
+    /// Evaluates the `trips` clause under a configuration: iterations of loops, from the
+    /// outermost depth inwards.
     ///
     /// # Errors
     /// Where a name has no value, or a count is no number of 0 or more.
-    pub fn trips(&self, configuration: &Configuration) -> Result<Vec<f64>, Diagnostic> {
+    pub fn trip_counts(&self, configuration: &Configuration) -> Result<Vec<f64>, Diagnostic> {
         let count = |expression: &Expr| {
             let value = self.evaluate(configuration, expression)?.as_f64();
             let message = || format!("a loop cannot be executed {value} times: give a number of 0 or more");
@@ -93,35 +100,38 @@ impl Space {
         self.annotation.clauses.trips.iter().map(count).collect()
     }
 
-    /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of `define`), then the
-    /// block, the grid, the register cap, the cache operator and the carve-out; each in the order of its list.
+    /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of
+    /// `define`), then the block, the grid, the register cap, the cache operator and the carve-out;
+    /// each in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
-        let mut walk = Walk::over(&self.table, all);
-        std::iter::from_fn(move || walk.advance(depth).then(|| self.configuration(walk.point())))
+        let mut walk = Walk::over_all(&self.table, all);
+        std::iter::from_fn(move || walk.advance_to(depth).then(|| self.configuration_at(walk.current_point())))
     }
 
-    /// The number of valid configurations, counted without making them; saturates. Takes time by the points of
-    /// those axes that constraints connect (about 0.1 µs each), not of the whole space.
+    /// The number of valid configurations, counted without making them; saturates. Takes time by
+    /// the points of those axes that constraints connect (about 0.1 µs each), not of the whole
+    /// space.
     // A space is never empty: the baseline is in it.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
-        let components = self.table.components().into_iter();
-        components.map(|axes| Walk::over(&self.table, axes).count()).fold(1, u64::saturating_mul)
+        let components = self.table.connected_axes().into_iter();
+        components.map(|axes| Walk::over_all(&self.table, axes).count_points()).fold(1, u64::saturating_mul)
     }
 
-    /// Whether walking the whole space is worth it: nothing else bounds the time of [`iter`](Space::iter), [`len`](Space::len)
-    /// and [`macro_sets`](Space::macro_sets). Takes a second at most.
+    /// Whether walking the whole space is worth it: nothing else bounds the time of
+    /// [`iter`](Space::iter), [`len`](Space::len) and [`macro_sets`](Space::macro_sets). Takes a
+    /// second at most.
     ///
     /// # Errors
-    /// At the comment, where there are more than a million configurations, or where they are too rare among the
-    /// combinations of values that the constraints are tried on.
+    /// At the comment, where there are more than a million configurations, or where they are too
+    /// rare among the combinations of values that the constraints are tried on.
     pub fn check_size(&self) -> Result<(), Box<Diagnostic>> {
         let depth = self.table.axes.len();
-        let mut walk = Walk::over(&self.table, (0..depth).collect()).patient(4 * PATIENCE);
+        let mut walk = Walk::over_all(&self.table, (0..depth).collect()).with_patience(4 * PATIENCE);
         let mut found = 0;
-        while walk.advance(depth) {
+        while walk.advance_to(depth) {
             found += 1;
             if found > MAX_CONFIGURATIONS {
                 let message = format!(
@@ -161,16 +171,17 @@ impl Space {
         varies
     }
 
-    /// The assignments of macros that occur in valid configurations, the baseline's first. One empty assignment for a
-    /// kernel without macro axes.
+    /// The assignments of macros that occur in valid configurations, the baseline's first. One
+    /// empty assignment for a kernel without macro axes.
     pub fn macro_sets(&self) -> Vec<BTreeMap<String, i64>> {
         let mut sets = vec![self.baseline.macros.clone()];
-        let touched = self.table.components().into_iter().filter(|axes| axes.iter().any(|&axis| axis < self.macros));
+        let touched =
+            self.table.connected_axes().into_iter().filter(|axes| axes.iter().any(|&axis| axis < self.macros));
         let mut order: Vec<usize> = touched.flatten().collect();
         order.sort_unstable();
-        let mut walk = Walk::over(&self.table, order);
-        while walk.advance(self.macros) {
-            let set = self.configuration(walk.point()).macros;
+        let mut walk = Walk::over_all(&self.table, order);
+        while walk.advance_to(self.macros) {
+            let set = self.configuration_at(walk.current_point()).macros;
             if set != self.baseline.macros {
                 sets.push(set);
             }
@@ -185,23 +196,26 @@ impl Space {
         let same_policies = (configuration.cache.is_none() || self.annotation.clauses.cache.is_some())
             && (configuration.carveout.is_none() || self.annotation.clauses.carveout.is_some());
         let positions: Option<Vec<Vec<usize>>> =
-            (0..self.table.axes.len()).map(|axis| Some(vec![self.position(axis, configuration)?])).collect();
+            (0..self.table.axes.len()).map(|axis| Some(vec![self.axis_position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = order.len();
         same_macros
             && same_grid
             && same_policies
-            && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance(depth))
+            && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance_to(depth))
     }
 
-    /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives it by expressions.
+    /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives it by
+    /// expressions.
     ///
-    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on. Under `grid` it is what the
-    /// expression names, itself or through arguments of the workload; a dimension that the clause does not give is one block.
+    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on.
+    /// Under `grid` it is what the expression names, itself or through arguments of the workload; a
+    /// dimension that the clause does not give is one block.
     pub fn counted_by(&self, dimension: usize) -> Counted {
         match self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             Some(Grid::Expressions(expressions)) => {
-                let counted = expressions.get(dimension).map(|expression| Counted::by(&self.annotation, expression));
+                let counted =
+                    expressions.get(dimension).map(|expression| Counted::count_names(&self.annotation, expression));
                 counted.unwrap_or_default()
             }
             _ => Counted { block: [0, 1, 2].map(|at| at == dimension), ..Counted::default() },
@@ -225,8 +239,8 @@ impl Space {
         macros.map(|(_, named)| named.name.clone()).collect()
     }
 
-    /// Whether a thread has more or less to do under a configuration than under the baseline, as in blocks that walk over a row each,
-    /// and `trips` does not say how much.
+    /// Whether a thread has more or less to do under a configuration than under the baseline, as in
+    /// blocks that walk over a row each, and `trips` does not say how much.
     pub fn leaves_work_untold(&self, configuration: &Configuration) -> bool {
         let baseline = &self.baseline;
         let threads = |of: &Configuration, grid: Dim3| of.block.iter().chain(&grid).map(|&at| u128::from(at)).product();
@@ -249,7 +263,7 @@ impl Space {
 
     /// Whether an expression names the block or the grid, or a macro that is tied to the block.
     fn follows_shape(&self, expression: &Expr) -> bool {
-        let Counted { block, macros, .. } = Counted::by(&self.annotation, expression);
+        let Counted { block, macros, .. } = Counted::count_names(&self.annotation, expression);
         let mut names_grid = false;
         expression.names(&mut |name, _| names_grid |= name.starts_with("grid."));
         names_grid || block.contains(&true) || !macros.is_disjoint(&self.tied_macros())
@@ -258,8 +272,9 @@ impl Space {
     /// How a configuration is launched.
     ///
     /// # Errors
-    /// Where the grid or the shared memory cannot be computed (a parameter without a value, a division by zero) or is more
-    /// than the limits allow. For a configuration of [`iter`](Space::iter) only the first of these happens.
+    /// Where the grid or the shared memory cannot be computed (a parameter without a value, a
+    /// division by zero) or is more than the limits allow. For a configuration of
+    /// [`iter`](Space::iter) only the first of these happens.
     pub fn launch(&self, configuration: &Configuration) -> Result<Launch, Diagnostic> {
         let source = &self.annotation.source;
         if let Some((name, span)) = &self.unbound {
@@ -278,12 +293,12 @@ impl Space {
                 format!("a block of {x} x {y} x {z} cannot be launched"),
             ));
         }
-        let values = self.values(configuration);
+        let values = self.slot_values(configuration);
         let number = |index: usize| {
             let constraint = &self.table.constraints[index];
-            let value = constraint
-                .check(&values)
-                .map_err(|failure| self.describe(constraint, &values.cause(failure), "this configuration"))?;
+            let value = constraint.check_value(&values).map_err(|failure| {
+                self.describe_failure(constraint, &values.original_cause(failure), "this configuration")
+            })?;
             Ok(u32::try_from(value).unwrap_or(u32::MAX))
         };
         let mut grid: Dim3 = [1, 1, 1];
@@ -312,8 +327,8 @@ impl Space {
     /// Where a name has no value or the value cannot be computed.
     pub fn evaluate(&self, configuration: &Configuration, expression: &Expr) -> Result<Value, Diagnostic> {
         let compiled = compile_late(&self.annotation, &self.names, expression)?;
-        let values = self.values(configuration);
-        values.evaluate(&compiled).map_err(|located| match values.cause(Failure::Fault(located.clone())) {
+        let values = self.slot_values(configuration);
+        values.evaluate(&compiled).map_err(|located| match values.original_cause(Failure::Fault(located.clone())) {
             Failure::Fault(cause) => {
                 self.annotation.source.error(MessageCode::NoValue, cause.span, describe_fault(&cause.fault))
             }
@@ -321,9 +336,9 @@ impl Space {
         })
     }
 
-    /// Returns the space of a problem whose given whole numbers of these names are smaller by `less`; `None` where there is no such
-    /// problem.
-    pub fn diminished(&self, names: &BTreeSet<String>, less: i64) -> Option<Space> {
+    /// Returns the space of a problem whose given whole numbers of these names are smaller by
+    /// `less`; `None` where there is no such problem.
+    pub fn with_less(&self, names: &BTreeSet<String>, less: i64) -> Option<Space> {
         let mut annotation = self.annotation.clone();
         for given in annotation.clauses.args.iter_mut().flatten() {
             let name = given.name.clone();
@@ -360,25 +375,25 @@ impl Space {
     }
 
     /// All slots under a configuration.
-    fn values(&self, configuration: &Configuration) -> Values {
+    fn slot_values(&self, configuration: &Configuration) -> Values {
         let mut values = Values::new(self.table.slots);
         for axis in 0..self.table.axes.len() {
             match &self.table.axes[axis] {
                 Axis::Block { slot, .. } => values.bind_block(*slot, configuration.block),
                 Axis::Number { slot, .. } => {
-                    if let Some(value) = self.number(axis, configuration) {
+                    if let Some(value) = self.axis_number(axis, configuration) {
                         values.bind_number(*slot, value);
                     }
                 }
                 Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } => {}
             }
         }
-        self.table.derived.iter().for_each(|derived| values.derive(derived));
+        self.table.derived.iter().for_each(|derived| values.derive_value(derived));
         values
     }
 
     /// What a configuration has on a macro or grid axis.
-    fn number(&self, axis: usize, configuration: &Configuration) -> Option<i64> {
+    fn axis_number(&self, axis: usize, configuration: &Configuration) -> Option<i64> {
         match self.annotation.clauses.macros.get(axis) {
             Some(named) => configuration.macros.get(&named.name).copied(),
             None => {
@@ -388,22 +403,22 @@ impl Space {
         }
     }
 
-    fn position(&self, axis: usize, configuration: &Configuration) -> Option<usize> {
+    fn axis_position(&self, axis: usize, configuration: &Configuration) -> Option<usize> {
         match &self.table.axes[axis] {
             Axis::Block { shapes, .. } => shapes.iter().position(|&shape| shape == configuration.block),
             Axis::Cap { caps } => caps.iter().position(|&cap| cap == configuration.cap),
             Axis::Cache { operators } => operators.iter().position(|&operator| operator == configuration.cache),
             Axis::Carveout { percents } => percents.iter().position(|&percent| percent == configuration.carveout),
             Axis::Number { values, .. } => {
-                let number = self.number(axis, configuration)?;
+                let number = self.axis_number(axis, configuration)?;
                 values.iter().position(|&value| value == number)
             }
         }
     }
 
     /// The configuration with these positions; axes that are not given keep their first value.
-    fn configuration(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
-        let mut made = blank();
+    fn configuration_at(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
+        let mut made = blank_configuration();
         for (axis, position) in point {
             match &self.table.axes[axis] {
                 Axis::Block { shapes, .. } => made.block = shapes[position],
@@ -435,7 +450,7 @@ impl Space {
                 Some(pinned) => all.filter(|&at| shapes[at] == pinned.value).collect(),
                 None => {
                     let mut order: Vec<usize> = all.collect();
-                    order.sort_by_key(|&at| strangeness(shapes[at]));
+                    order.sort_by_key(|&at| shape_strangeness(shapes[at]));
                     order
                 }
             },
@@ -465,16 +480,16 @@ impl Space {
 
     fn find_baseline(&self) -> Result<Configuration, Box<Diagnostic>> {
         let mut point = Vec::new();
-        for axes in self.table.components() {
+        for axes in self.table.connected_axes() {
             let choices = axes.iter().map(|&axis| self.baseline_choices(axis)).collect();
             let depth = axes.len();
-            let mut walk = Walk::new(&self.table, axes.clone(), choices).patient(PATIENCE);
-            if walk.advance(depth) {
-                point.extend(walk.point());
+            let mut walk = Walk::new(&self.table, axes.clone(), choices).with_patience(PATIENCE);
+            if walk.advance_to(depth) {
+                point.extend(walk.current_point());
                 continue;
             }
-            let mut free = Walk::over(&self.table, axes).patient(PATIENCE);
-            let any = free.advance(depth);
+            let mut free = Walk::over_all(&self.table, axes).with_patience(PATIENCE);
+            let any = free.advance_to(depth);
             if walk.gave_up() || free.gave_up() {
                 let message = format!(
                     "no configuration fulfils the constraints among the first {PATIENCE} tried: give default(...) or shorter lists"
@@ -488,7 +503,7 @@ impl Space {
             let subject = if any { "the baseline" } else { "every configuration" };
             return Err(Box::new(match &walk.cut {
                 Some((index, failure)) => {
-                    let problem = self.describe(&self.table.constraints[*index], failure, subject);
+                    let problem = self.describe_failure(&self.table.constraints[*index], failure, subject);
                     match self.annotation.clauses.default.span.filter(|_| any) {
                         Some(span) => problem.with(self.annotation.source.note(span, "the baseline is given here")),
                         None => problem,
@@ -501,11 +516,11 @@ impl Space {
                 ),
             }));
         }
-        Ok(self.configuration(point.into_iter()))
+        Ok(self.configuration_at(point.into_iter()))
     }
 
     /// Why a constraint does not hold for `subject`.
-    fn describe(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
+    fn describe_failure(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
         let source = &self.annotation.source;
         let threads = self.annotation.clauses.threads.is_some();
         let (code, message) = match (failure, constraint.test) {
@@ -571,7 +586,7 @@ impl Space {
 }
 
 /// A configuration before its axes have values.
-fn blank() -> Configuration {
+fn blank_configuration() -> Configuration {
     Configuration {
         block: [1, 1, 1],
         cap: 0,

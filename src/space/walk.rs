@@ -1,8 +1,8 @@
 //! Walking some axes of a space in order, depth first, cutting where a constraint fails.
 //!
-//! A [`Table`] (axes, what follows from them, constraints) and an order of its axes -> the valid positions, one at a time.
-//! What follows from axes is computed, and a constraint is tested, as soon as its last axis is bound; no product of axes is
-//! ever made.
+//! A [`Table`] (axes, what follows from them, constraints) and an order of its axes -> the valid
+//! positions, one at a time. What follows from axes is computed, and a constraint is tested, as
+//! soon as its last axis is bound; no product of axes is ever made.
 
 use crate::comment::{Expr, Fault, Located, Value};
 use crate::diag::Span;
@@ -54,8 +54,9 @@ impl Table {
         }
     }
 
-    /// The axes in groups that no constraint connects; each in the order of the table.
-    pub fn components(&self) -> Vec<Vec<usize>> {
+    /// Returns the axes in groups that no constraint connects, each in the order of the
+    /// table.
+    pub fn connected_axes(&self) -> Vec<Vec<usize>> {
         let mut sets: Vec<AxisSet> = (0..self.axes.len()).map(|axis| 1 << axis).collect();
         for constraint in &self.constraints {
             let (joined, apart): (Vec<AxisSet>, Vec<AxisSet>) =
@@ -134,7 +135,7 @@ pub(super) enum Failure {
 
 impl Constraint {
     /// Tests it; the value as an integer where it has to be one.
-    pub fn check(&self, values: &Values) -> Result<i64, Failure> {
+    pub fn check_value(&self, values: &Values) -> Result<i64, Failure> {
         let value = values.evaluate(&self.expression).map_err(Failure::Fault)?;
         match self.test {
             Test::Truth if value.is_true() => Ok(1),
@@ -164,23 +165,25 @@ impl Values {
     }
 
     pub fn evaluate(&self, expression: &Expr<usize>) -> Result<Value, Located> {
-        expression.evaluate(&|&slot: &usize| self.get(slot).ok_or(Fault::NoValue(String::new())))
+        expression.evaluate(&|&slot: &usize| self.value_at(slot).ok_or(Fault::NoValue(String::new())))
     }
 
-    pub fn get(&self, slot: usize) -> Option<Value> {
+    pub fn value_at(&self, slot: usize) -> Option<Value> {
         self.slots.get(slot).copied().flatten()
     }
 
-    fn set(&mut self, slot: usize, value: Option<Value>) {
+    fn set_value(&mut self, slot: usize, value: Option<Value>) {
         if let Some(into) = self.slots.get_mut(slot) {
             *into = value;
         }
     }
 
     /// Binds an axis to its value at this position.
-    pub fn bind(&mut self, axis: &Axis, position: usize) {
+    pub fn bind_axis(&mut self, axis: &Axis, position: usize) {
         match axis {
-            Axis::Number { slot, values } => self.set(*slot, values.get(position).map(|&value| Value::Int(value))),
+            Axis::Number { slot, values } => {
+                self.set_value(*slot, values.get(position).map(|&value| Value::Int(value)))
+            }
             Axis::Block { slot, shapes } => {
                 if let Some(&shape) = shapes.get(position) {
                     self.bind_block(*slot, shape);
@@ -192,29 +195,29 @@ impl Values {
 
     pub fn bind_block(&mut self, slot: usize, shape: Dim3) {
         for (dimension, &extent) in shape.iter().enumerate() {
-            self.set(slot + dimension, Some(Value::Int(i64::from(extent))));
+            self.set_value(slot + dimension, Some(Value::Int(i64::from(extent))));
         }
         let threads: i64 = shape.iter().fold(1, |product: i64, &extent| product.saturating_mul(i64::from(extent)));
-        self.set(slot + 3, Some(Value::Int(threads)));
+        self.set_value(slot + 3, Some(Value::Int(threads)));
     }
 
     pub fn bind_number(&mut self, slot: usize, value: i64) {
-        self.set(slot, Some(Value::Int(value)));
+        self.set_value(slot, Some(Value::Int(value)));
     }
 
-    /// The failure that this one only passes on, if it does.
-    pub fn cause(&self, failure: Failure) -> Failure {
+    /// Returns the failure that this one passes on, or this one.
+    pub fn original_cause(&self, failure: Failure) -> Failure {
         match (&failure, &self.fault) {
             (Failure::Fault(Located { fault: Fault::NoValue(_), .. }), Some(fault)) => Failure::Fault(fault.clone()),
             _ => failure,
         }
     }
 
-    pub fn derive(&mut self, derived: &Derived) {
+    pub fn derive_value(&mut self, derived: &Derived) {
         match self.evaluate(&derived.expression) {
-            Ok(value) => self.set(derived.slot, Some(value)),
+            Ok(value) => self.set_value(derived.slot, Some(value)),
             Err(located) => {
-                self.set(derived.slot, None);
+                self.set_value(derived.slot, None);
                 // A fault that only passes on the lack of another value says nothing new.
                 if !matches!(located.fault, Fault::NoValue(_)) {
                     self.fault.get_or_insert(located);
@@ -225,7 +228,7 @@ impl Values {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum WalkStep {
     Derive(usize),
     Test(usize),
 }
@@ -237,7 +240,7 @@ pub(super) struct Walk<'a> {
     order: Vec<usize>,
     choices: Vec<Vec<usize>>,
     /// What to do once so many axes are bound.
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<WalkStep>>,
     at: Vec<usize>,
     values: Values,
     started: bool,
@@ -248,8 +251,8 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk over the axes in `order` with these choices of positions for each. Constraints and derived values that hang
-    /// on other axes are left out.
+    /// A walk over the axes in `order` with these choices of positions for each. Constraints and
+    /// derived values that hang on other axes are left out.
     pub fn new(table: &'a Table, order: Vec<usize>, choices: Vec<Vec<usize>>) -> Walk<'a> {
         let mut steps = vec![Vec::new(); order.len() + 1];
         let ready = |axes: AxisSet| -> Option<usize> {
@@ -260,12 +263,12 @@ impl<'a> Walk<'a> {
         };
         for (index, derived) in table.derived.iter().enumerate().filter(|(_, derived)| derived.tested) {
             if let Some(depth) = ready(derived.axes) {
-                steps[depth].push(Step::Derive(index));
+                steps[depth].push(WalkStep::Derive(index));
             }
         }
         for (index, constraint) in table.constraints.iter().enumerate() {
             if let Some(depth) = ready(constraint.axes) {
-                steps[depth].push(Step::Test(index));
+                steps[depth].push(WalkStep::Test(index));
             }
         }
         let at = vec![0; order.len()];
@@ -282,8 +285,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The same, but the walk ends once it has cut so many branches (at least one).
-    pub fn patient(self, branches: u64) -> Walk<'a> {
+    /// Ends the walk after it has cut `branches` branches (at least one).
+    pub fn with_patience(self, branches: u64) -> Walk<'a> {
         Walk { patience: branches.max(1), ..self }
     }
 
@@ -292,21 +295,21 @@ impl<'a> Walk<'a> {
         self.patience == 0
     }
 
-    /// The same with all positions of each axis.
-    pub fn over(table: &'a Table, order: Vec<usize>) -> Walk<'a> {
+    /// Walks all positions of each axis.
+    pub fn over_all(table: &'a Table, order: Vec<usize>) -> Walk<'a> {
         let choices = order.iter().map(|&axis| (0..table.axes[axis].len()).collect()).collect();
         Walk::new(table, order, choices)
     }
 
     /// Does the steps that are due with `depth` axes bound; false where a constraint does not hold.
-    fn passes(&mut self, depth: usize) -> bool {
+    fn passes_steps(&mut self, depth: usize) -> bool {
         for step in &self.steps[depth] {
             match *step {
-                Step::Derive(index) => self.values.derive(&self.table.derived[index]),
-                Step::Test(index) => {
-                    if let Err(failure) = self.table.constraints[index].check(&self.values) {
+                WalkStep::Derive(index) => self.values.derive_value(&self.table.derived[index]),
+                WalkStep::Test(index) => {
+                    if let Err(failure) = self.table.constraints[index].check_value(&self.values) {
                         if self.cut.is_none() {
-                            self.cut = Some((index, self.values.cause(failure)));
+                            self.cut = Some((index, self.values.original_cause(failure)));
                         }
                         return false;
                     }
@@ -316,8 +319,9 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Goes on to the next valid point that differs in one of the first `prefix` axes (all of them: simply the next).
-    pub fn advance(&mut self, prefix: usize) -> bool {
+    /// Goes on to the next valid point that differs in one of the first `prefix` axes (all of them:
+    /// simply the next).
+    pub fn advance_to(&mut self, prefix: usize) -> bool {
         let mut depth;
         if self.started {
             if prefix == 0 {
@@ -330,28 +334,28 @@ impl<'a> Walk<'a> {
             self.at[depth] += 1;
         } else {
             self.started = true;
-            if !self.passes(0) {
-                return self.end();
+            if !self.passes_steps(0) {
+                return self.end_walk();
             }
             depth = 0;
         }
         while depth < self.order.len() {
             match self.choices[depth].get(self.at[depth]) {
-                None if depth == 0 => return self.end(),
+                None if depth == 0 => return self.end_walk(),
                 None => {
                     self.at[depth] = 0;
                     depth -= 1;
                     self.at[depth] += 1;
                 }
                 Some(&position) => {
-                    self.values.bind(&self.table.axes[self.order[depth]], position);
+                    self.values.bind_axis(&self.table.axes[self.order[depth]], position);
                     depth += 1;
-                    if !self.passes(depth) {
+                    if !self.passes_steps(depth) {
                         depth -= 1;
                         self.at[depth] += 1;
                         self.patience -= 1;
                         if self.patience == 0 {
-                            return self.end();
+                            return self.end_walk();
                         }
                     } else if let Some(next) = self.at.get_mut(depth) {
                         *next = 0;
@@ -362,7 +366,7 @@ impl<'a> Walk<'a> {
         true
     }
 
-    fn end(&mut self) -> bool {
+    fn end_walk(&mut self) -> bool {
         // Past the end in the first axis: every later call comes here again.
         if let (Some(at), Some(choices)) = (self.at.first_mut(), self.choices.first()) {
             *at = choices.len();
@@ -371,26 +375,30 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// The axes of the walk and their positions at the point it is on.
-    pub fn point(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    /// Lists the axes of the walk and their positions at the current point.
+    pub fn current_point(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.order.iter().zip(&self.at).zip(&self.choices).map(|((&axis, &at), choices)| (axis, choices[at]))
     }
 
-    /// The number of points from the start, without walking axes that nothing more hangs on.
-    pub fn count(mut self) -> u64 {
-        let last =
-            self.steps.iter().rposition(|steps| steps.iter().any(|step| matches!(step, Step::Test(_)))).unwrap_or(0);
+    /// Counts the points from the start, without walking axes that nothing further
+    /// depends on.
+    pub fn count_points(mut self) -> u64 {
+        let last = self
+            .steps
+            .iter()
+            .rposition(|steps| steps.iter().any(|step| matches!(step, WalkStep::Test(_))))
+            .unwrap_or(0);
         let free =
             self.choices[last..].iter().fold(1u64, |product, choices| product.saturating_mul(choices.len() as u64));
         if last == 0 {
-            return if self.passes(0) { free } else { 0 };
+            return if self.passes_steps(0) { free } else { 0 };
         }
         self.order.truncate(last);
         self.choices.truncate(last);
         self.at.truncate(last);
         self.steps.truncate(last + 1);
         let mut points = 0u64;
-        while self.advance(last) {
+        while self.advance_to(last) {
             points += 1;
         }
         points.saturating_mul(free)

@@ -195,7 +195,7 @@ pub fn problems_with_remainders(space: &Space, configuration: &Configuration) ->
             collect(divisor);
         }
     }
-    let inexact = |less: i64| space.diminished(&names, less).filter(is_inexact).map(|smaller| (less, smaller));
+    let inexact = |less: i64| space.with_less(&names, less).filter(is_inexact).map(|smaller| (less, smaller));
     let Some((first, smaller)) = SMALLER.into_iter().find_map(inexact) else { return Vec::new() };
     let largest = divisions.iter().filter_map(|division| divisor(space, configuration, division)).max();
     let second = largest.map(|divisor| divisor - 1).filter(|less| *less > 0 && *less != first).and_then(inexact);

@@ -34,7 +34,7 @@ fn definitions(text: &str, axes: &Macros) -> Definitions {
             (file, number) = (marker.file, marker.line);
             continue;
         }
-        let name = macros::defined(line).map(|name| &line[name]);
+        let name = macros::defined_name(line).map(|name| &line[name]);
         if let Some(name) = name.filter(|&name| axes.contains_key(name)) {
             let count = seen.entry(name).or_default();
             *count += 1;

@@ -52,7 +52,7 @@ pub fn sets(
 
 /// The digest of a kernel's PTX and of its parameters' types, which say what a buffer is filled with.
 fn code(made: &FrontEnd, entry: &Entry) -> Option<String> {
-    let canonical = ptx::Module::parse(&made.ptx).ok()?.canonical(&entry.symbol)?;
+    let canonical = ptx::Module::parse(&made.ptx).ok()?.canonical_text(&entry.symbol)?;
     let types = format!("{:?} {:?}", entry.parameters, entry.layouts);
     Some(digest([canonical.as_bytes(), types.as_bytes()]))
 }

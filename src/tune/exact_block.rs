@@ -37,7 +37,7 @@ pub fn contenders(
     let is_permitted = permit.take().is_some();
     let mut compiled: Vec<Compiled<'_>> =
         inexact.par_iter().filter_map(|contender| Compiled::new(finals, contender)).collect();
-    *permit = is_permitted.then(process::permit);
+    *permit = is_permitted.then(process::wait_for_permit);
     compiled.truncate(finals.remaining);
     let candidates: Vec<Candidate> = compiled.iter().map(Compiled::candidate).collect();
     if candidates.is_empty() {

@@ -30,7 +30,7 @@ pub enum Problem {
     )]
     Macros { macros: Macros, error: Arc<ToolError> },
     #[error("{0}")]
-    Ptx(#[from] ptx::Error),
+    Ptx(#[from] ptx::PtxError),
     /// An `#if` leaves it out, or nobody uses it: this compile is not about it.
     #[error("the compilation has no such kernel")]
     Absent,

@@ -2,11 +2,11 @@
 
 use super::argument_conditions;
 use super::argument_conditions::{Division, Divisor};
-use crate::comment::{Annotation, Expr, Grid, Spanned};
+use crate::comment::{Annotation, Expr, Grid, Spanned, TemplateArgument};
 use crate::cuda::Scalar;
 use crate::cuda::Type;
 use crate::emit::cxx_expression::{Place, Types, Writer};
-use crate::emit::{HeaderKernel, HostFunction, HostParameter, LaunchText};
+use crate::emit::{HeaderKernel, HostFunction, HostParameter, KernelParameter, LaunchText};
 use crate::gpu::{Architecture, architecture_number, auto_caps};
 use crate::launch::Configuration;
 use crate::search::Provenance;
@@ -55,7 +55,7 @@ pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
         let fields = entry.layouts.get(&index).into_iter().flat_map(|layout| &layout.fields);
         let fields = fields.map(|(path, field)| (format!("{name}.{path}"), &field.kind));
         for (name, kind) in fields.chain([(name.clone(), kind)]) {
-            if let Type::Scalar(scalar) = Type::of(kind) {
+            if let Type::Scalar(scalar) = Type::parse_type(kind) {
                 types.insert(name, c_type(scalar));
             }
         }
@@ -83,13 +83,16 @@ pub fn header(
         Functions { annotation, configuration, writer: Writer::new(Place::Header, annotation, types, configuration) };
     HeaderKernel {
         name: annotation.name.clone(),
-        arguments: annotation.kernel.parameters.len(),
+        function: function_name(annotation),
+        parameters: kernel_parameters(annotation),
         block: configuration.block,
+        winner_block: None,
         cap: configuration.cap,
         macros: configuration.macros.clone(),
         source_macros: configuration.macros.clone(),
         is_in_place: true,
         provenance,
+        speedup: 1.0,
         gpu: gpu.to_owned(),
         grid: functions.grid(),
         shared: functions.shared(),
@@ -99,6 +102,20 @@ pub fn header(
         cooperative: annotation.waits_for_grid(),
         carveout: annotation.clauses.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
     }
+}
+
+/// Returns the name of the kernel's function, with the arguments of a template's instance.
+fn function_name(annotation: &Annotation) -> String {
+    let name = &annotation.kernel.name;
+    let Some(instance) = &annotation.instance else { return name.clone() };
+    let arguments: Vec<&str> = instance.arguments.iter().map(TemplateArgument::text).collect();
+    format!("{name}<{}>", arguments.join(", "))
+}
+
+fn kernel_parameters(annotation: &Annotation) -> Vec<KernelParameter> {
+    let kernel = &annotation.kernel;
+    let each = kernel.parameters.iter().zip(&kernel.declarations);
+    each.map(|(name, declaration)| KernelParameter { name: name.clone(), declaration: declaration.clone() }).collect()
 }
 
 /// Writes the launch of a configuration as C++ within the kernel's launch stub.
@@ -164,7 +181,8 @@ impl Functions<'_> {
             (Some(grid), _) => match &grid.value {
                 Grid::Expressions(expressions) => {
                     let values = expressions.iter().map(|expression| self.writer.value(expression));
-                    self.function(expressions, padded(values.collect()))
+                    let words = expressions.iter().map(|expression| self.words(expression));
+                    self.function(expressions, padded(values.collect()), padded(words.collect()))
                 }
                 Grid::Lists(_) => constants([1, 1, 1]),
             },
@@ -176,7 +194,11 @@ impl Functions<'_> {
                     }
                     format!("({threads} + {}LL) / {block}LL", block.saturating_sub(1))
                 });
-                self.function(&threads.value, padded(values.collect()))
+                let words = threads.value.iter().zip(block).map(|(expression, block)| match block {
+                    1 => self.words(expression),
+                    _ => format!("ceildiv({}, {block})", self.words(expression)),
+                });
+                self.function(&threads.value, padded(values.collect()), padded(words.collect()))
             }
             (None, None) => constants([1, 1, 1]),
         }
@@ -184,13 +206,25 @@ impl Functions<'_> {
 
     fn shared(&self) -> HostFunction {
         match &self.annotation.clauses.shared {
-            Some(expression) => self.function(std::slice::from_ref(expression), vec![self.writer.value(expression)]),
-            None => HostFunction { parameters: Vec::new(), values: vec!["0".to_owned()] },
+            Some(expression) => {
+                let (value, words) = (self.writer.value(expression), self.words(expression));
+                self.function(std::slice::from_ref(expression), vec![value], vec![words])
+            }
+            None => {
+                let zero = vec!["0".to_owned()];
+                HostFunction { parameters: Vec::new(), values: zero.clone(), words: zero }
+            }
         }
     }
 
+    /// Returns an expression as written, in one line.
+    fn words(&self, expression: &Expr) -> String {
+        let words = self.annotation.source.slice(expression.span).split_whitespace();
+        words.filter(|word| !word.starts_with("//@")).collect::<Vec<_>>().join(" ")
+    }
+
     /// A function over the scalar parameters that the expressions name, in the kernel's order.
-    fn function(&self, expressions: &[Expr], values: Vec<String>) -> HostFunction {
+    fn function(&self, expressions: &[Expr], values: Vec<String>, words: Vec<String>) -> HostFunction {
         let mut used = BTreeSet::new();
         for expression in expressions {
             expression.names(&mut |name, _| {
@@ -208,12 +242,13 @@ impl Functions<'_> {
             argument,
             field: name.find('.').map_or("", |dot| &name[dot..]).to_owned(),
         });
-        HostFunction { parameters: typed.collect(), values }
+        HostFunction { parameters: typed.collect(), values, words }
     }
 }
 
 fn constants(values: [u32; 3]) -> HostFunction {
-    HostFunction { parameters: Vec::new(), values: values.iter().map(u32::to_string).collect() }
+    let values: Vec<String> = values.iter().map(u32::to_string).collect();
+    HostFunction { parameters: Vec::new(), words: values.clone(), values }
 }
 
 fn padded(mut values: Vec<String>) -> Vec<String> {

@@ -201,7 +201,7 @@ pub(super) fn effort(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Anno
 pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine {
     match tuner.device() {
         Some(device) => Machine::of_device(architecture, device),
-        None => Machine::nominal(architecture),
+        None => Machine::with_nominal_clocks(architecture),
     }
 }
 

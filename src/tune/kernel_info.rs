@@ -307,7 +307,7 @@ fn check_default(
     }
     let canonical = |made: &FrontEnd| {
         let module = ptx::Module::parse(&made.ptx).ok()?;
-        module.canonical(symbol)
+        module.canonical_text(symbol)
     };
     match front_ends.get(std::slice::from_ref(&baseline.macros)).as_slice() {
         [Ok(set)] if canonical(set) == canonical(plain) => Ok(()),
@@ -335,9 +335,9 @@ fn advise(
 ) -> Result<(), Problem> {
     let (launch, workload) = subject.launch(subject.space.baseline())?;
     let run = workload.as_ref().map(|workload| (&launch, workload));
-    let facts = ptx_facts::facts(module, &subject.entry.symbol, toolchain.register_cap(), run);
+    let facts = ptx_facts::collect_facts(module, &subject.entry.symbol, toolchain.register_cap(), run);
     let facts = Facts { floating: workload::floating(subject.annotation, &subject.entry), ..facts };
-    let mut found = crate::space::advice(subject.annotation, &subject.space, &facts);
+    let mut found = crate::space::give_advice(subject.annotation, &subject.space, &facts);
     if let Some(around) = tuner.surroundings() {
         found.extend(launches::beside_the_baseline(subject, around));
         found.extend(launches::by_address(subject, around));

@@ -10,7 +10,7 @@
 //!   the output check compares is `measure::compare`.
 
 use super::argument_conditions::is_exact;
-use crate::analysis::work_coverage::{Shares, threads};
+use crate::analysis::work_coverage::{Shares, threads_by_dimension};
 use crate::analysis::{grid_sync, ptx_facts, shape_invariance, written_variables};
 use crate::comment::{Annotation, Expr, GivenFill, GivenValue, Grid, Launching};
 use crate::launch::{Configuration, DIMENSIONS, Launch};
@@ -114,13 +114,14 @@ impl LaunchPath {
     /// Finds how launches select the winners of a kernel; `module` is the PTX of its baseline.
     pub fn new(annotation: &Annotation, space: &Space, module: &Module, entry: &Entry, build: Build) -> Self {
         let symbol = entry.symbol.as_str();
-        let Facts { fixed, unread, .. } = ptx_facts::facts(module, symbol, None, None);
+        let Facts { fixed, unread, .. } = ptx_facts::collect_facts(module, symbol, None, None);
         let varies = space.varying_extents();
         let block = space.baseline().block;
         let same_extents = std::array::from_fn(|at| (!varies[at]).then_some(block[at]));
         let is_invariant = shape_invariance::is_all(module, symbol, same_extents);
         let following = following(annotation);
-        let shares = if is_invariant && following.is_empty() { Shares::of(module, symbol) } else { Shares::default() };
+        let shares =
+            if is_invariant && following.is_empty() { Shares::of_kernel(module, symbol) } else { Shares::default() };
         let is_cooperative = annotation.clauses.cooperative || grid_sync::waits_for_grid(module, symbol);
         let way = match annotation.clauses.launch {
             Some(Launching::Header) if build.is_relocatable && is_weak(module, symbol) => Way::Pinned(WEAK.to_owned()),
@@ -291,7 +292,9 @@ impl LaunchPath {
         let is_axis = configuration.grid.is_some();
         // What is proved is of as many threads.
         let is_proved = self.is_invariant
-            && (is_axis || configuration.macros != baseline.macros || threads(launch) == threads(&before));
+            && (is_axis
+                || configuration.macros != baseline.macros
+                || threads_by_dimension(launch) == threads_by_dimension(&before));
         (!is_proved).then(|| {
             let moved = if configuration.block == before.block { "grid" } else { "block" };
             format!("an untimed {moved} needs launch(remap), or launches by the header")

@@ -16,7 +16,7 @@ pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Opti
         return None;
     }
     let annotation = subject.annotation;
-    let launches = around.host.launches(&annotation.kernel.name);
+    let launches = around.host.launches_of(&annotation.kernel.name);
     let baseline = subject.space.baseline();
     let blocks: Option<Vec<Dim3>> = launches.iter().map(|launch| launch.block).collect();
     let first = launches.first()?;
@@ -52,7 +52,7 @@ fn written(block: Dim3) -> String {
 /// Takes the block of the launches in the source for the default, if the comment gives none, all launches agree and the space has it.
 pub fn infer_default_block(annotation: &mut Annotation, host: &HostCode) {
     let blocks: Option<BTreeSet<Dim3>> =
-        host.launches(&annotation.kernel.name).into_iter().map(|launch| launch.block).collect();
+        host.launches_of(&annotation.kernel.name).into_iter().map(|launch| launch.block).collect();
     let Some(block) = blocks.filter(|blocks| blocks.len() == 1).and_then(|blocks| blocks.into_iter().next()) else {
         return;
     };

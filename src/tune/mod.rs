@@ -123,7 +123,7 @@ impl<'a> Tuner<'a> {
         if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
             self.is_started = true;
             let options = Options::new(self.settings);
-            self.starting = Some(process::start(|| start(options)));
+            self.starting = Some(process::start_thread(|| start(options)));
         }
         if self.starting.is_none() {
             self.start();
@@ -267,7 +267,7 @@ impl<'a> Tuner<'a> {
         let (sent, place) = (Arc::clone(&prepared), self.results.and_then(|results| results.cache.clone()));
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does; none runs now.
-        let permit = measurer.runs_here().then(process::permit);
+        let permit = measurer.runs_here().then(process::wait_for_permit);
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
             let logbook = Logbook::open(of, place, is_trusted && early.is_none());

@@ -100,6 +100,7 @@ impl Tuned {
             let header = header_functions::header(subject.annotation, &types, configuration(index), provenance, &gpu);
             HeaderKernel {
                 occupancy,
+                speedup: decision.speedup,
                 cooperative: subject.waits_for_grid,
                 source_macros: baseline.macros.clone(),
                 is_in_place: subject.launch_path.way == Way::InPlace,

@@ -101,7 +101,7 @@ impl Lender {
         {
             return Some(Arc::clone(lender));
         }
-        Some(Arc::new(own.with_counts_of(lender).within(&workload.sizes())))
+        Some(Arc::new(own.with_counts_of(lender).within_buffers(&workload.sizes())))
     }
 }
 
@@ -160,7 +160,8 @@ impl Profiles {
         let profile = |job: &Job<'_>, instructions: u64| {
             let limits = sim::Limits { instructions, ..sim::Limits::default() };
             let (module, symbol) = (modules[job.source].as_ref(), &laid.sources[job.source].symbol);
-            let made = module.and_then(|module| sim::profile(module, symbol, &job.launch, job.workload, &limits).ok());
+            let made =
+                module.and_then(|module| sim::profile_entry(module, symbol, &job.launch, job.workload, &limits).ok());
             made.map(Arc::new)
         };
 

@@ -5,7 +5,7 @@ use super::scoring_input::{Laid, Source};
 use super::variants::Macros;
 use crate::launch::CacheOperator;
 use crate::launch::Configuration;
-use crate::model::{Analysis, Inputs, Limiter, Score, score as score_of};
+use crate::model::{Analysis, Inputs, Limiter, Score, score_configuration as score_of};
 use crate::ptx::{AccessKind, Edits, MemorySpace};
 use crate::sass::Cubin;
 use crate::search;
@@ -97,7 +97,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
             // It was parsed once already, to tell variants apart.
             let cubin = Cubin::parse(&code.cubin).ok();
             let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&code.symbol));
-            let analysis = kernel.map(|kernel| Analysis::assuming(kernel, profile, trips[*assumed]));
+            let analysis = kernel.map(|kernel| Analysis::with_trips(kernel, profile, trips[*assumed]));
             members
                 .iter()
                 .filter_map(|&index| {
@@ -205,7 +205,7 @@ impl Scored {
     /// The configurations that a strategy sends to the GPU, in the order of predicted time.
     pub fn candidates(&self, strategy: Strategy) -> Vec<usize> {
         let (indices, points) = self.points();
-        search::candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
+        search::choose_candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
     }
 
     /// The points, and which of them is the baseline: none, where that is beyond them.
@@ -221,7 +221,7 @@ impl Scored {
             return Vec::new();
         }
         let (indices, points, baseline) = self.task();
-        let first = Search::new(strategy, &points, baseline, most).next(&vec![None; points.len()]);
+        let first = Search::new(strategy, &points, baseline, most).next_points(&vec![None; points.len()]);
         first.into_iter().map(|point| indices[point]).collect()
     }
 
@@ -242,10 +242,10 @@ impl Scored {
         let mut times = vec![None; points.len()];
         if !early.is_empty() {
             let point = |&index: &usize| indices.iter().position(|&point| point == self.laid.representative[index]);
-            search = search.begun(early.iter().filter_map(point).collect());
+            search = search.with_first(early.iter().filter_map(point).collect());
         }
         loop {
-            let round = search.next(&times);
+            let round = search.next_points(&times);
             if round.is_empty() {
                 return Ok(());
             }
@@ -269,7 +269,7 @@ impl Scored {
         let may_win = |(index, _): &(usize, Point)| *index == baseline || candidates.contains(index);
         let (indices, points): (Vec<usize>, Vec<Point>) = indices.into_iter().zip(points).filter(may_win).unzip();
         let Some(at_baseline) = indices.iter().position(|&index| index == baseline) else { return Vec::new() };
-        let promises = search::promises(&points, at_baseline).into_iter();
+        let promises = search::list_promises(&points, at_baseline).into_iter();
         promises.map(|(point, promise)| (indices[point], promise)).collect()
     }
 

@@ -97,7 +97,7 @@ impl Laid {
                 }
             }));
         }
-        let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
+        let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trip_counts(found)).collect();
         let mut of: Vec<Result<usize, String>> =
             configurations.iter().map(|configuration| variants.of(configuration)).collect();
         let (sources, source_of) = sources(subject, front_ends, &configurations);

@@ -24,6 +24,6 @@ impl Surroundings {
 
     /// Tells whether code or a directive has this name, as far as the code is known.
     pub fn names(&self, name: &str) -> bool {
-        !self.has_stubs || self.host.names(name)
+        !self.has_stubs || self.host.has_name(name)
     }
 }

@@ -99,7 +99,7 @@ pub fn decide(
     let conditions = early.as_ref().map(|early| early.conditions.clone()).unwrap_or_default();
     let decided = decide_on((subject, scored), early, effort, measurer, logbook, decision);
     decision.seconds.waited += (measurer.waited() - waited).as_secs_f64();
-    decision.conditions = Some(conditions.and(measurer.conditions())).filter(Conditions::is_known);
+    decision.conditions = Some(conditions.joined_with(measurer.conditions())).filter(Conditions::is_known);
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
         let (doubtful, rounds) = (conditions.doubtful, conditions.rounds);
         let reasons = conditions.throttled.join(", ");

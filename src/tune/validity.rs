@@ -63,7 +63,7 @@ impl<'a> Refusals<'a> {
             return known.clone();
         }
         let says_how_much = self.subject.annotation.clauses.shared.is_some();
-        let refusal = memory_check::refusal(&source.symbol, launch, run?, says_how_much);
+        let refusal = memory_check::explain_refusal(&source.symbol, launch, run?, says_how_much);
         self.known.insert(key, refusal.clone());
         refusal
     }

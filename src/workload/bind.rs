@@ -11,7 +11,7 @@ use crate::comment::{
     Value,
 };
 use crate::cuda::Type;
-use crate::cuda::declarations::{array, handle, is_bool, refusal, told_type};
+use crate::cuda::declarations::{array_of_numbers, explain_refusal, is_bool, opaque_handle, told_type};
 use crate::cuda::takes_no_value;
 use crate::cuda::template_instance;
 use crate::cuda::{Element, Scalar};
@@ -59,7 +59,7 @@ pub fn bind(
             problems.push(source.error(MessageCode::ParameterMissing, kernel.span, message));
             continue;
         };
-        if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| handle(declaration)) {
+        if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| opaque_handle(declaration)) {
             let message = format!("`{}` is a {handle}, which a comment cannot describe", given.name);
             problems
                 .push(source.error(MessageCode::UnknownType, given.span, message).with(left_out(annotation, given)));
@@ -220,14 +220,14 @@ impl Binding<'_> {
 
     fn argument(&self, value: &GivenValue, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
         let (name, text) = (self.name, self.text);
-        match (Type::of(text), value) {
+        match (Type::parse_type(text), value) {
             (Type::Other(_), GivenValue::Struct { span, fields }) => self.structure(*span, fields, buffers),
             (Type::Other(_), value) if text.trim_end().ends_with('*') && self.is_null(value) => {
                 Ok(Argument::Scalar(vec![0; 8]))
             }
-            (Type::Other(_), _) => match array(text) {
+            (Type::Other(_), _) => match array_of_numbers(text) {
                 Some((element, count)) if self.layout.is_none() => self.array(element, count, value),
-                _ => Err(self.error(MessageCode::WrongType, self.span, refusal(name, text))),
+                _ => Err(self.error(MessageCode::WrongType, self.span, explain_refusal(name, text))),
             },
             (_, GivenValue::Struct { span, .. }) => Err(self.error(
                 MessageCode::WrongFields,
@@ -419,7 +419,7 @@ impl Binding<'_> {
             GivenValue::Buffer { fill, fill_span, count } if *fill != GivenFill::Out => {
                 (self.buffer(element, fill.clone(), *fill_span, count)?, *fill_span)
             }
-            _ => return Err(self.error(MessageCode::WrongType, self.span, refusal(self.name, self.text))),
+            _ => return Err(self.error(MessageCode::WrongType, self.span, explain_refusal(self.name, self.text))),
         };
         if contents.count > count {
             let message =
@@ -514,7 +514,7 @@ impl Binding<'_> {
 
     /// The least and the greatest integer that it holds; `None` for floats.
     fn bounds(&self, scalar: Scalar) -> Option<(i128, i128)> {
-        scalar.bounds().map(|bounds| if is_bool(self.text) { (0, 1) } else { bounds })
+        scalar.integer_bounds().map(|bounds| if is_bool(self.text) { (0, 1) } else { bounds })
     }
 
     /// The bits of a float, unless a finite value becomes infinite in its type.

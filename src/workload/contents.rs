@@ -117,7 +117,7 @@ pub(crate) fn recipe(buffer: &Buffer) -> Option<Recipe> {
         Fill::Poison => Recipe::Bits(poison(scalar)),
         Fill::Constant(value) => Recipe::Bits(encode(scalar, value)),
         Fill::Iota => Recipe::Iota,
-        Fill::Random { lo, hi } => match scalar.bounds() {
+        Fill::Random { lo, hi } => match scalar.integer_bounds() {
             None => Recipe::Floats { lo, hi },
             Some((least, most)) => {
                 let (lo, hi) = ((lo.ceil() as i128).clamp(least, most), (hi.floor() as i128).clamp(least, most));

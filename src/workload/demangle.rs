@@ -3,7 +3,7 @@
 //! The stub file spells a typedef as the source does (`real`, `uint32_t`), but its symbols are mangled from canonical types. What
 //! demanglers print is put as the rest of nvtune has it: `float const (*) [4]` becomes `const float[4] *`.
 
-use crate::cuda::brackets::{inside, parenthesized, split};
+use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// How the crate tells the types of numbers among template arguments.
@@ -37,7 +37,7 @@ pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
     let symbol = Symbol::new(symbol).ok()?;
     let function = symbol.demangle_with_options(&DemangleOptions::new()).ok()?;
     let name = symbol.demangle_with_options(&DemangleOptions::new().no_params()).ok()?;
-    let parameters = parenthesized(function.strip_prefix(&name)?)?;
+    let parameters = text_in_parentheses(function.strip_prefix(&name)?)?;
     // A namespace without a name needs none in the source either.
     let parameters = parameters.replace("(anonymous namespace)::", "");
     // Numbers need no cast, enumerators do.
@@ -46,7 +46,7 @@ pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
     if parameters.contains(")>(") || parameters.contains(")>>(") {
         return None;
     }
-    match split(&parameters).as_slice() {
+    match split_at_commas(&parameters).as_slice() {
         [""] => Some(Vec::new()),
         types => Some(types.iter().map(|text| in_order(text)).collect()),
     }
@@ -57,7 +57,7 @@ fn in_order(text: &str) -> String {
     if let Some((target, marks, rest)) = declarator(text) {
         let extents = match rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
             Some(parameters) => {
-                let parameters: Vec<String> = split(parameters).into_iter().map(in_order).collect();
+                let parameters: Vec<String> = split_at_commas(parameters).into_iter().map(in_order).collect();
                 format!("({})", parameters.join(", "))
             }
             None => rest.to_owned(),
@@ -110,11 +110,12 @@ fn declarator(text: &str) -> Option<(&str, &str, &str)> {
 
 /// A name whose template arguments are put in order.
 fn arguments_in_order(name: &str) -> String {
-    let Some((stem, inner)) = name.find('<').and_then(|open| Some((&name[..open], inside(&name[open..], "<", ">")?)))
+    let Some((stem, inner)) =
+        name.find('<').and_then(|open| Some((&name[..open], text_inside(&name[open..], "<", ">")?)))
     else {
         return name.to_owned();
     };
-    let arguments: Vec<String> = split(inner).into_iter().map(in_order).collect();
+    let arguments: Vec<String> = split_at_commas(inner).into_iter().map(in_order).collect();
     let rest = &name[stem.len() + inner.len() + 2..];
     format!("{stem}<{}>{}", arguments.join(", "), arguments_in_order(rest))
 }

@@ -13,7 +13,7 @@ use crate::comment::{Annotation, Fault, Instance, TemplateArgument, Value};
 use crate::cuda::Spelled;
 use crate::cuda::TemplateParameter;
 use crate::cuda::Type;
-use crate::cuda::brackets::{parenthesized, split};
+use crate::cuda::brackets::{split_at_commas, text_in_parentheses};
 use crate::cuda::line_markers::LineMarker;
 use crate::cuda::template_instance;
 use crate::cuda::tokens::is_word;
@@ -55,7 +55,7 @@ impl Entry {
     pub fn with_layouts(mut self, mut layouts: BTreeMap<usize, Layout>) -> Self {
         layouts.retain(|&index, layout| {
             let (Some(own), Some(kept)) = (self.parameters.get_mut(index), layout.fields.get("")) else { return true };
-            let is_structure = matches!(Type::of(&kept.kind), Type::Other(_)) && !kept.kind.ends_with('*');
+            let is_structure = matches!(Type::parse_type(&kept.kind), Type::Other(_)) && !kept.kind.ends_with('*');
             if !is_structure {
                 own.clone_from(&kept.kind);
             }
@@ -73,17 +73,17 @@ pub fn entries(stub: &str) -> Vec<Entry> {
     let variables: Arc<[Variable]> = variables(stub).into();
     let mut found = Vec::new();
     for (at, _) in stub.match_indices("__cudaRegisterEntry(") {
-        let Some(arguments) = parenthesized(&stub[at + "__cudaRegisterEntry".len()..]) else {
+        let Some(arguments) = text_in_parentheses(&stub[at + "__cudaRegisterEntry".len()..]) else {
             continue;
         };
-        let [_, function, symbol, bound] = split(arguments)[..] else {
+        let [_, function, symbol, bound] = split_at_commas(arguments)[..] else {
             continue;
         };
         let Some((types, name)) = cast(function) else {
             continue;
         };
         let mangled = stubs.get(&key(types, name)).copied();
-        let written: Vec<String> = match split(types)[..] {
+        let written: Vec<String> = match split_at_commas(types)[..] {
             ["void"] | [""] => Vec::new(),
             ref types => types.iter().map(|text| normalized(text)).collect(),
         };
@@ -194,7 +194,7 @@ pub fn find<'a>(
 
 /// The template arguments of entries, in angle brackets.
 fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
-    let arguments = entries.iter().filter_map(|entry| template_instance::arguments(&entry.qualified));
+    let arguments = entries.iter().filter_map(|entry| template_instance::template_arguments(&entry.qualified));
     let written =
         |arguments: Vec<&str>| arguments.into_iter().map(template_instance::as_written).collect::<Vec<_>>().join(", ");
     arguments.map(|arguments| format!("<{}>", written(arguments))).collect()
@@ -206,9 +206,9 @@ fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
     let kernel = &annotation.kernel;
     let declared = kernel.parameters.iter().zip(&kernel.declarations).map(|(name, declaration)| {
         let text = declaration.strip_suffix(name.as_deref()?)?;
-        Some(Type::of(&with_arguments(annotation, text)))
+        Some(Type::parse_type(&with_arguments(annotation, text)))
     });
-    let differ = |(declared, compiled): (Option<Type>, &String)| match (declared, Type::of(compiled)) {
+    let differ = |(declared, compiled): (Option<Type>, &String)| match (declared, Type::parse_type(compiled)) {
         (None | Some(Type::Other(_)), _) | (_, Type::Other(_)) => false,
         (Some(Type::Scalar(one)), Type::Scalar(other)) => one != other,
         (Some(Type::Pointer { element: one, .. }), Type::Pointer { element: other, .. }) => one != other,
@@ -226,7 +226,7 @@ fn with_arguments(annotation: &Annotation, text: &str) -> String {
         let is_it =
             |(parameter, _): &(&Option<_>, _)| parameter.as_ref().is_some_and(|of: &TemplateParameter| of.name == word);
         let (_, argument) = parameters.clone().find(is_it)?;
-        matches!(Type::of(argument.text()), Type::Scalar(_)).then(|| argument.text().to_owned())
+        matches!(Type::parse_type(argument.text()), Type::Scalar(_)).then(|| argument.text().to_owned())
     };
     let words = text.split(' ').map(|word| argument(word).unwrap_or_else(|| word.to_owned()));
     words.collect::<Vec<_>>().join(" ")
@@ -235,9 +235,9 @@ fn with_arguments(annotation: &Annotation, text: &str) -> String {
 /// What there is to say where an argument is another number than the source seems to define: the comment's expressions took it for that.
 fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnostic>> {
     let instance = annotation.instance.as_ref()?;
-    let compiled = template_instance::arguments(&entry.qualified)?;
+    let compiled = template_instance::template_arguments(&entry.qualified)?;
     instance.arguments.iter().zip(compiled).find_map(|(argument, compiled)| match argument {
-        TemplateArgument::Constant { text, value } if !template_instance::agree(&value.to_string(), compiled) => {
+        TemplateArgument::Constant { text, value } if !template_instance::arguments_agree(&value.to_string(), compiled) => {
             let message = format!(
                 "`{text}` is {} in this build, and {value} where the source defines it: write the number in `template`; `{}` is not tuned",
                 template_instance::as_written(compiled),
@@ -284,10 +284,10 @@ fn instances<'a>(
         });
     }
     let begins = |entry: &&Entry| {
-        let compiled = template_instance::arguments(&entry.qualified).unwrap_or_default();
+        let compiled = template_instance::template_arguments(&entry.qualified).unwrap_or_default();
         let fits = compiled.len() >= texts.len()
             && texts.iter().zip(&compiled).enumerate().all(|(position, (written, compiled))| {
-                template_instance::agree(spelled.get(&position).unwrap_or(written), compiled)
+                template_instance::arguments_agree(spelled.get(&position).unwrap_or(written), compiled)
             });
         fits.then_some(compiled.len() == texts.len())
     };
@@ -314,7 +314,7 @@ fn instances<'a>(
     let wanted = instance.arguments.iter().zip(&texts).map(told).collect::<Vec<_>>().join(", ");
     let mut made: Vec<String> = named
         .iter()
-        .filter_map(|entry| template_instance::arguments(&entry.qualified))
+        .filter_map(|entry| template_instance::template_arguments(&entry.qualified))
         .map(|arguments| arguments.into_iter().map(template_instance::as_written).collect::<Vec<_>>())
         .map(|arguments| format!("<{}>", arguments.join(", ")))
         .collect();
@@ -344,7 +344,7 @@ fn stubs(stub: &str) -> BTreeMap<String, &str> {
         let rest = &stub[at + PREFIX.len()..];
         let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let (symbol, rest) = rest.split_at(length);
-        let Some(parameters) = parenthesized(rest) else {
+        let Some(parameters) = text_in_parentheses(rest) else {
             continue;
         };
         // A definition, not a declaration or a call.
@@ -356,10 +356,10 @@ fn stubs(stub: &str) -> BTreeMap<String, &str> {
         let Some(launch) = body[..end].find("__cudaLaunch(") else {
             continue;
         };
-        let Some(arguments) = parenthesized(&body[launch + "__cudaLaunch".len()..]) else {
+        let Some(arguments) = text_in_parentheses(&body[launch + "__cudaLaunch".len()..]) else {
             continue;
         };
-        let Some(&function) = split(arguments).first() else {
+        let Some(&function) = split_at_commas(arguments).first() else {
             continue;
         };
         // `((char *)((void ( *)(...))name))`
@@ -390,13 +390,13 @@ fn places(stub: &str) -> BTreeMap<&str, (u32, String)> {
 
 /// Types and name of `((void ( *)(TYPES))NAME)`.
 fn cast(function: &str) -> Option<(&str, &str)> {
-    let inner = parenthesized(function.trim())?;
-    let kind = parenthesized(inner.trim_start())?;
+    let inner = text_in_parentheses(function.trim())?;
+    let kind = text_in_parentheses(inner.trim_start())?;
     let name = inner.trim_start().get(kind.len() + 2..)?.trim();
     // `void ( *)(TYPES)`: the second group.
     let first = kind.find('(')?;
-    let rest = kind.get(first + parenthesized(&kind[first..])?.len() + 2..)?;
-    Some((parenthesized(rest.trim_start())?.trim(), name))
+    let rest = kind.get(first + text_in_parentheses(&kind[first..])?.len() + 2..)?;
+    Some((text_in_parentheses(rest.trim_start())?.trim(), name))
 }
 
 fn key(types: &str, name: &str) -> String {

@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use crate::comment::Annotation;
 use crate::cuda::Type;
-use crate::cuda::declarations::array;
+use crate::cuda::declarations::array_of_numbers;
 use std::collections::BTreeSet;
 
 /// The parameters, fields (`p.scale`) and variables that are floating numbers or buffers of such.
@@ -35,9 +35,9 @@ pub fn floating(annotation: &Annotation, entry: &Entry) -> BTreeSet<String> {
 }
 
 fn is_float(text: &str) -> bool {
-    match Type::of(text) {
+    match Type::parse_type(text) {
         Type::Scalar(scalar) => scalar.is_float(),
         Type::Pointer { element, .. } => element.scalar.is_float(),
-        Type::Other(_) => array(text).is_some_and(|(element, _)| element.scalar.is_float()),
+        Type::Other(_) => array_of_numbers(text).is_some_and(|(element, _)| element.scalar.is_float()),
     }
 }

@@ -38,7 +38,8 @@ pub fn question(annotation: &Annotation, entry: &Entry, asked: Asked) -> Option<
     );
     let mut is_asked = false;
     for (number, (parameter, path)) in paths(annotation).iter().enumerate() {
-        let Some(kind) = entry.parameters.get(*parameter).filter(|kind| matches!(Type::of(kind), Type::Other(_)))
+        let Some(kind) =
+            entry.parameters.get(*parameter).filter(|kind| matches!(Type::parse_type(kind), Type::Other(_)))
         else {
             continue;
         };
@@ -64,9 +65,9 @@ pub fn answer(annotation: &Annotation, stub: &str) -> BTreeMap<usize, Layout> {
     let asked = paths(annotation);
     let mut layouts: BTreeMap<usize, Layout> = BTreeMap::new();
     for entry in entries(stub).iter().filter(|entry| entry.name() == ASKER) {
-        let arguments = template_instance::arguments(&entry.qualified).unwrap_or_default();
+        let arguments = template_instance::template_arguments(&entry.qualified).unwrap_or_default();
         let [.., parameter, field, offset, bytes] = arguments.as_slice() else { continue };
-        let numbers = [parameter, field, offset, bytes].map(|text| template_instance::integer(text));
+        let numbers = [parameter, field, offset, bytes].map(|text| template_instance::enumerator_value(text));
         let ([Some(parameter), Some(field), Some(offset), Some(bytes)], [kind]) =
             (numbers, entry.parameters.as_slice())
         else {

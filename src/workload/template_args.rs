@@ -5,7 +5,7 @@
 
 use super::entry::{Entry, entries};
 use crate::comment::{Annotation, TemplateArgument};
-use crate::cuda::macros::macros;
+use crate::cuda::macros::plain_macros;
 use crate::cuda::template_instance;
 use crate::cuda::template_instance::Spelled;
 use crate::cuda::tokens::{CxxToken, cxx_tokens};
@@ -63,9 +63,9 @@ pub fn question(
 pub fn answer(stub: &str) -> Spelled {
     let mut spelled = Spelled::new();
     for entry in entries(stub).iter().filter(|entry| entry.name() == ASKER) {
-        if let Some([position, argument]) = template_instance::arguments(&entry.qualified).as_deref()
+        if let Some([position, argument]) = template_instance::template_arguments(&entry.qualified).as_deref()
             && let Some(position) =
-                template_instance::integer(position).and_then(|position| usize::try_from(position).ok())
+                template_instance::enumerator_value(position).and_then(|position| usize::try_from(position).ok())
         {
             spelled.insert(position, (*argument).to_owned());
         }
@@ -76,7 +76,7 @@ pub fn answer(stub: &str) -> Spelled {
 /// What macros without parameters stand for; the last definition of a name counts.
 fn bodies(definitions: &str) -> BTreeMap<&str, &str> {
     let slice = |span: Span| definitions[span.start..span.end].trim();
-    macros(definitions).into_iter().map(|(name, body)| (slice(name), slice(body))).collect()
+    plain_macros(definitions).into_iter().map(|(name, body)| (slice(name), slice(body))).collect()
 }
 
 /// The text with macros replaced by what they stand for; those in `open` are being expanded already.

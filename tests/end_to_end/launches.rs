@@ -646,11 +646,10 @@ fn kernel_that_synchronizes_its_grid_is_launched_cooperatively() {
         let together = || -> Vec<bool> {
             let header = project.read("root.tune.h");
             let told = |number: usize| {
-                let of_kernel = header.split(&format!("struct root{number} {{")).nth(1).expect("it is in the header");
-                of_kernel
-                    .split("\n};")
-                    .next()
-                    .is_some_and(|own| own.contains("shared(), -1, true, stream, arguments);"))
+                let of_kernel = header.split(&format!("inline cudaError_t root{number}::launch(")).nth(1);
+                let own = of_kernel.and_then(|text| text.split("\n}").next()).expect("it is in the header");
+                let words: Vec<&str> = own.split_whitespace().collect();
+                words.join(" ").contains("shared(), -1, true, stream, nvtune_arguments);")
             };
             (0..kernels.len()).map(told).collect()
         };

@@ -171,14 +171,18 @@ fn locked_project() -> Project {
 #[test]
 fn lock_file_of_others_puts_no_code_into_the_header() {
     let project = locked_project();
-    let evil = "x\\n__attribute__((constructor)) static void evil(void) { __builtin_trap(); }\\n#define U_";
+    let evil = "x*/\\n__attribute__((constructor)) static void evil(void) { __builtin_trap(); }\\n#define U_";
     project.write("nvtune.lock", &project.read("nvtune.lock").replace("NVIDIA H200", evil));
     let ran = locked(&project, &compile("saxpy.cu", "saxpy.o"));
     assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
     let header = project.read("saxpy.tune.h");
     let line = header.lines().find(|line| line.contains("SAXPY_GPU")).unwrap_or_default();
-    assert!(line.contains("\"x?__attribute__") && line.ends_with('"'), "{line}");
-    assert_eq!(header.lines().filter(|line| line.contains("evil")).count(), 1, "{header}");
+    assert!(line.contains("\"x?/?__attribute__") && line.ends_with('"'), "{line}");
+    // The macro's value and words of the comment, which does not end there.
+    let lines: Vec<&str> = header.lines().filter(|line| line.contains("evil")).collect();
+    assert_eq!(lines.len(), 2, "{header}");
+    assert!(lines[0].starts_with(" *   ") && lines[0].contains("x?/?__attribute__"), "{header}");
+    assert_eq!(lines[1], line);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn process_that_panics() {
         strict: std::env::var_os(STRICT).map(|_| 1),
     }));
     let _temporary = Temporary::new().expect("a folder");
-    let mut tool = process::spawn(Command::new("sleep").arg("1000")).expect("it starts");
+    let mut tool = process::spawn_child(Command::new("sleep").arg("1000")).expect("it starts");
     process::uninterrupted(|| {
         std::thread::scope(|scope| {
             scope.spawn(|| panic!("on purpose,\nin two lines"));

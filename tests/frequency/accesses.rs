@@ -171,7 +171,7 @@ fn certain_access_beyond_memory_is_reported() {
         .int(7);
         let launch = Launch { grid: [1; 3], block: [64, 1, 1], shared, carveout: None };
         let places = [0, 63].map(|x| ([0; 3], [x, 0, 0]));
-        let found = strays(&case.module, "k", &launch, &case.workload, &places, 100).expect("it runs");
+        let found = find_strays(&case.module, "k", &launch, &case.workload, &places, 100).expect("it runs");
         found.iter().map(|stray| format!("{stray:?}")).collect::<Vec<_>>().join(" ")
     };
     let at = "cvt.u64.u32 %rd4, %r2; mov.u64 %rd5, s; add.s64 %rd5, %rd5, %rd4;\n";

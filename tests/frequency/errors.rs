@@ -3,44 +3,44 @@
 use super::*;
 
 /// Asks for the profile of a kernel with a buffer and an integer, changed in one way.
-fn error(change: impl FnOnce(&mut String, &mut Launch, &mut Workload)) -> Error {
+fn error(change: impl FnOnce(&mut String, &mut Launch, &mut Workload)) -> SimError {
     let case = with_n("ret;", 1);
     let mut launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
     let (mut entry, mut workload) = ("k".to_owned(), case.workload.clone());
     change(&mut entry, &mut launch, &mut workload);
-    profile(&case.module, &entry, &launch, &workload, &Limits::default()).unwrap_err()
+    profile_entry(&case.module, &entry, &launch, &workload, &Limits::default()).unwrap_err()
 }
 
 #[test]
 fn missing_entry_is_error() {
-    assert_eq!(error(|entry, _, _| *entry = "other".into()), Error::NoEntry { name: "other".into() });
+    assert_eq!(error(|entry, _, _| *entry = "other".into()), SimError::NoEntry { name: "other".into() });
 }
 
 #[test]
 fn block_of_too_many_threads_is_error() {
-    assert!(matches!(error(|_, launch, _| launch.block = [2048; 3]), Error::Launch { .. }));
+    assert!(matches!(error(|_, launch, _| launch.block = [2048; 3]), SimError::Launch { .. }));
 }
 
 #[test]
 fn empty_grid_is_error() {
-    assert!(matches!(error(|_, launch, _| launch.grid = [0, 1, 1]), Error::Launch { .. }));
+    assert!(matches!(error(|_, launch, _| launch.grid = [0, 1, 1]), SimError::Launch { .. }));
 }
 
 #[test]
 fn argument_of_other_size_is_error() {
     let found = error(|_, _, workload| workload.arguments[1] = Argument::Scalar(vec![0; 8]));
-    assert_eq!(found, Error::Size { index: 1, expected: 4, given: 8 });
+    assert_eq!(found, SimError::Size { index: 1, expected: 4, given: 8 });
 }
 
 #[test]
 fn missing_argument_is_error() {
     let found = error(|_, _, workload| drop(workload.arguments.pop()));
-    assert_eq!(found, Error::Arguments { expected: 2, given: 1 });
+    assert_eq!(found, SimError::Arguments { expected: 2, given: 1 });
 }
 
 #[test]
 fn argument_without_buffer_is_error() {
-    assert_eq!(error(|_, _, workload| workload.arguments[1] = Argument::Buffer(9)), Error::Buffer { index: 1 });
+    assert_eq!(error(|_, _, workload| workload.arguments[1] = Argument::Buffer(9)), SimError::Buffer { index: 1 });
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn huge_sizes_cost_no_memory() {
     let workload = Workload { arguments, ..Workload::default() };
     let launch = Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX, carveout: None };
     let limits = Limits { warps: 1, ..Limits::default() };
-    let profile = profile(&module, "k", &launch, &workload, &limits).unwrap();
+    let profile = profile_entry(&module, "k", &launch, &workload, &limits).unwrap();
     assert_eq!(profile.mean_instructions, 6.0);
 }
 
@@ -150,7 +150,7 @@ proptest! {
         let case = with_n(&text.join("\n"), n);
         let launch = Launch { grid: [3, 1, 1], block: [40, 1, 1], shared: 16, carveout: None };
         let limits = Limits { instructions: 20_000, ..Limits::default() };
-        let profile = profile(&case.module, "k", &launch, &case.workload, &limits).unwrap();
+        let profile = profile_entry(&case.module, "k", &launch, &case.workload, &limits).unwrap();
         prop_assert!(profile.mean_instructions >= 0.0);
     }
 }

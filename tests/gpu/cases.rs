@@ -4,7 +4,7 @@
 fn fills(scalar: Scalar) -> Vec<Fill> {
     let random = |lo, hi| Fill::Random { lo, hi };
     let mut fills = vec![Fill::Zeros, Fill::Poison, Fill::Iota, Fill::Constant(42.4), random(0.0, 100.0)];
-    match scalar.bounds() {
+    match scalar.integer_bounds() {
         Some((least, most)) => fills.extend([random(least as f64, most as f64), random(-7.5, 3.5), random(9.0, 2.0)]),
         None => fills.extend([
             random(-1.0, 1.0),

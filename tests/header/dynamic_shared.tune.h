@@ -1,7 +1,64 @@
-/* made by nvtune 0.1.0 from dynamic_shared.cu: do not edit */
+/* made by nvtune 0.1.0 from dynamic_shared.cu: do not edit
+ *
+ * How to launch its tuned kernels, for C and C++: a section for each kernel, then definitions. Include it after
+ * <cuda_runtime.h>, or once more after that, for what is in the namespace nvtune. NVTUNE_OFF leaves it empty.
+ */
 #ifndef NVTUNE_OFF
 #include <stddef.h>
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
+#if __cplusplus >= 201103L && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail { template <class T> struct as_declared { typedef T type; }; }
+#endif
+#endif
 
+/*
+ * stencil(int n, int radius, float *x)
+ *
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(n, 128) x 1 x 1
+ *   shared      (block.x + 2 * radius) * 4 bytes
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32
+#define NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32
+#define STENCIL_BLOCK_X 128
+#define STENCIL_BLOCK_Y 1
+#define STENCIL_BLOCK_Z 1
+#define STENCIL_BLOCK_SIZE 128
+#define STENCIL_REGS 0
+#define STENCIL_OCCUPANCY 75
+#define STENCIL_PROVENANCE "measured"
+#define STENCIL_GPU "NVIDIA H200, sm_90"
+static inline struct nvtune_dim3 nvtune_stencil_block(void);
+static inline struct nvtune_dim3 nvtune_stencil_grid(int n);
+static inline size_t nvtune_stencil_shared(int radius);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_CXX)
+#define NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_CXX
+namespace nvtune {
+namespace {
+struct stencil {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared(int radius);
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1, class T2>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type radius,
+      typename nvtune_detail::as_declared<T2>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * The rest defines the functions that are declared above.
+ */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Waggregate-return"
@@ -35,30 +92,27 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
-#ifndef NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32
-#define NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32
+#ifndef NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_C
+#define NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_C
 #ifdef NVTUNE_KERNEL_stencil
 #error "two headers of nvtune have a kernel stencil: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_stencil
-#define STENCIL_BLOCK_X 128
-#define STENCIL_BLOCK_Y 1
-#define STENCIL_BLOCK_Z 1
-#define STENCIL_BLOCK_SIZE 128
-#define STENCIL_REGS 0
-#define STENCIL_OCCUPANCY 75
-#define STENCIL_PROVENANCE "measured"
-#define STENCIL_GPU "NVIDIA H200, sm_90"
-static inline nvtune_dim3 nvtune_stencil_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_stencil_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_stencil_shared(int radius) { return NVTUNE_AS(size_t, ((128LL + (2LL * NVTUNE_AS(long long, radius))) * 4LL)); }
+static inline struct nvtune_dim3 nvtune_stencil_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_stencil_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_stencil_shared(int radius) {
+  return NVTUNE_AS(size_t, ((128LL + (2LL * NVTUNE_AS(long long, radius))) * 4LL));
+}
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH) && !defined(NVTUNE_LAUNCH_DETAIL)
+#define NVTUNE_LAUNCH_DETAIL
 namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
@@ -76,7 +130,8 @@ inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveou
   }
   return error;
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout,
+                          bool cooperative, cudaStream_t stream, void **arguments) {
   const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
@@ -95,28 +150,31 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
-#ifndef NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_CXX
-#define NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_CXX
+#ifndef NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_CXX_DEFINED
+#define NVTUNE_DYNAMIC_SHARED_STENCIL_EBCB9F32_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct stencil {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_stencil_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_stencil_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared(int radius) { return nvtune_stencil_shared(radius); }
+inline dim3 stencil::block() {
+  const nvtune_dim3 nvtune_made = nvtune_stencil_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 stencil::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_stencil_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t stencil::shared(int radius) {
+  return nvtune_stencil_shared(radius);
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1, class T2>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(NVTUNE_AS(int, p1)), -1, false, stream, arguments);
-  }
+template <class T0, class T1, class T2>
+inline cudaError_t stencil::launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type radius,
+    typename nvtune_detail::as_declared<T2>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(radius), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), stencil::grid(NVTUNE_AS(int, n)),
+      stencil::block(), stencil::shared(NVTUNE_AS(int, radius)), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif

@@ -1,7 +1,65 @@
-/* made by nvtune 0.1.0 from grid_axis.cu: do not edit */
+/* made by nvtune 0.1.0 from grid_axis.cu: do not edit
+ *
+ * How to launch its tuned kernels, for C and C++: a section for each kernel, then definitions. Include it after
+ * <cuda_runtime.h>, or once more after that, for what is in the namespace nvtune. NVTUNE_OFF leaves it empty.
+ */
 #ifndef NVTUNE_OFF
 #include <stddef.h>
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
+#if __cplusplus >= 201103L && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail { template <class T> struct as_declared { typedef T type; }; }
+#endif
+#endif
 
+/*
+ * strided(int n, float *x)
+ *
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        264 x 1 x 1
+ *   shared      grid.x * 4 bytes
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_GRID_AXIS_STRIDED_238FEE4C
+#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C
+#define STRIDED_BLOCK_X 128
+#define STRIDED_BLOCK_Y 1
+#define STRIDED_BLOCK_Z 1
+#define STRIDED_BLOCK_SIZE 128
+#define STRIDED_REGS 0
+#define STRIDED_OCCUPANCY 75
+#define STRIDED_PROVENANCE "measured"
+#define STRIDED_GPU "NVIDIA H200, sm_90"
+#define STRIDED_CARVEOUT -1
+static inline struct nvtune_dim3 nvtune_strided_block(void);
+static inline struct nvtune_dim3 nvtune_strided_grid(void);
+static inline size_t nvtune_strided_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX)
+#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX
+namespace nvtune {
+namespace {
+struct strided {
+  static dim3 block();
+  static dim3 grid();
+  static size_t shared();
+  static int carveout() { return -1; }
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * The rest defines the functions that are declared above.
+ */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Waggregate-return"
@@ -35,31 +93,27 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
-#ifndef NVTUNE_GRID_AXIS_STRIDED_238FEE4C
-#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C
+#ifndef NVTUNE_GRID_AXIS_STRIDED_238FEE4C_C
+#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C_C
 #ifdef NVTUNE_KERNEL_strided
 #error "two headers of nvtune have a kernel strided: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_strided
-#define STRIDED_BLOCK_X 128
-#define STRIDED_BLOCK_Y 1
-#define STRIDED_BLOCK_Z 1
-#define STRIDED_BLOCK_SIZE 128
-#define STRIDED_REGS 0
-#define STRIDED_OCCUPANCY 75
-#define STRIDED_PROVENANCE "measured"
-#define STRIDED_GPU "NVIDIA H200, sm_90"
-#define STRIDED_CARVEOUT -1
-static inline nvtune_dim3 nvtune_strided_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_strided_grid(void) { return nvtune_detail_dim3(264, 1, 1); }
-static inline size_t nvtune_strided_shared(void) { return NVTUNE_AS(size_t, (264LL * 4LL)); }
+static inline struct nvtune_dim3 nvtune_strided_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_strided_grid(void) {
+  return nvtune_detail_dim3(264, 1, 1);
+}
+static inline size_t nvtune_strided_shared(void) {
+  return NVTUNE_AS(size_t, (264LL * 4LL));
+}
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH) && !defined(NVTUNE_LAUNCH_DETAIL)
+#define NVTUNE_LAUNCH_DETAIL
 namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
@@ -77,7 +131,8 @@ inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveou
   }
   return error;
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout,
+                          bool cooperative, cudaStream_t stream, void **arguments) {
   const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
@@ -96,29 +151,30 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
-#ifndef NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX
-#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX
+#ifndef NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX_DEFINED
+#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct strided {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_strided_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid() {
-    const nvtune_dim3 nvtune_made = nvtune_strided_grid();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_strided_shared(); }
-  static int carveout() { return -1; }
+inline dim3 strided::block() {
+  const nvtune_dim3 nvtune_made = nvtune_strided_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 strided::grid() {
+  const nvtune_dim3 nvtune_made = nvtune_strided_grid();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t strided::shared() {
+  return nvtune_strided_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t strided::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), strided::grid(), strided::block(),
+      strided::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif

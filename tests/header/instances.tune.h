@@ -1,7 +1,108 @@
-/* made by nvtune 0.1.0 from instances.cu: do not edit */
+/* made by nvtune 0.1.0 from instances.cu: do not edit
+ *
+ * How to launch its tuned kernels, for C and C++: a section for each kernel, then definitions. Include it after
+ * <cuda_runtime.h>, or once more after that, for what is in the namespace nvtune. NVTUNE_OFF leaves it empty.
+ */
 #ifndef NVTUNE_OFF
 #include <stddef.h>
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
+#if __cplusplus >= 201103L && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail { template <class T> struct as_declared { typedef T type; }; }
+#endif
+#endif
 
+/*
+ * axpy<float, 4>(int n, T a, T *x)
+ *
+ *   name        axpy_float_4
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(n, 128) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05
+#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05
+#define AXPY_FLOAT_4_BLOCK_X 128
+#define AXPY_FLOAT_4_BLOCK_Y 1
+#define AXPY_FLOAT_4_BLOCK_Z 1
+#define AXPY_FLOAT_4_BLOCK_SIZE 128
+#define AXPY_FLOAT_4_REGS 0
+#define AXPY_FLOAT_4_OCCUPANCY 75
+#define AXPY_FLOAT_4_PROVENANCE "measured"
+#define AXPY_FLOAT_4_GPU "NVIDIA H200, sm_90"
+static inline struct nvtune_dim3 nvtune_axpy_float_4_block(void);
+static inline struct nvtune_dim3 nvtune_axpy_float_4_grid(int n);
+static inline size_t nvtune_axpy_float_4_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX)
+#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX
+namespace nvtune {
+namespace {
+struct axpy_float_4 {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1, class T2>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type a,
+      typename nvtune_detail::as_declared<T2>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * axpy<double, 2>(int n, T a, T *x)
+ *
+ *   name        axpy_double_2
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(n, 128) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048
+#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048
+#define AXPY_DOUBLE_2_BLOCK_X 128
+#define AXPY_DOUBLE_2_BLOCK_Y 1
+#define AXPY_DOUBLE_2_BLOCK_Z 1
+#define AXPY_DOUBLE_2_BLOCK_SIZE 128
+#define AXPY_DOUBLE_2_REGS 0
+#define AXPY_DOUBLE_2_OCCUPANCY 75
+#define AXPY_DOUBLE_2_PROVENANCE "measured"
+#define AXPY_DOUBLE_2_GPU "NVIDIA H200, sm_90"
+static inline struct nvtune_dim3 nvtune_axpy_double_2_block(void);
+static inline struct nvtune_dim3 nvtune_axpy_double_2_grid(int n);
+static inline size_t nvtune_axpy_double_2_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX)
+#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX
+namespace nvtune {
+namespace {
+struct axpy_double_2 {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1, class T2>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type a,
+      typename nvtune_detail::as_declared<T2>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * The rest defines the functions that are declared above.
+ */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Waggregate-return"
@@ -35,49 +136,44 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
-#ifndef NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05
-#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05
+#ifndef NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_C
+#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_C
 #ifdef NVTUNE_KERNEL_axpy_float_4
 #error "two headers of nvtune have a kernel axpy_float_4: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_axpy_float_4
-#define AXPY_FLOAT_4_BLOCK_X 128
-#define AXPY_FLOAT_4_BLOCK_Y 1
-#define AXPY_FLOAT_4_BLOCK_Z 1
-#define AXPY_FLOAT_4_BLOCK_SIZE 128
-#define AXPY_FLOAT_4_REGS 0
-#define AXPY_FLOAT_4_OCCUPANCY 75
-#define AXPY_FLOAT_4_PROVENANCE "measured"
-#define AXPY_FLOAT_4_GPU "NVIDIA H200, sm_90"
-static inline nvtune_dim3 nvtune_axpy_float_4_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_axpy_float_4_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_axpy_float_4_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_axpy_float_4_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_axpy_float_4_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_axpy_float_4_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
-#ifndef NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048
-#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048
+#ifndef NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_C
+#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_C
 #ifdef NVTUNE_KERNEL_axpy_double_2
 #error "two headers of nvtune have a kernel axpy_double_2: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_axpy_double_2
-#define AXPY_DOUBLE_2_BLOCK_X 128
-#define AXPY_DOUBLE_2_BLOCK_Y 1
-#define AXPY_DOUBLE_2_BLOCK_Z 1
-#define AXPY_DOUBLE_2_BLOCK_SIZE 128
-#define AXPY_DOUBLE_2_REGS 0
-#define AXPY_DOUBLE_2_OCCUPANCY 75
-#define AXPY_DOUBLE_2_PROVENANCE "measured"
-#define AXPY_DOUBLE_2_GPU "NVIDIA H200, sm_90"
-static inline nvtune_dim3 nvtune_axpy_double_2_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_axpy_double_2_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_axpy_double_2_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_axpy_double_2_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_axpy_double_2_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_axpy_double_2_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH) && !defined(NVTUNE_LAUNCH_DETAIL)
+#define NVTUNE_LAUNCH_DETAIL
 namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
@@ -95,7 +191,8 @@ inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveou
   }
   return error;
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout,
+                          bool cooperative, cudaStream_t stream, void **arguments) {
   const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
@@ -114,53 +211,59 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
-#ifndef NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX
-#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX
+#ifndef NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX_DEFINED
+#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct axpy_float_4 {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_axpy_float_4_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_axpy_float_4_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_axpy_float_4_shared(); }
+inline dim3 axpy_float_4::block() {
+  const nvtune_dim3 nvtune_made = nvtune_axpy_float_4_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 axpy_float_4::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_axpy_float_4_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t axpy_float_4::shared() {
+  return nvtune_axpy_float_4_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1, class T2>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1, class T2>
+inline cudaError_t axpy_float_4::launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type a,
+    typename nvtune_detail::as_declared<T2>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(a), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), axpy_float_4::grid(NVTUNE_AS(int, n)),
+      axpy_float_4::block(), axpy_float_4::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif
-#ifndef NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX
-#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX
+#ifndef NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX_DEFINED
+#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct axpy_double_2 {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_axpy_double_2_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_axpy_double_2_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_axpy_double_2_shared(); }
+inline dim3 axpy_double_2::block() {
+  const nvtune_dim3 nvtune_made = nvtune_axpy_double_2_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 axpy_double_2::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_axpy_double_2_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t axpy_double_2::shared() {
+  return nvtune_axpy_double_2_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1, class T2>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1, class T2>
+inline cudaError_t axpy_double_2::launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type a,
+    typename nvtune_detail::as_declared<T2>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(a), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), axpy_double_2::grid(NVTUNE_AS(int, n)),
+      axpy_double_2::block(), axpy_double_2::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif

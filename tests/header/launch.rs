@@ -42,6 +42,7 @@ void strided(int, float *) {}
 void planned(const Plan, int, float *) {}
 void waiting(int, float *) {}
 template <class T, int M> void axpy(int, T, T *) {}
+void awkward(int, int, int, float *, const float *, float *, float *) {}
 int main() {
   const Plan plan = {1000, {7}};
   const cudaStream_t stream = reinterpret_cast<cudaStream_t>(16);
@@ -56,6 +57,7 @@ int main() {
   printf("%d\n", nvtune::waiting::launch(waiting, 0, 1000, nullptr));
   printf("%d\n", nvtune::axpy_float_4::launch(axpy<float, 4>, 0, 1000, 1, nullptr));
   printf("%d\n", nvtune::mixed::launch(mixed, 0, 1000, 8, nullptr));
+  printf("%d\n", nvtune::awkward::launch(awkward, 0, 1000, 2, 24, nullptr, nullptr, nullptr, nullptr));
 }
 "#;
     let folder = tempfile::tempdir().expect("a folder");
@@ -93,6 +95,8 @@ int main() {
         grid 8 1 1 block 128 1 1 shared 0 stream (nil) attributes 0 first 1000
         0
         grid 4 1 1 block 256 1 1 shared 2048 stream (nil) attributes 0 first 1000
+        0
+        grid 16 1 1 block 128 1 1 shared 344 stream (nil) attributes 0 first 1000
         0
     "#]]
     .assert_eq(&said[0]);

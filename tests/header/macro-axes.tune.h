@@ -1,7 +1,74 @@
-/* made by nvtune 0.1.0 from macro-axes.cu: do not edit */
+/* made by nvtune 0.1.0 from macro-axes.cu: do not edit
+ *
+ * How to launch its tuned kernels, for C and C++: a section for each kernel, then definitions. Include it after
+ * <cuda_runtime.h>, or once more after that, for what is in the namespace nvtune. NVTUNE_OFF leaves it empty.
+ */
 #ifndef NVTUNE_OFF
 #include <stddef.h>
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
+#if __cplusplus >= 201103L && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail { template <class T> struct as_declared { typedef T type; }; }
+#endif
+#endif
 
+/*
+ * tiled(int n, float *x)
+ *
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(ceildiv(n, TILE), 128) x 1 x 1
+ *   registers   no cap
+ *   macros      TILE = 16, TILED_BLOCK_SIZE = 64
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_MACRO_AXES_TILED_A7AC41DB
+#define NVTUNE_MACRO_AXES_TILED_A7AC41DB
+#define TILED_BLOCK_X 128
+#define TILED_BLOCK_Y 1
+#define TILED_BLOCK_Z 1
+#define TILED_REGS 0
+#define TILED_OCCUPANCY 75
+#define TILED_PROVENANCE "measured"
+#define TILED_GPU "NVIDIA H200, sm_90"
+#define TILED_TILE 16
+#define TILED_TILED_BLOCK_SIZE 64
+static inline struct nvtune_dim3 nvtune_tiled_block(void);
+static inline struct nvtune_dim3 nvtune_tiled_grid(int n);
+static inline size_t nvtune_tiled_shared(void);
+#ifndef TILE
+#define TILE 16
+#elif ((TILE) != 16) && !defined(NVTUNE_MACRO_AXES_TUNED)
+#error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
+#endif
+#ifndef TILED_BLOCK_SIZE
+#define TILED_BLOCK_SIZE 64
+#elif ((TILED_BLOCK_SIZE) != 64) && !defined(NVTUNE_MACRO_AXES_TUNED)
+#error "TILED_BLOCK_SIZE is not the 64 that tiled was tuned for: build it with nvtune again, or remove this header"
+#endif
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX)
+#define NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX
+namespace nvtune {
+namespace {
+struct tiled {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * The rest defines the functions that are declared above.
+ */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Waggregate-return"
@@ -35,41 +102,27 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
-#ifndef NVTUNE_MACRO_AXES_TILED_A7AC41DB
-#define NVTUNE_MACRO_AXES_TILED_A7AC41DB
+#ifndef NVTUNE_MACRO_AXES_TILED_A7AC41DB_C
+#define NVTUNE_MACRO_AXES_TILED_A7AC41DB_C
 #ifdef NVTUNE_KERNEL_tiled
 #error "two headers of nvtune have a kernel tiled: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_tiled
-#define TILED_BLOCK_X 128
-#define TILED_BLOCK_Y 1
-#define TILED_BLOCK_Z 1
-#define TILED_REGS 0
-#define TILED_OCCUPANCY 75
-#define TILED_PROVENANCE "measured"
-#define TILED_GPU "NVIDIA H200, sm_90"
-#define TILED_TILE 16
-#define TILED_TILED_BLOCK_SIZE 64
-static inline nvtune_dim3 nvtune_tiled_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_tiled_grid(int n) { return nvtune_detail_dim3((nvtune_detail_ceildiv(NVTUNE_AS(long long, n), 16LL) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_tiled_shared(void) { return NVTUNE_AS(size_t, 0); }
-#ifndef TILE
-#define TILE 16
-#elif ((TILE) != 16) && !defined(NVTUNE_MACRO_AXES_TUNED)
-#error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
-#endif
-#ifndef TILED_BLOCK_SIZE
-#define TILED_BLOCK_SIZE 64
-#elif ((TILED_BLOCK_SIZE) != 64) && !defined(NVTUNE_MACRO_AXES_TUNED)
-#error "TILED_BLOCK_SIZE is not the 64 that tiled was tuned for: build it with nvtune again, or remove this header"
-#endif
+static inline struct nvtune_dim3 nvtune_tiled_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_tiled_grid(int n) {
+  return nvtune_detail_dim3((nvtune_detail_ceildiv(NVTUNE_AS(long long, n), 16LL) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_tiled_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH) && !defined(NVTUNE_LAUNCH_DETAIL)
+#define NVTUNE_LAUNCH_DETAIL
 namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
@@ -87,7 +140,8 @@ inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveou
   }
   return error;
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout,
+                          bool cooperative, cudaStream_t stream, void **arguments) {
   const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
@@ -106,28 +160,30 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
-#ifndef NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX
-#define NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX
+#ifndef NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX_DEFINED
+#define NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct tiled {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_tiled_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_tiled_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_tiled_shared(); }
+inline dim3 tiled::block() {
+  const nvtune_dim3 nvtune_made = nvtune_tiled_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 tiled::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_tiled_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t tiled::shared() {
+  return nvtune_tiled_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t tiled::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), tiled::grid(NVTUNE_AS(int, n)),
+      tiled::block(), tiled::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif

@@ -1,7 +1,177 @@
-/* made by nvtune 0.1.0 from names.cu: do not edit */
+/* made by nvtune 0.1.0 from names.cu: do not edit
+ *
+ * How to launch its tuned kernels, for C and C++: a section for each kernel, then definitions. Include it after
+ * <cuda_runtime.h>, or once more after that, for what is in the namespace nvtune. NVTUNE_OFF leaves it empty.
+ */
 #ifndef NVTUNE_OFF
 #include <stddef.h>
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
+#if __cplusplus >= 201103L && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail { template <class T> struct as_declared { typedef T type; }; }
+#endif
+#endif
 
+/*
+ * grid(int n, float *x)
+ *
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(n, 128) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_NAMES_GRID_8B2619B9
+#define NVTUNE_NAMES_GRID_8B2619B9
+#define GRID_BLOCK_X 128
+#define GRID_BLOCK_Y 1
+#define GRID_BLOCK_Z 1
+#define GRID_BLOCK_SIZE 128
+#define GRID_REGS 0
+#define GRID_OCCUPANCY 75
+#define GRID_PROVENANCE "measured"
+#define GRID_GPU "NVIDIA H200, sm_90"
+static inline struct nvtune_dim3 nvtune_grid_block(void);
+static inline struct nvtune_dim3 nvtune_grid_grid(int n);
+static inline size_t nvtune_grid_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_NAMES_GRID_8B2619B9_CXX)
+#define NVTUNE_NAMES_GRID_8B2619B9_CXX
+namespace nvtune {
+namespace {
+struct grid_ {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * step(int n, float *x)
+ *
+ *   block       64 x 1 x 1 (64 threads)
+ *   grid        ceildiv(n, 64) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ *   note        no STEP_BLOCK_X and so on, for another kernel's macros would have the same names: add name(...) to the
+ *               tuning comment of one of them
+ */
+#ifndef NVTUNE_NAMES_STEP_4387EC07
+#define NVTUNE_NAMES_STEP_4387EC07
+static inline struct nvtune_dim3 nvtune_step_block(void);
+static inline struct nvtune_dim3 nvtune_step_grid(int n);
+static inline size_t nvtune_step_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_NAMES_STEP_4387EC07_CXX)
+#define NVTUNE_NAMES_STEP_4387EC07_CXX
+namespace nvtune {
+namespace {
+struct step {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * Step(int n, float *x)
+ *
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(n, 128) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ *   note        no STEP_BLOCK_X and so on, for another kernel's macros would have the same names: add name(...) to the
+ *               tuning comment of one of them
+ */
+#ifndef NVTUNE_NAMES_STEP_C62EA127
+#define NVTUNE_NAMES_STEP_C62EA127
+static inline struct nvtune_dim3 nvtune_Step_block(void);
+static inline struct nvtune_dim3 nvtune_Step_grid(int n);
+static inline size_t nvtune_Step_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_NAMES_STEP_C62EA127_CXX)
+#define NVTUNE_NAMES_STEP_C62EA127_CXX
+namespace nvtune {
+namespace {
+struct Step {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * detail(int grid, float *x)
+ *
+ *   name        class
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(grid, 128) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_NAMES_CLASS_1756B217
+#define NVTUNE_NAMES_CLASS_1756B217
+#define CLASS_BLOCK_X 128
+#define CLASS_BLOCK_Y 1
+#define CLASS_BLOCK_Z 1
+#define CLASS_BLOCK_SIZE 128
+#define CLASS_REGS 0
+#define CLASS_OCCUPANCY 75
+#define CLASS_PROVENANCE "measured"
+#define CLASS_GPU "NVIDIA H200, sm_90"
+static inline struct nvtune_dim3 nvtune_class_block(void);
+static inline struct nvtune_dim3 nvtune_class_grid(int grid);
+static inline size_t nvtune_class_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_NAMES_CLASS_1756B217_CXX)
+#define NVTUNE_NAMES_CLASS_1756B217_CXX
+namespace nvtune {
+namespace {
+struct class_ {
+  static dim3 block();
+  static dim3 grid(int grid);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type grid, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * The rest defines the functions that are declared above.
+ */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Waggregate-return"
@@ -35,73 +205,78 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
-#ifndef NVTUNE_NAMES_GRID_8B2619B9
-#define NVTUNE_NAMES_GRID_8B2619B9
+#ifndef NVTUNE_NAMES_GRID_8B2619B9_C
+#define NVTUNE_NAMES_GRID_8B2619B9_C
 #ifdef NVTUNE_KERNEL_grid
 #error "two headers of nvtune have a kernel grid: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_grid
-#define GRID_BLOCK_X 128
-#define GRID_BLOCK_Y 1
-#define GRID_BLOCK_Z 1
-#define GRID_BLOCK_SIZE 128
-#define GRID_REGS 0
-#define GRID_OCCUPANCY 75
-#define GRID_PROVENANCE "measured"
-#define GRID_GPU "NVIDIA H200, sm_90"
-static inline nvtune_dim3 nvtune_grid_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_grid_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_grid_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_grid_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_grid_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_grid_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
-#ifndef NVTUNE_NAMES_STEP_4387EC07
-#define NVTUNE_NAMES_STEP_4387EC07
+#ifndef NVTUNE_NAMES_STEP_4387EC07_C
+#define NVTUNE_NAMES_STEP_4387EC07_C
 #ifdef NVTUNE_KERNEL_step
 #error "two headers of nvtune have a kernel step: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_step
-/* no STEP_BLOCK_X and so on: another kernel's are called so too; add name(...) to the tuning comment of one of them */
-static inline nvtune_dim3 nvtune_step_block(void) { return nvtune_detail_dim3(64, 1, 1); }
-static inline nvtune_dim3 nvtune_step_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 63LL) / 64LL, 1, 1); }
-static inline size_t nvtune_step_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_step_block(void) {
+  return nvtune_detail_dim3(64, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_step_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 63LL) / 64LL, 1, 1);
+}
+static inline size_t nvtune_step_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
-#ifndef NVTUNE_NAMES_STEP_C62EA127
-#define NVTUNE_NAMES_STEP_C62EA127
+#ifndef NVTUNE_NAMES_STEP_C62EA127_C
+#define NVTUNE_NAMES_STEP_C62EA127_C
 #ifdef NVTUNE_KERNEL_Step
 #error "two headers of nvtune have a kernel Step: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_Step
-/* no STEP_BLOCK_X and so on: another kernel's are called so too; add name(...) to the tuning comment of one of them */
-static inline nvtune_dim3 nvtune_Step_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_Step_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_Step_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_Step_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_Step_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_Step_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
-#ifndef NVTUNE_NAMES_CLASS_1756B217
-#define NVTUNE_NAMES_CLASS_1756B217
+#ifndef NVTUNE_NAMES_CLASS_1756B217_C
+#define NVTUNE_NAMES_CLASS_1756B217_C
 #ifdef NVTUNE_KERNEL_class
 #error "two headers of nvtune have a kernel class: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_class
-#define CLASS_BLOCK_X 128
-#define CLASS_BLOCK_Y 1
-#define CLASS_BLOCK_Z 1
-#define CLASS_BLOCK_SIZE 128
-#define CLASS_REGS 0
-#define CLASS_OCCUPANCY 75
-#define CLASS_PROVENANCE "measured"
-#define CLASS_GPU "NVIDIA H200, sm_90"
-static inline nvtune_dim3 nvtune_class_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_class_grid(int grid) { return nvtune_detail_dim3((NVTUNE_AS(long long, grid) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_class_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_class_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_class_grid(int grid) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, grid) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_class_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH) && !defined(NVTUNE_LAUNCH_DETAIL)
+#define NVTUNE_LAUNCH_DETAIL
 namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
@@ -119,7 +294,8 @@ inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveou
   }
   return error;
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout,
+                          bool cooperative, cudaStream_t stream, void **arguments) {
   const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
@@ -138,103 +314,111 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
-#ifndef NVTUNE_NAMES_GRID_8B2619B9_CXX
-#define NVTUNE_NAMES_GRID_8B2619B9_CXX
+#ifndef NVTUNE_NAMES_GRID_8B2619B9_CXX_DEFINED
+#define NVTUNE_NAMES_GRID_8B2619B9_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct grid_ {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_grid_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_grid_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_grid_shared(); }
+inline dim3 grid_::block() {
+  const nvtune_dim3 nvtune_made = nvtune_grid_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 grid_::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_grid_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t grid_::shared() {
+  return nvtune_grid_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t grid_::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid_::grid(NVTUNE_AS(int, n)),
+      grid_::block(), grid_::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif
-#ifndef NVTUNE_NAMES_STEP_4387EC07_CXX
-#define NVTUNE_NAMES_STEP_4387EC07_CXX
+#ifndef NVTUNE_NAMES_STEP_4387EC07_CXX_DEFINED
+#define NVTUNE_NAMES_STEP_4387EC07_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct step {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_step_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_step_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_step_shared(); }
+inline dim3 step::block() {
+  const nvtune_dim3 nvtune_made = nvtune_step_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 step::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_step_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t step::shared() {
+  return nvtune_step_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t step::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), step::grid(NVTUNE_AS(int, n)),
+      step::block(), step::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif
-#ifndef NVTUNE_NAMES_STEP_C62EA127_CXX
-#define NVTUNE_NAMES_STEP_C62EA127_CXX
+#ifndef NVTUNE_NAMES_STEP_C62EA127_CXX_DEFINED
+#define NVTUNE_NAMES_STEP_C62EA127_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct Step {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_Step_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_Step_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_Step_shared(); }
+inline dim3 Step::block() {
+  const nvtune_dim3 nvtune_made = nvtune_Step_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 Step::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_Step_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t Step::shared() {
+  return nvtune_Step_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t Step::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), Step::grid(NVTUNE_AS(int, n)),
+      Step::block(), Step::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif
-#ifndef NVTUNE_NAMES_CLASS_1756B217_CXX
-#define NVTUNE_NAMES_CLASS_1756B217_CXX
+#ifndef NVTUNE_NAMES_CLASS_1756B217_CXX_DEFINED
+#define NVTUNE_NAMES_CLASS_1756B217_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct class_ {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_class_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int grid) {
-    const nvtune_dim3 nvtune_made = nvtune_class_grid(grid);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_class_shared(); }
+inline dim3 class_::block() {
+  const nvtune_dim3 nvtune_made = nvtune_class_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 class_::grid(int grid) {
+  const nvtune_dim3 nvtune_made = nvtune_class_grid(grid);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t class_::shared() {
+  return nvtune_class_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t class_::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type grid, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(grid), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), class_::grid(NVTUNE_AS(int, grid)),
+      class_::block(), class_::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif

@@ -1,7 +1,106 @@
-/* made by nvtune 0.1.0 from overloads.cu: do not edit */
+/* made by nvtune 0.1.0 from overloads.cu: do not edit
+ *
+ * How to launch its tuned kernels, for C and C++: a section for each kernel, then definitions. Include it after
+ * <cuda_runtime.h>, or once more after that, for what is in the namespace nvtune. NVTUNE_OFF leaves it empty.
+ */
 #ifndef NVTUNE_OFF
 #include <stddef.h>
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
+#if __cplusplus >= 201103L && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail { template <class T> struct as_declared { typedef T type; }; }
+#endif
+#endif
 
+/*
+ * add(int n, int *x)
+ *
+ *   name        add_int
+ *   block       128 x 1 x 1 (128 threads)
+ *   grid        ceildiv(n, 128) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_OVERLOADS_ADD_INT_17C31F61
+#define NVTUNE_OVERLOADS_ADD_INT_17C31F61
+#define ADD_INT_BLOCK_X 128
+#define ADD_INT_BLOCK_Y 1
+#define ADD_INT_BLOCK_Z 1
+#define ADD_INT_BLOCK_SIZE 128
+#define ADD_INT_REGS 0
+#define ADD_INT_OCCUPANCY 75
+#define ADD_INT_PROVENANCE "measured"
+#define ADD_INT_GPU "NVIDIA H200, sm_90"
+static inline struct nvtune_dim3 nvtune_add_int_block(void);
+static inline struct nvtune_dim3 nvtune_add_int_grid(int n);
+static inline size_t nvtune_add_int_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX)
+#define NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX
+namespace nvtune {
+namespace {
+struct add_int {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * add(int n, float *x)
+ *
+ *   name        add_float
+ *   block       64 x 1 x 1 (64 threads)
+ *   grid        ceildiv(n, 64) x 1 x 1
+ *   registers   no cap
+ *   occupancy   75%
+ *   gain        1.25x over the baseline, measured
+ *   GPU         NVIDIA H200, sm_90
+ */
+#ifndef NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A
+#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A
+#define ADD_FLOAT_BLOCK_X 64
+#define ADD_FLOAT_BLOCK_Y 1
+#define ADD_FLOAT_BLOCK_Z 1
+#define ADD_FLOAT_BLOCK_SIZE 64
+#define ADD_FLOAT_REGS 0
+#define ADD_FLOAT_OCCUPANCY 75
+#define ADD_FLOAT_PROVENANCE "measured"
+#define ADD_FLOAT_GPU "NVIDIA H200, sm_90"
+static inline struct nvtune_dim3 nvtune_add_float_block(void);
+static inline struct nvtune_dim3 nvtune_add_float_grid(int n);
+static inline size_t nvtune_add_float_shared(void);
+#endif
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && !defined(NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX)
+#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX
+namespace nvtune {
+namespace {
+struct add_float {
+  static dim3 block();
+  static dim3 grid(int n);
+  static size_t shared();
+#if defined(NVTUNE_LAUNCH)
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+      typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x);
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+
+/*
+ * The rest defines the functions that are declared above.
+ */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Waggregate-return"
@@ -35,49 +134,44 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
-#ifndef NVTUNE_OVERLOADS_ADD_INT_17C31F61
-#define NVTUNE_OVERLOADS_ADD_INT_17C31F61
+#ifndef NVTUNE_OVERLOADS_ADD_INT_17C31F61_C
+#define NVTUNE_OVERLOADS_ADD_INT_17C31F61_C
 #ifdef NVTUNE_KERNEL_add_int
 #error "two headers of nvtune have a kernel add_int: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_add_int
-#define ADD_INT_BLOCK_X 128
-#define ADD_INT_BLOCK_Y 1
-#define ADD_INT_BLOCK_Z 1
-#define ADD_INT_BLOCK_SIZE 128
-#define ADD_INT_REGS 0
-#define ADD_INT_OCCUPANCY 75
-#define ADD_INT_PROVENANCE "measured"
-#define ADD_INT_GPU "NVIDIA H200, sm_90"
-static inline nvtune_dim3 nvtune_add_int_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_add_int_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_add_int_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_add_int_block(void) {
+  return nvtune_detail_dim3(128, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_add_int_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1);
+}
+static inline size_t nvtune_add_int_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
-#ifndef NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A
-#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A
+#ifndef NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_C
+#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_C
 #ifdef NVTUNE_KERNEL_add_float
 #error "two headers of nvtune have a kernel add_float: add name(...) to the tuning comment of one of them"
 #endif
 #define NVTUNE_KERNEL_add_float
-#define ADD_FLOAT_BLOCK_X 64
-#define ADD_FLOAT_BLOCK_Y 1
-#define ADD_FLOAT_BLOCK_Z 1
-#define ADD_FLOAT_BLOCK_SIZE 64
-#define ADD_FLOAT_REGS 0
-#define ADD_FLOAT_OCCUPANCY 75
-#define ADD_FLOAT_PROVENANCE "measured"
-#define ADD_FLOAT_GPU "NVIDIA H200, sm_90"
-static inline nvtune_dim3 nvtune_add_float_block(void) { return nvtune_detail_dim3(64, 1, 1); }
-static inline nvtune_dim3 nvtune_add_float_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 63LL) / 64LL, 1, 1); }
-static inline size_t nvtune_add_float_shared(void) { return NVTUNE_AS(size_t, 0); }
+static inline struct nvtune_dim3 nvtune_add_float_block(void) {
+  return nvtune_detail_dim3(64, 1, 1);
+}
+static inline struct nvtune_dim3 nvtune_add_float_grid(int n) {
+  return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 63LL) / 64LL, 1, 1);
+}
+static inline size_t nvtune_add_float_shared(void) {
+  return NVTUNE_AS(size_t, 0);
+}
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH) && !defined(NVTUNE_LAUNCH_DETAIL)
+#define NVTUNE_LAUNCH_DETAIL
 namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
@@ -95,7 +189,8 @@ inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveou
   }
   return error;
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout,
+                          bool cooperative, cudaStream_t stream, void **arguments) {
   const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
@@ -114,53 +209,57 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
-#ifndef NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX
-#define NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX
+#ifndef NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX_DEFINED
+#define NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct add_int {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_add_int_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_add_int_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_add_int_shared(); }
+inline dim3 add_int::block() {
+  const nvtune_dim3 nvtune_made = nvtune_add_int_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 add_int::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_add_int_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t add_int::shared() {
+  return nvtune_add_int_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t add_int::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), add_int::grid(NVTUNE_AS(int, n)),
+      add_int::block(), add_int::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif
-#ifndef NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX
-#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX
+#ifndef NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX_DEFINED
+#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX_DEFINED
 namespace nvtune {
 namespace {
-struct add_float {
-  static dim3 block() {
-    const nvtune_dim3 nvtune_made = nvtune_add_float_block();
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static dim3 grid(int n) {
-    const nvtune_dim3 nvtune_made = nvtune_add_float_grid(n);
-    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
-  }
-  static size_t shared() { return nvtune_add_float_shared(); }
+inline dim3 add_float::block() {
+  const nvtune_dim3 nvtune_made = nvtune_add_float_block();
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline dim3 add_float::grid(int n) {
+  const nvtune_dim3 nvtune_made = nvtune_add_float_grid(n);
+  return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+}
+inline size_t add_float::shared() {
+  return nvtune_add_float_shared();
+}
 #if defined(NVTUNE_LAUNCH)
-  template <class T0, class T1>
-  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
-    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
-  }
+template <class T0, class T1>
+inline cudaError_t add_float::launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream,
+    typename nvtune_detail::as_declared<T0>::type n, typename nvtune_detail::as_declared<T1>::type x) {
+  void *nvtune_arguments[] = {nvtune_detail::address(n), nvtune_detail::address(x)};
+  return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), add_float::grid(NVTUNE_AS(int, n)),
+      add_float::block(), add_float::shared(), -1, false, stream, nvtune_arguments);
+}
 #endif
-};
 }  // namespace
 }  // namespace nvtune
 #endif

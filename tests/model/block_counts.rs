@@ -38,7 +38,7 @@ fn loops_with_recomputed_values_in_common_are_counted_apart() {
     let module = Module::parse(&fixtures::ptx("lookups/sm_90")).unwrap();
     for cap in [24, 28, 64] {
         let cubin = fixtures::cubin(&format!("lookups/sm_90.cap_{cap}"));
-        let profile = sim::profile(&module, "lookups", &launch, &workload, &sim::Limits::default());
+        let profile = sim::profile_entry(&module, "lookups", &launch, &workload, &sim::Limits::default());
         let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));
         let loops = &analysis.flow().loops;
         let counts: Vec<f64> = loops.iter().map(|one| analysis.block_counts()[one.header]).collect();
@@ -56,7 +56,8 @@ fn guarded_instructions_do_not_set_block_count() {
     let n = Argument::Scalar((rows as i32).to_le_bytes().to_vec());
     let workload = Workload { arguments: vec![n, Argument::Buffer(0)], buffers: vec![out], ..Workload::default() };
     let launch = Launch { grid: [1, 1, 1], block: [threads as u32, 1, 1], shared: 0, carveout: None };
-    let profile = sim::profile(&Module::parse(&ptx).unwrap(), "guarded", &launch, &workload, &sim::Limits::default());
+    let profile =
+        sim::profile_entry(&Module::parse(&ptx).unwrap(), "guarded", &launch, &workload, &sim::Limits::default());
     let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));
     assert_eq!(analysis.work.barriers, 9.0 * rows as f64);
     // Stores besides the first: of 4, 2 and 1 of 8 warps, and then of one of them for each further halving.

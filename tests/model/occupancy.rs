@@ -73,7 +73,7 @@ fn occupancy_equals_cuda_occupancy_header() {
         let theirs: Vec<i64> = text.lines().map(|line| line.parse().unwrap()).collect();
         assert_eq!(demands.len(), theirs.len());
         for (demand, theirs) in demands.iter().zip(theirs) {
-            assert_eq!(i64::from(occupancy(&a, demand).blocks), theirs, "{}: {demand:?}", a.capability);
+            assert_eq!(i64::from(compute_occupancy(&a, demand).blocks), theirs, "{}: {demand:?}", a.capability);
         }
         compared += demands.len();
     }
@@ -91,7 +91,7 @@ fn occupancy_reports_limiter() {
         (1024, 65, 0, 0, 0, Limiter::Registers),
     ] {
         let demand = Demand { threads, registers, shared, ..Demand::default() };
-        let found = occupancy(&architecture(90), &demand);
+        let found = compute_occupancy(&architecture(90), &demand);
         assert_eq!((found.blocks, found.warps, found.limiter), (blocks, warps, limiter), "{demand:?}");
         assert_eq!(found.fraction, f64::from(warps) / 64.0);
     }

@@ -14,7 +14,7 @@ fn terms_combine_into_time() {
         (Terms { device: 40.0, queue: 0.75, ..Terms::default() }, 52.0),
     ];
     for (terms, us) in rows {
-        assert_eq!(terms.us(), us, "{terms:?}");
+        assert_eq!(terms.time_us(), us, "{terms:?}");
     }
 }
 
@@ -28,11 +28,11 @@ fn gather_from_small_window_hits_level_1_cache() {
     let launch = Launch { grid: [32768, 1, 1], block: [128, 1, 1], shared: 0, carveout: None };
     let us = |together: f64| {
         let spread = [(0, Spread { alone: together / 4.0, together })].into();
-        let profile = Profile { spread, ..total(8.0, access) }.shared(&[bytes], 4.0 * 32768.0);
+        let profile = Profile { spread, ..total(8.0, access) }.with_shared(&[bytes], 4.0 * 32768.0);
         let analysis = Analysis::new(kernel, Some(&profile));
-        let machine = Machine::nominal(architecture(90));
+        let machine = Machine::with_nominal_clocks(architecture(90));
         let inputs = Inputs { machine: &machine, kernel: &analysis, launch: &launch, buffers: Some(&[bytes]) };
-        score(&inputs).predicted_us
+        score_configuration(&inputs).predicted_us
     };
     // Sixteen blocks at once look at as many windows of 4 KiB; at one of 64 KiB each, the last of them far from the first.
     let (narrow, apart, middle, wide) = (us(1.0 / 1024.0), us(1.0 / 64.0), us(1.0 / 8.0), us(1.0));
@@ -97,7 +97,7 @@ fn score_without_profile_assumes_32_iterations() {
     assert!(!score.exact && score.feasible && score.c > 32.0 * 600.0 / 2.0, "{score:?}");
     assert_eq!((score.occupancy, score.blocks_per_sm, score.registers), (1.0, 16, 12));
     let [few, many] =
-        [8.0, 512.0].map(|trips| scored(&Analysis::assuming(&cubin.kernels()[0], None, &[trips]), 1024, 128));
+        [8.0, 512.0].map(|trips| scored(&Analysis::with_trips(&cubin.kernels()[0], None, &[trips]), 1024, 128));
     assert!(few.c < score.c && score.c < many.c, "{} {} {}", few.c, score.c, many.c);
     assert_eq!((score.t, score.ro), (0.0, 12.0 / 255.0));
     let json = serde_json::to_value(score).unwrap();
@@ -115,7 +115,7 @@ fn shortest(run: impl Fn()) -> Duration {
 }
 
 /// Calls a check with every kernel of the fixtures for sm_90.
-fn for_each_kernel(check: impl Fn(&Kernel, &Profile)) {
+fn for_each_kernel(check: impl Fn(&CubinKernel, &Profile)) {
     let everything_once = counts((1..2000).map(|line| (line, 1.0)));
     for cubin in fixtures::decoded().iter().filter(|cubin| cubin.architecture == 90) {
         Cubin::parse(&cubin.bytes).unwrap().kernels().iter().for_each(|kernel| check(kernel, &everything_once));

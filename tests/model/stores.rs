@@ -30,13 +30,13 @@ fn predicted_us(
     let workload = Workload { arguments, buffers, ..Workload::default() };
     let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
     let module = Module::parse(ptx).unwrap();
-    let profile = sim::profile(&module, kernel, &launch, &workload, &sim::Limits::default()).unwrap();
+    let profile = sim::profile_entry(&module, kernel, &launch, &workload, &sim::Limits::default()).unwrap();
     let cubin = Cubin::parse(cubin).unwrap();
     let found = cubin.kernels().iter().find(|of| of.name == kernel).unwrap();
     let analysis = Analysis::new(found, Some(&profile));
-    let machine = Machine::nominal(architecture(90));
+    let machine = Machine::with_nominal_clocks(architecture(90));
     let inputs = Inputs { machine: &machine, kernel: &analysis, launch: &launch, buffers: Some(&bytes) };
-    (score(&inputs).predicted_us, analysis.traffic)
+    (score_configuration(&inputs).predicted_us, analysis.traffic)
 }
 
 /// Sectors that are written in parts cost the more, the more is written between (results/h200/stores.txt, columns 8 and 64 of stores alone).

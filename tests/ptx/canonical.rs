@@ -7,7 +7,7 @@ fn control() -> (String, String, String) {
     let text = fixtures::ptx("control/sm_90");
     let module = Module::parse(&text).unwrap();
     let entry = module.functions.iter().find(|f| f.entry && f.name.contains("gcds")).unwrap().name.to_string();
-    let canonical = module.canonical(&entry).unwrap();
+    let canonical = module.canonical_text(&entry).unwrap();
     (text, entry, canonical)
 }
 
@@ -21,7 +21,7 @@ fn canonical_text_has_no_names() {
 fn canonical_text_is_independent_of_line_information() {
     let (_, entry, canonical) = control();
     let with_lines = fixtures::ptx("control/sm_90.lineinfo");
-    assert_eq!(Module::parse(&with_lines).unwrap().canonical(&entry).unwrap(), canonical);
+    assert_eq!(Module::parse(&with_lines).unwrap().canonical_text(&entry).unwrap(), canonical);
 }
 
 #[test]
@@ -30,27 +30,27 @@ fn canonical_text_is_independent_of_names_and_places() {
     let renamed =
         text.replace("%r", "%q").replace("$L__BB", "$M__").replace("_Z4gcdsPKiS0_Pi", "other").replace("_Z3gcdii", "f");
     let renamed = format!("{}// moved\n\n.global .u32 unused;\n{}", "", renamed);
-    assert_eq!(Module::parse(&renamed).unwrap().canonical("other").unwrap(), canonical);
+    assert_eq!(Module::parse(&renamed).unwrap().canonical_text("other").unwrap(), canonical);
 }
 
 #[test]
 fn canonical_text_differs_by_operation() {
     let (text, entry, canonical) = control();
     let rem = text.replace("rem.s32", "rem.u32");
-    assert_ne!(Module::parse(&rem).unwrap().canonical(&entry).unwrap(), canonical);
+    assert_ne!(Module::parse(&rem).unwrap().canonical_text(&entry).unwrap(), canonical);
 }
 
 #[test]
 fn canonical_text_differs_by_directive() {
     let (text, entry, canonical) = control();
     let capped = set_register_cap(&text, &entry, 32).unwrap();
-    assert_ne!(Module::parse(&capped).unwrap().canonical(&entry).unwrap(), canonical);
+    assert_ne!(Module::parse(&capped).unwrap().canonical_text(&entry).unwrap(), canonical);
 }
 
 /// Returns the canonical text of [`EVERYTHING`] with another initial value.
 fn with_initial_value(value: &str) -> String {
     let text = EVERYTHING.replace("0f40400000", value);
-    Module::parse(&text).unwrap().canonical("kernel").unwrap()
+    Module::parse(&text).unwrap().canonical_text("kernel").unwrap()
 }
 
 #[test]
@@ -66,5 +66,5 @@ fn canonical_text_keeps_names_of_linked_functions() {
 #[test]
 fn missing_entry_has_no_canonical_text() {
     let (text, ..) = control();
-    assert_eq!(Module::parse(&text).unwrap().canonical("none"), None);
+    assert_eq!(Module::parse(&text).unwrap().canonical_text("none"), None);
 }

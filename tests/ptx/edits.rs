@@ -102,7 +102,7 @@ fn kernels_of_one_file_have_operators_and_caps_of_their_own() {
     let text = fixtures::ptx("loads/sm_90");
     let cg = Edits { cap: 0, cache: Some(CacheOperator::Cg), exact_block: None };
     let both = Edits { cap: 32, cache: Some(CacheOperator::Cs), exact_block: None };
-    let edited = assemble(&nvtune::ptx::edited(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
+    let edited = assemble(&nvtune::ptx::edit_entries(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
     let untouched = assemble(&text, &[]);
     assert_eq!(edited["plain"], assemble(&text, &["--entry", "plain", "-dlcm=cg"])["plain"]);
     assert_eq!(
@@ -117,14 +117,14 @@ fn kernels_of_one_file_have_operators_and_caps_of_their_own() {
 #[test]
 fn edits_without_change_keep_text() {
     let text = fixtures::ptx("loads/sm_90");
-    assert_eq!(nvtune::ptx::edited(&text, &[("plain", Edits::default())]).unwrap(), text);
+    assert_eq!(nvtune::ptx::edit_entries(&text, &[("plain", Edits::default())]).unwrap(), text);
 }
 
 #[test]
 fn cache_operator_of_missing_entry_is_error() {
     let text = fixtures::ptx("loads/sm_90");
     let other = set_cache_operators(&text, &[("other", CacheOperator::Cg)]);
-    assert_eq!(other, Err(Error::NoEntry { name: "other".into() }));
+    assert_eq!(other, Err(PtxError::NoEntry { name: "other".into() }));
 }
 
 #[test]
@@ -188,20 +188,20 @@ fn required_block_replaces_bounds_and_keeps_lines() {
     }
     let text = format!("{HEAD}.entry k() {{ ret; }}");
     let missing = set_required_block(&text, "other", [1, 1, 1]);
-    assert_eq!(missing, Err(Error::NoEntry { name: "other".into() }));
+    assert_eq!(missing, Err(PtxError::NoEntry { name: "other".into() }));
 }
 
 #[test]
 fn cap_of_missing_entry_is_error() {
     let text = format!("{HEAD}.entry k() {{ ret; }}");
-    assert_eq!(set_register_cap(&text, "other", 64), Err(Error::NoEntry { name: "other".into() }));
+    assert_eq!(set_register_cap(&text, "other", 64), Err(PtxError::NoEntry { name: "other".into() }));
 }
 
 #[test]
 fn cap_out_of_range_is_error() {
     let text = format!("{HEAD}.entry k() {{ ret; }}");
-    assert_eq!(set_register_cap(&text, "k", 0), Err(Error::Cap { cap: 0 }));
-    assert_eq!(set_register_cap(&text, "k", 256), Err(Error::Cap { cap: 256 }));
+    assert_eq!(set_register_cap(&text, "k", 0), Err(PtxError::Cap { cap: 0 }));
+    assert_eq!(set_register_cap(&text, "k", 256), Err(PtxError::Cap { cap: 256 }));
 }
 
 /// Compares each entry of relocatable code, alone, with the same entry among the others.
@@ -212,7 +212,7 @@ fn compare_entries_alone(text: &str, ptxas_options: &[&str], names_all_functions
     let together = assemble(text, ptxas_options);
     let mut entries = 0;
     for entry in module.functions.iter().filter(|function| function.entry) {
-        let left = alone(text, &entry.name).unwrap();
+        let left = isolate_entry(text, &entry.name).unwrap();
         assert_eq!(left.lines().count(), text.lines().count());
         let lines = |text: &str| {
             let body = Module::parse(text).unwrap().entry(&entry.name).unwrap().body.clone().unwrap();
@@ -226,7 +226,7 @@ fn compare_entries_alone(text: &str, ptxas_options: &[&str], names_all_functions
         entries += 1;
     }
     assert_eq!(entries, 4);
-    assert_eq!(alone(text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
+    assert_eq!(isolate_entry(text, "none"), Err(PtxError::NoEntry { name: "none".to_owned() }));
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn front_ends_of_other_architectures_are_read() {
             let module = Module::parse(&text).unwrap();
             assert_eq!(&*module.target[0], architecture);
             for entry in module.functions.iter().filter(|f| f.entry) {
-                assert!(module.canonical(&entry.name).unwrap().contains("\nret\n"), "{}", entry.name);
+                assert!(module.canonical_text(&entry.name).unwrap().contains("\nret\n"), "{}", entry.name);
             }
         }
     }
@@ -122,7 +122,7 @@ ret; }
     for (entry, expected) in [("direct", false), ("branches", false), ("indirect", true), ("listed", true)] {
         assert_eq!(calls_by_address(text, entry), Ok(expected), "{entry}");
     }
-    assert_eq!(calls_by_address(text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
+    assert_eq!(calls_by_address(text, "none"), Err(PtxError::NoEntry { name: "none".to_owned() }));
 }
 
 #[test]
@@ -154,7 +154,7 @@ proptest! {
         let end = (at + length).min(EVERYTHING.len());
         let text = format!("{}{}{}", &EVERYTHING[..at], with, &EVERYTHING[end..]);
         if let Ok(module) = Module::parse(&text) {
-            let _ = module.canonical("kernel");
+            let _ = module.canonical_text("kernel");
             let _ = set_register_cap(&text, "kernel", 40);
             if let Ok(edited) = set_cache_operators(&text, &[("kernel", CacheOperator::Cs)]) {
                 Module::parse(&edited).expect("what was read can be read with operators");

@@ -1,7 +1,7 @@
 //! Entries copied from PTX of `transplant.cu` under one macro value into that under another, assembled by ptxas.
 
 use super::*;
-use nvtune::ptx::{Destination, Transplant, TransplantError, edited, transplanted};
+use nvtune::ptx::{Destination, Transplant, TransplantError, edit_entries, insert_transplants};
 use nvtune::sass::code_digest;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -102,10 +102,13 @@ fn compare_all(options: Options, kernels: &[(&str, &[&str])]) {
         for edits in [NO_EDITS, BOTH_EDITS] {
             let donor_symbol = symbol(donor, kernel);
             let transplant = transplant(host, donor, kernel, edits, Destination::Added).unwrap();
-            let edited = edited(donor, &[(&donor_symbol, edits)]).unwrap();
+            let edited = edit_entries(donor, &[(&donor_symbol, edits)]).unwrap();
             // Relocatable code of an entry depends on whether its text has other functions.
-            let text =
-                if options == RELOCATABLE { edited.into_owned() } else { alone(&edited, &donor_symbol).unwrap() };
+            let text = if options == RELOCATABLE {
+                edited.into_owned()
+            } else {
+                isolate_entry(&edited, &donor_symbol).unwrap()
+            };
             compared.push((digest(&assemble(&text, options), &donor_symbol), transplant.name.clone()));
             transplants.push((symbol(host, kernel), transplant));
         }
@@ -114,7 +117,7 @@ fn compare_all(options: Options, kernels: &[(&str, &[&str])]) {
         compared.push((digest(&before, kernel.name), kernel.name.to_owned()));
     }
     let places: Vec<_> = transplants.iter().map(|(symbol, transplant)| (&**symbol, transplant)).collect();
-    let after = assemble(&transplanted(host, &places).unwrap(), options);
+    let after = assemble(&insert_transplants(host, &places).unwrap(), options);
     let other: Vec<&String> =
         compared.iter().filter(|(code, name)| *code != digest(&after, name)).map(|(_, name)| name).collect();
     assert!(other.is_empty(), "{other:?}");
@@ -159,7 +162,7 @@ fn weak_copies_of_two_objects_are_linked_as_one() {
     fs::write(path("weak.cu"), WEAK).unwrap();
     let [host, donor] = &TILES.map(|tile| front_end_of(path("weak.cu").as_os_str(), tile, RELOCATABLE));
     let copy = transplant(host, donor, "fills", NO_EDITS, Destination::Added).unwrap();
-    let text = transplanted(host, &[(&symbol(host, "fills"), &copy)]).unwrap();
+    let text = insert_transplants(host, &[(&symbol(host, "fills"), &copy)]).unwrap();
     let objects = ["a.cubin", "b.cubin"].map(path);
     objects.iter().for_each(|object| fs::write(object, assemble(&text, RELOCATABLE)).unwrap());
     let linked = path("linked.cubin");
@@ -182,8 +185,9 @@ fn copy_in_place_has_code_of_donor() {
         let (host_symbol, donor_symbol) = (symbol(host, kernel), symbol(donor, kernel));
         let transplant = transplant(host, donor, kernel, NO_EDITS, Destination::InPlace).unwrap();
         assert_eq!(transplant.name, host_symbol);
-        let [before, after, expected] = [host, &transplanted(host, &[(&host_symbol, &transplant)]).unwrap(), donor]
-            .map(|text| assemble(text, PLAIN));
+        let [before, after, expected] =
+            [host, &insert_transplants(host, &[(&host_symbol, &transplant)]).unwrap(), donor]
+                .map(|text| assemble(text, PLAIN));
         assert_eq!(digest(&after, &host_symbol), digest(&expected, &donor_symbol), "{kernel}");
         for other in Cubin::parse(&before).unwrap().kernels().iter().filter(|other| other.name != host_symbol) {
             assert_eq!(digest(&after, other.name), digest(&before, other.name), "{kernel}: {}", other.name);
@@ -250,8 +254,8 @@ fn names_of_copies_depend_on_all_copied_text() {
 fn copy_of_one_name_is_inserted_once() {
     let [host, donor] = &*TEXTS;
     let copy = transplant(host, donor, "calls", NO_EDITS, Destination::Added).unwrap();
-    let once = transplanted(host, &[("calls", &copy)]).unwrap();
-    assert_eq!(once, transplanted(host, &[("calls", &copy), ("calls", &copy)]).unwrap());
+    let once = insert_transplants(host, &[("calls", &copy)]).unwrap();
+    assert_eq!(once, insert_transplants(host, &[("calls", &copy), ("calls", &copy)]).unwrap());
 }
 
 const CUT_HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
@@ -339,7 +343,7 @@ fn cut_text_is_never_a_panic() {
     for end in (0..whole.len()).step_by(3).filter(|&end| whole.is_char_boundary(end)) {
         for (host, donor) in [(&whole[..end], &*whole), (&*whole, &whole[..end])] {
             if let Ok(copy) = Transplant::new((host, "kernel"), (donor, "kernel"), BOTH_EDITS, Destination::Added) {
-                Module::parse(&transplanted(host, &[("kernel", &copy)]).unwrap()).unwrap();
+                Module::parse(&insert_transplants(host, &[("kernel", &copy)]).unwrap()).unwrap();
             }
         }
     }

@@ -6,8 +6,8 @@
 
 use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::sass::Class;
-use nvtune::sass::instruction::{Instruction, decode};
-use nvtune::sass::{Cubin, Kernel};
+use nvtune::sass::instruction::{Instruction, decode_section};
+use nvtune::sass::{Cubin, CubinKernel};
 use std::collections::{BTreeMap, HashMap};
 
 /// What came of comparing.
@@ -60,7 +60,7 @@ pub fn compare(cubin: &str, bytes: &[u8], printed: &str) -> Compared {
     let mut compared = Compared::default();
     for kernel in parsed.kernels() {
         let theirs = &listing.sections[&format!(".text.{}", kernel.name)];
-        let ours = decode(kernel.code, kernel.architecture);
+        let ours = decode_section(kernel.code, kernel.architecture);
         assert_eq!(ours.len(), theirs.instructions.len(), "{cubin}: {}", kernel.name);
         for (instruction, printed) in ours.iter().zip(&theirs.instructions) {
             compared.instructions += 1;
@@ -108,7 +108,7 @@ impl<'a> Text<'a> {
 }
 
 fn differences(
-    kernel: &Kernel,
+    kernel: &CubinKernel,
     ours: &Instruction,
     printed: &Printed,
     text: &Text,
@@ -161,7 +161,7 @@ fn differences(
         let number = |text: &str| u8::from_str_radix(text.trim_start_matches("SB").trim_start_matches("0x"), 16).ok();
         check("partial wait", format!("{:?}", ours.partial_wait), format!("{:?}", number(board).zip(number(count))));
     }
-    check("PTX line", format!("{:?}", kernel.lines.get(ours.offset)), format!("{:?}", printed.line));
+    check("PTX line", format!("{:?}", kernel.lines.line_at(ours.offset)), format!("{:?}", printed.line));
     found
 }
 

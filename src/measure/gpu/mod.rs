@@ -420,7 +420,7 @@ impl Bench for Gpu {
     }
 
     fn condition(&mut self) -> Condition {
-        self.watch.condition()
+        self.watch.read_condition()
     }
 
     fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {

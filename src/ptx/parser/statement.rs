@@ -1,53 +1,54 @@
-//! The statements of a function's body: scopes, declarations, labels, instructions and their operands.
+//! The statements of a function's body: scopes, declarations, labels, instructions and their
+//! operands.
 
-use super::{DEPTH, Parser, space};
-use crate::ptx::error::Error;
-use crate::ptx::lexer::Kind;
+use super::{DEPTH, Parser, state_space};
+use crate::ptx::error::PtxError;
+use crate::ptx::lexer::TokenKind;
 use crate::ptx::module::*;
 use crate::ptx::opcode::Opcode;
 
 impl Parser<'_> {
-    pub(super) fn body(&mut self) -> Result<Body, Error> {
-        let open = self.expect(b'{', "`{`")?.start;
+    pub(super) fn parse_body(&mut self) -> Result<Body, PtxError> {
+        let open = self.expect_mark(b'{', "`{`")?.start;
         let mut statements = Vec::new();
         let mut scopes = 0u32;
         loop {
-            if self.accept(b'{')? {
+            if self.accept_mark(b'{')? {
                 scopes += 1;
                 if scopes > DEPTH {
-                    return Err(Error::Nesting { line: self.token.line });
+                    return Err(PtxError::Nesting { line: self.token.line });
                 }
                 statements.push(Statement::Open);
-            } else if self.accept(b'}')? {
+            } else if self.accept_mark(b'}')? {
                 if scopes == 0 {
                     return Ok(Body { statements, open });
                 }
                 scopes -= 1;
                 statements.push(Statement::Close);
-            } else if self.accept(b';')? {
+            } else if self.accept_mark(b';')? {
                 // An empty statement.
             } else if self.is_directive() {
                 self.local_directive(&mut statements)?;
-            } else if self.is(b'@') || self.token.kind == Kind::Word {
-                self.instruction(&mut statements)?;
+            } else if self.is_mark(b'@') || self.token.kind == TokenKind::Word {
+                self.parse_instruction(&mut statements)?;
             } else {
-                return Err(self.unexpected("a statement"));
+                return Err(self.unexpected_token("a statement"));
             }
         }
     }
 
-    fn local_directive(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
+    fn local_directive(&mut self, statements: &mut Vec<Statement>) -> Result<(), PtxError> {
         let (start, line) = (self.token.start, self.token.line);
-        let directive = self.word();
-        self.bump()?;
+        let directive = self.current_word();
+        self.next_token()?;
         match directive {
             ".reg" => {
-                let kinds = self.kinds()?;
+                let kinds = self.parse_kinds()?;
                 loop {
-                    let name = self.name()?;
-                    let count = if self.accept(b'<')? {
-                        let count = self.small()?;
-                        self.expect(b'>', "`>`")?;
+                    let name = self.parse_name()?;
+                    let count = if self.accept_mark(b'<')? {
+                        let count = self.parse_small()?;
+                        self.expect_mark(b'>', "`>`")?;
                         Some(count)
                     } else {
                         None
@@ -58,16 +59,16 @@ impl Parser<'_> {
                         scalar: kinds.scalar,
                         lanes: kinds.lanes,
                     }));
-                    if !self.accept(b',')? {
+                    if !self.accept_mark(b',')? {
                         break;
                     }
                 }
-                self.expect(b';', "`;` after registers")?;
+                self.expect_mark(b';', "`;` after registers")?;
             }
             ".visible" | ".extern" | ".weak" | ".common" => {}
             ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
                 let mut variables = Vec::new();
-                self.variables(space(directive), Linkage::Internal, (start, line), &mut variables)?;
+                self.parse_variables(state_space(directive), Linkage::Internal, (start, line), &mut variables)?;
                 statements.extend(variables.into_iter().map(Statement::Variable));
             }
             ".loc" | ".file" => self.skip_line_of(line)?,
@@ -77,23 +78,23 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn instruction(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
+    fn parse_instruction(&mut self, statements: &mut Vec<Statement>) -> Result<(), PtxError> {
         let mut guard = None;
-        if self.accept(b'@')? {
-            let negated = self.accept(b'!')?;
-            guard = Some(Guard { register: self.name()?, negated });
+        if self.accept_mark(b'@')? {
+            let negated = self.accept_mark(b'!')?;
+            guard = Some(Guard { register: self.parse_name()?, negated });
         }
         let token = self.token;
-        let word = self.name()?;
-        if guard.is_none() && self.accept(b':')? {
-            return self.labelled(word, token.line, statements);
+        let word = self.parse_name()?;
+        if guard.is_none() && self.accept_mark(b':')? {
+            return self.parse_labelled(word, token.line, statements);
         }
         let mut operands = Vec::new();
-        while !self.accept(b';')? {
-            operands.push(self.operand()?);
+        while !self.accept_mark(b';')? {
+            operands.push(self.parse_operand()?);
             // `call.uni (retval0), f, (a);`, `tex.2d.v4.f32.f32 {...}, [...]`: commas throughout.
-            if !self.accept(b',')? && !self.is(b';') {
-                return Err(self.unexpected("`,` or `;`"));
+            if !self.accept_mark(b',')? && !self.is_mark(b';') {
+                return Err(self.unexpected_token("`,` or `;`"));
             }
         }
         statements.push(Statement::Instruction(Instruction {
@@ -106,27 +107,28 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows a label: a table of targets, a prototype, or any statement (left to the caller).
-    fn labelled(&mut self, name: Box<str>, line: u32, statements: &mut Vec<Statement>) -> Result<(), Error> {
-        let directive = if self.is_directive() { self.word() } else { "" };
+    /// What follows a label: a table of targets, a prototype, or any statement (left to the
+    /// caller).
+    fn parse_labelled(&mut self, name: Box<str>, line: u32, statements: &mut Vec<Statement>) -> Result<(), PtxError> {
+        let directive = if self.is_directive() { self.current_word() } else { "" };
         match directive {
             ".branchtargets" | ".calltargets" => {
-                self.bump()?;
+                self.next_token()?;
                 let mut targets = Vec::new();
                 loop {
-                    targets.push(self.name()?);
-                    if !self.accept(b',')? {
+                    targets.push(self.parse_name()?);
+                    if !self.accept_mark(b',')? {
                         break;
                     }
                 }
-                self.expect(b';', "`;` after targets")?;
+                self.expect_mark(b';', "`;` after targets")?;
                 statements.push(Statement::Targets { label: name, targets });
             }
             ".callprototype" => {
-                self.bump()?;
-                let returns = if self.is(b'(') { self.parameters()? } else { Vec::new() };
-                self.name()?;
-                let parameters = if self.is(b'(') { self.parameters()? } else { Vec::new() };
+                self.next_token()?;
+                let returns = if self.is_mark(b'(') { self.parse_parameters()? } else { Vec::new() };
+                self.parse_name()?;
+                let parameters = if self.is_mark(b'(') { self.parse_parameters()? } else { Vec::new() };
                 self.skip_statement()?;
                 statements.push(Statement::Prototype { label: name, returns, parameters });
             }
@@ -135,85 +137,87 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn list(&mut self, close: u8) -> Result<Vec<Operand>, Error> {
-        self.enter()?;
+    fn parse_list(&mut self, close: u8) -> Result<Vec<Operand>, PtxError> {
+        self.enter_nesting()?;
         let mut operands = Vec::new();
-        while !self.accept(close)? {
-            operands.push(self.operand()?);
-            if !self.accept(b',')? && !self.is(close) {
-                return Err(self.unexpected("`,` or the end of a list"));
+        while !self.accept_mark(close)? {
+            operands.push(self.parse_operand()?);
+            if !self.accept_mark(b',')? && !self.is_mark(close) {
+                return Err(self.unexpected_token("`,` or the end of a list"));
             }
         }
         self.depth -= 1;
         Ok(operands)
     }
 
-    fn operand(&mut self) -> Result<Operand, Error> {
+    fn parse_operand(&mut self) -> Result<Operand, PtxError> {
         let first = match self.token.kind {
-            Kind::Mark(b'{') => {
-                self.bump()?;
-                Operand::Vector(self.list(b'}')?)
+            TokenKind::Mark(b'{') => {
+                self.next_token()?;
+                Operand::Vector(self.parse_list(b'}')?)
             }
-            Kind::Mark(b'(') => {
-                self.bump()?;
-                Operand::Group(self.list(b')')?)
+            TokenKind::Mark(b'(') => {
+                self.next_token()?;
+                Operand::Group(self.parse_list(b')')?)
             }
-            Kind::Mark(b'[') => {
-                self.bump()?;
-                address(self.list(b']')?)
+            TokenKind::Mark(b'[') => {
+                self.next_token()?;
+                address_operand(self.parse_list(b']')?)
             }
-            Kind::Mark(b'!') => {
-                self.bump()?;
-                self.nested().map(|inner| Operand::Not(Box::new(inner)))?
+            TokenKind::Mark(b'!') => {
+                self.next_token()?;
+                self.parse_nested().map(|inner| Operand::Not(Box::new(inner)))?
             }
-            Kind::Mark(b'-') => {
-                self.bump()?;
-                if self.token.kind == Kind::Number {
-                    match self.constant()? {
+            TokenKind::Mark(b'-') => {
+                self.next_token()?;
+                if self.token.kind == TokenKind::Number {
+                    match self.parse_constant()? {
                         Operand::Integer(bits) => Operand::Integer(bits.wrapping_neg()),
                         Operand::Float(bits) => Operand::Float(bits ^ 1 << 31),
                         Operand::Double(bits) => Operand::Double(bits ^ 1 << 63),
                         other => other,
                     }
                 } else {
-                    self.nested().map(|inner| Operand::Minus(Box::new(inner)))?
+                    self.parse_nested().map(|inner| Operand::Minus(Box::new(inner)))?
                 }
             }
-            Kind::Mark(b'+') | Kind::Number => {
-                let value = self.constant()?;
+            TokenKind::Mark(b'+') | TokenKind::Number => {
+                let value = self.parse_constant()?;
                 match value {
-                    Operand::Integer(bits) => Operand::Integer(bits.wrapping_add(self.displacement()? as u64)),
+                    Operand::Integer(bits) => Operand::Integer(bits.wrapping_add(self.parse_displacement()? as u64)),
                     other => other,
                 }
             }
-            Kind::Word if !self.is_directive() => {
-                let name = self.name()?;
+            TokenKind::Word if !self.is_directive() => {
+                let name = self.parse_name()?;
                 match &*name {
                     "_" => Operand::Sink,
                     "WARP_SZ" => Operand::Integer(32),
-                    _ if self.is(b'+') || self.is(b'-') => Operand::Displaced(name, self.displacement()?),
+                    _ if self.is_mark(b'+') || self.is_mark(b'-') => {
+                        Operand::Displaced(name, self.parse_displacement()?)
+                    }
                     _ => Operand::Name(name),
                 }
             }
-            _ => return Err(self.unexpected("an operand")),
+            _ => return Err(self.unexpected_token("an operand")),
         };
-        if self.accept(b'|')? {
-            let second = self.nested()?;
+        if self.accept_mark(b'|')? {
+            let second = self.parse_nested()?;
             return Ok(Operand::Pair(Box::new(first), Box::new(second)));
         }
         Ok(first)
     }
 
-    fn nested(&mut self) -> Result<Operand, Error> {
-        self.enter()?;
-        let operand = self.operand();
+    fn parse_nested(&mut self) -> Result<Operand, PtxError> {
+        self.enter_nesting()?;
+        let operand = self.parse_operand();
         self.depth -= 1;
         operand
     }
 }
 
 /// What stands between brackets, as an address where it is one.
-fn address(mut list: Vec<Operand>) -> Operand {
+fn address_operand(mut list: Vec<Operand>) -> Operand {
     if list.len() == 1 {
         match list.pop() {
             Some(Operand::Name(name)) => {

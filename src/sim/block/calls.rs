@@ -1,6 +1,6 @@
 //! Calls of functions by the lanes of a warp, one lane after the other.
 
-use super::lanes::each;
+use super::lanes::each_lane;
 use super::warp::{Frame, Warp};
 use crate::sim::memory::FUNCTION_BASE;
 use crate::sim::program::{Callee, Passing};
@@ -9,41 +9,41 @@ use crate::sim::program::{Callee, Passing};
 const DEPTH: usize = 64;
 
 impl Warp<'_> {
-    fn parameter(&self, lane: usize, at: u64, size: u32) -> (u64, bool) {
+    fn read_parameter(&self, lane: usize, at: u64, size: u32) -> (u64, bool) {
         let stride = self.ground.program.parameters;
-        self.parameters.read((lane as u64).saturating_mul(stride).saturating_add(at), size)
+        self.parameters.read_bits((lane as u64).saturating_mul(stride).saturating_add(at), size)
     }
 
     fn set_parameter(&mut self, lane: usize, at: u64, size: u32, (value, unknown): (u64, bool)) {
         let stride = self.ground.program.parameters;
         self.passed = true;
-        self.parameters.write((lane as u64).saturating_mul(stride).saturating_add(at), size, value, unknown);
+        self.parameters.write_bits((lane as u64).saturating_mul(stride).saturating_add(at), size, value, unknown);
     }
 
-    fn pass(&mut self, lane: usize, from: Passing, to: Passing) {
+    fn pass_values(&mut self, lane: usize, from: Passing, to: Passing) {
         match (from, to) {
             (Passing::Slot(from), Passing::Slot(to)) => {
-                let (value, unknown) = self.value(from, lane);
+                let (value, unknown) = self.lane_value(from, lane);
                 self.put_lane(to, lane, value, unknown);
             }
             (Passing::Slot(from), Passing::Param(to, size)) => {
-                let given = self.value(from, lane);
+                let given = self.lane_value(from, lane);
                 self.set_parameter(lane, to, size.min(8) as u32, given);
             }
             (Passing::Param(from, size), Passing::Slot(to)) => {
-                let (value, unknown) = self.parameter(lane, from, size.min(8) as u32);
+                let (value, unknown) = self.read_parameter(lane, from, size.min(8) as u32);
                 self.put_lane(to, lane, value, unknown);
             }
             (Passing::Param(from, from_size), Passing::Param(to, to_size)) => {
                 for byte in 0..from_size.min(to_size).min(1 << 16) {
-                    let given = self.parameter(lane, from + byte, 1);
+                    let given = self.read_parameter(lane, from + byte, 1);
                     self.set_parameter(lane, to + byte, 1, given);
                 }
             }
         }
     }
 
-    fn forget(&mut self, lane: usize, passing: Passing) {
+    fn forget_values(&mut self, lane: usize, passing: Passing) {
         match passing {
             Passing::Slot(slot) => self.put_lane(slot, lane, 0, true),
             Passing::Param(at, size) => {
@@ -55,14 +55,14 @@ impl Warp<'_> {
     }
 
     /// Calls for each of the lanes, whose next step is the one after the call.
-    pub(super) fn call(&mut self, index: u32, on: u32) {
+    pub(super) fn call_lanes(&mut self, index: u32, on: u32) {
         let program = self.ground.program;
         let Some(call) = program.calls.get(index as usize) else { return };
-        for lane in each(on) {
+        for lane in each_lane(on) {
             let callee = match call.callee {
                 Callee::Function(function) => Some(function),
                 Callee::Indirect(slot) => {
-                    let (address, unknown) = self.value(slot, lane);
+                    let (address, unknown) = self.lane_value(slot, lane);
                     self.exact &= !unknown;
                     address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
                 }
@@ -72,14 +72,17 @@ impl Warp<'_> {
             let Some((number, routine)) = routine.filter(|_| self.stacks[lane].len() < DEPTH) else {
                 // What an external function returns is unknown; what it costs is not counted.
                 self.exact &= matches!(call.callee, Callee::Assertion | Callee::Unknown);
-                call.results.iter().for_each(|&result| self.forget(lane, result));
+                call.results.iter().for_each(|&result| self.forget_values(lane, result));
                 continue;
             };
             let active = self.stacks[lane].iter().any(|frame| frame.routine == number);
-            let saved =
-                if active { routine.slots.clone().map(|slot| self.value(slot, lane)).collect() } else { Vec::new() };
+            let saved = if active {
+                routine.slots.clone().map(|slot| self.lane_value(slot, lane)).collect()
+            } else {
+                Vec::new()
+            };
             for (&from, &to) in call.arguments.iter().zip(&routine.formals) {
-                self.pass(lane, from, to);
+                self.pass_values(lane, from, to);
             }
             self.stacks[lane].push(Frame { routine: number, back: self.pc[lane], call: index, saved });
             self.pc[lane] = routine.steps.start;
@@ -87,7 +90,7 @@ impl Warp<'_> {
     }
 
     /// Goes back to the caller, or ends.
-    pub(super) fn returned(&mut self, lane: usize) {
+    pub(super) fn return_lane(&mut self, lane: usize) {
         let program = self.ground.program;
         let Some(frame) = self.stacks[lane].pop() else {
             self.alive &= !(1 << lane);
@@ -103,7 +106,7 @@ impl Warp<'_> {
         let kept: Vec<_> = results
             .iter()
             .map(|&(from, _)| match from {
-                Passing::Slot(slot) => Some(self.value(slot, lane)),
+                Passing::Slot(slot) => Some(self.lane_value(slot, lane)),
                 Passing::Param(..) => None,
             })
             .collect();
@@ -114,7 +117,7 @@ impl Warp<'_> {
             match (kept, to) {
                 (Some((value, unknown)), Passing::Slot(slot)) => self.put_lane(slot, lane, value, unknown),
                 (Some(given), Passing::Param(at, size)) => self.set_parameter(lane, at, size.min(8) as u32, given),
-                (None, to) => self.pass(lane, from, to),
+                (None, to) => self.pass_values(lane, from, to),
             }
         }
     }

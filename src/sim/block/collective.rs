@@ -1,22 +1,29 @@
 //! What the lanes of a warp do together: shuffles, votes, matches and reductions.
 
-use super::lanes::{Lanes, each, which};
-use super::warp::{Warp, spread};
-use crate::sim::arithmetic::{mask, updated};
-use crate::sim::operation::bits;
-use crate::sim::program::{Collective, Shuffle, Slot, Step, Vote};
+use super::lanes::{Lanes, each_lane, lanes_where};
+use super::warp::{Warp, spread_predicate};
+use crate::sim::arithmetic::{mask_bits, update_value};
+use crate::sim::operation::bit_count;
+use crate::sim::program::{Collective, ProgramStep, Shuffle, Slot, Vote};
 
 impl Warp<'_> {
-    /// Whether all lanes that a collective names have come to it: those that did come but were not among `on`, or nothing where
-    /// some have not.
-    pub(super) fn meet(&mut self, step: &Step, collective: Collective, at: u32, on: u32, forced: bool) -> Option<u32> {
+    /// Records lanes that came to a collective. Returns those that came earlier once all
+    /// have come that it names, else `None`.
+    pub(super) fn meet_lanes(
+        &mut self,
+        step: &ProgramStep,
+        collective: Collective,
+        at: u32,
+        on: u32,
+        forced: bool,
+    ) -> Option<u32> {
         if collective == Collective::Active || on == 0 {
             return Some(0);
         }
-        let waiting = which(|lane| self.pc[lane] == at) & self.gathered;
-        let members = self.lanes(step.sources[3]);
-        let unknown = self.unknown(step.sources[3]);
-        let named = each((on | waiting) & !unknown).fold(0, |named, lane| named | members[lane] as u32);
+        let waiting = lanes_where(|lane| self.pc[lane] == at) & self.gathered;
+        let members = self.lanes_of(step.sources[3]);
+        let unknown = self.unknown_lanes(step.sources[3]);
+        let named = each_lane((on | waiting) & !unknown).fold(0, |named, lane| named | members[lane] as u32);
         if !forced && named & self.alive & !on & !waiting != 0 {
             return None;
         }
@@ -24,13 +31,20 @@ impl Warp<'_> {
         Some(waiting)
     }
 
-    pub(super) fn exchange(&mut self, step: &Step, collective: Collective, second: Slot, invert: bool, on: u32) {
-        let own = *self.lanes(step.sources[0]);
-        let unknown = self.unknown(step.sources[0]);
-        let named = *self.lanes(step.sources[3]);
+    pub(super) fn exchange_values(
+        &mut self,
+        step: &ProgramStep,
+        collective: Collective,
+        second: Slot,
+        invert: bool,
+        on: u32,
+    ) {
+        let own = *self.lanes_of(step.sources[0]);
+        let unknown = self.unknown_lanes(step.sources[0]);
+        let named = *self.lanes_of(step.sources[3]);
         let with = |lane: usize| named[lane] as u32 & on;
         // What is not known of any lane that takes part.
-        let mut doubt = which(|lane| with(lane) & unknown != 0) | self.unknown(step.sources[3]);
+        let mut doubt = lanes_where(|lane| with(lane) & unknown != 0) | self.unknown_lanes(step.sources[3]);
         let mut results: Lanes = [0; 32];
         let mut predicate = 0;
         match collective {
@@ -40,7 +54,7 @@ impl Warp<'_> {
                 doubt = 0;
             }
             Collective::Elect => {
-                for lane in each(on) {
+                for lane in each_lane(on) {
                     let leader = with(lane).trailing_zeros();
                     results[lane] = u64::from(leader);
                     predicate |= u32::from(leader == lane as u32) << lane;
@@ -48,8 +62,8 @@ impl Warp<'_> {
                 doubt = 0;
             }
             Collective::Vote(vote) => {
-                let holds = which(|lane| own[lane] & 1 != 0) ^ if invert { u32::MAX } else { 0 };
-                for lane in each(on) {
+                let holds = lanes_where(|lane| own[lane] & 1 != 0) ^ if invert { u32::MAX } else { 0 };
+                for lane in each_lane(on) {
                     let with = with(lane);
                     results[lane] = match vote {
                         Vote::All => u64::from(holds & with == with),
@@ -60,28 +74,28 @@ impl Warp<'_> {
                 }
             }
             Collective::Match { all, width } => {
-                for lane in each(on) {
+                for lane in each_lane(on) {
                     let with = with(lane);
-                    let equal = which(|other| mask(own[other], width) == mask(own[lane], width)) & with;
+                    let equal = lanes_where(|other| mask_bits(own[other], width) == mask_bits(own[lane], width)) & with;
                     let agreed = equal == with;
                     results[lane] = u64::from(if all && !agreed { 0 } else { equal });
                     predicate |= u32::from(agreed) << lane;
                 }
             }
             Collective::Reduce { update, kind } => {
-                for lane in each(on) {
-                    let mut members = each(with(lane));
+                for lane in each_lane(on) {
+                    let mut members = each_lane(with(lane));
                     let first = members.next().map_or(0, |first| own[first]);
-                    let sum = members.fold(first, |sum, other| updated(update, kind, sum, own[other], 0));
-                    results[lane] = mask(sum, bits(kind));
+                    let sum = members.fold(first, |sum, other| update_value(update, kind, sum, own[other], 0));
+                    results[lane] = mask_bits(sum, bit_count(kind));
                 }
             }
             Collective::Shuffle(shuffle) => {
-                let (distance, limits) = (*self.lanes(step.sources[1]), *self.lanes(step.sources[2]));
-                let vague = self.unknown(step.sources[1]) | self.unknown(step.sources[2]);
+                let (distance, limits) = (*self.lanes_of(step.sources[1]), *self.lanes_of(step.sources[2]));
+                let vague = self.unknown_lanes(step.sources[1]) | self.unknown_lanes(step.sources[2]);
                 doubt = 0;
-                for lane in each(on) {
-                    let (from, inside) = source(shuffle, lane as u32, distance[lane] as u32, limits[lane] as u32);
+                for lane in each_lane(on) {
+                    let (from, inside) = source_lane(shuffle, lane as u32, distance[lane] as u32, limits[lane] as u32);
                     let from = (from & 31) as usize;
                     results[lane] = own[from];
                     predicate |= u32::from(inside) << lane;
@@ -92,15 +106,15 @@ impl Warp<'_> {
                 doubt |= vague;
             }
         }
-        self.put(step.target, on, &results, doubt);
+        self.put_lanes(step.target, on, &results, doubt);
         if second != 0 {
-            self.put(second, on, &spread(predicate), doubt);
+            self.put_lanes(second, on, &spread_predicate(predicate), doubt);
         }
     }
 }
 
 /// The lane that a shuffle reads, and whether that is the one asked for (PTX ISA, `shfl.sync`).
-fn source(shuffle: Shuffle, lane: u32, distance: u32, limits: u32) -> (u32, bool) {
+fn source_lane(shuffle: Shuffle, lane: u32, distance: u32, limits: u32) -> (u32, bool) {
     let (distance, clamp, segment) = (distance & 0x1f, limits & 0x1f, limits >> 8 & 0x1f);
     let most = lane & segment | clamp & !segment;
     let least = lane & segment;
@@ -125,7 +139,8 @@ mod tests {
 
     #[test]
     fn shuffles_read_the_lane_that_the_instruction_set_names() {
-        // (kind, lane, distance, limits, lane that is read, asked for): __shfl_up_sync and the like with widths of 32 and 8.
+        // (kind, lane, distance, limits, lane that is read, asked for): __shfl_up_sync and the like
+        // with widths of 32 and 8.
         let cases = [
             (Shuffle::Up, 5, 2, 0, 3, true),
             (Shuffle::Up, 1, 2, 0, 1, false),
@@ -138,7 +153,7 @@ mod tests {
             (Shuffle::Index, 21, 31, 0x1f, 31, true),
         ];
         for (shuffle, lane, distance, limits, from, inside) in cases {
-            assert_eq!(source(shuffle, lane, distance, limits), (from, inside), "{shuffle:?} {lane} {distance}");
+            assert_eq!(source_lane(shuffle, lane, distance, limits), (from, inside), "{shuffle:?} {lane} {distance}");
         }
     }
 }

@@ -1,10 +1,11 @@
 //! A block of a launch, or some of its warps, run together: what threads give each other is real.
 //!
-//! Warps run one after the other, each until it waits at a barrier, ends, or has had its share of steps. Warps that are to be looked
-//! at closely are run to their end as far as the allowance suffices; the others are dropped where they take too long, and those
-//! that remain go on without them. Shared memory and what the block writes to global memory are storage; atomics on shared memory
-//! are done in the order in which they come. No kernel makes this fail or run on: who waits in vain is let go on, and the block says
-//! that it is not exact.
+//! Warps run one after the other, each until it waits at a barrier, ends, or has had its share of
+//! steps. Warps that are to be looked at closely are run to their end as far as the allowance
+//! suffices; the others are dropped where they take too long, and those that remain go on without
+//! them. Shared memory and what the block writes to global memory are storage; atomics on shared
+//! memory are done in the order in which they come. No kernel makes this fail or run on: who waits
+//! in vain is let go on, and the block says that it is not exact.
 
 mod calls;
 mod collective;
@@ -37,7 +38,7 @@ pub(super) struct Allowance {
 }
 
 /// What came of a block.
-pub(super) struct Outcome {
+pub(super) struct BlockOutcome {
     pub warps: Vec<Ran>,
     /// Control never hung on what is not known, nobody waited in vain and nobody was dropped.
     pub exact: bool,
@@ -61,7 +62,7 @@ pub(super) struct Ran {
 }
 
 /// Runs warps of a block.
-pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> Outcome {
+pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> BlockOutcome {
     let program = ground.program;
     let shared = program.dynamic_shared.saturating_add(u64::from(ground.launch.shared));
     let mut state = State {
@@ -71,7 +72,7 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
         regions: Vec::new(),
         barriers: Default::default(),
     };
-    let same = warp::same(ground, block);
+    let same = warp::fixed_lanes(ground, block);
     let recorded = |number: u32| allowance.recorded.contains(&number);
     // Those that are looked at come first.
     let mut numbers: Vec<u32> = allowance.warps.clone().collect();
@@ -103,11 +104,11 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
                 let before = warp.steps;
                 let runnable = warp.alive & !warp.held != 0;
                 if runnable {
-                    spent |= warp.run(&mut state, until[index]) == Stop::Spent;
+                    spent |= warp.run_until(&mut state, until[index]) == Stop::Spent;
                 }
                 ran |= warp.steps > before;
             }
-            ran |= release(&mut state, &mut warps, &dropped, false);
+            ran |= release_waiting(&mut state, &mut warps, &dropped, false);
         }
         if warps.iter().zip(&dropped).all(|(warp, dropped)| *dropped || warp.alive == 0) {
             break;
@@ -121,7 +122,8 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
                 .collect();
             let looked_at: Vec<usize> =
                 (0..warps.len()).filter(|&at| recorded(warps[at].number) && warps[at].alive != 0).collect();
-            // What some did not need goes to those that are looked at, who wait for the others no longer.
+            // What some did not need goes to those that are looked at, who wait for the others no
+            // longer.
             if others.is_empty() && (left == 0 || looked_at.is_empty()) {
                 break;
             }
@@ -135,7 +137,7 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
         } else {
             // Everybody waits for somebody who does not come.
             exact = false;
-            if !release(&mut state, &mut warps, &dropped, true) {
+            if !release_waiting(&mut state, &mut warps, &dropped, true) {
                 break;
             }
         }
@@ -151,12 +153,12 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
         requests: warp.recording.requests,
         turns: warp.recording.turns,
     });
-    Outcome { warps: warps.collect(), exact, vague, steps, global: state.global }
+    BlockOutcome { warps: warps.collect(), exact, vague, steps, global: state.global }
 }
 
-/// Lets those go on who wait at a barrier that all have come to, or, by `force`, at the first where anybody waits; tells whether
-/// somebody does.
-fn release(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
+/// Lets those go on who wait at a barrier that all have come to, or, by `force`, at the first where
+/// anybody waits; tells whether somebody does.
+fn release_waiting(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
     let there = |(warp, dropped): (&Warp<'_>, &bool)| if *dropped { 0 } else { warp.alive.count_ones() };
     let everybody: u32 = warps.iter().zip(dropped).map(there).sum();
     let mut freed = false;
@@ -176,7 +178,7 @@ fn release(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], forc
                     Reduction::All => u64::from(holding == arrived),
                     Reduction::Any => u64::from(holding > 0),
                 };
-                warp.put(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
+                warp.put_lanes(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::sim::access::Turns;
 use crate::sim::masked_memory::Flat;
 use crate::sim::memory::Initial;
 use crate::sim::memory::Overlay;
-use crate::sim::memory::region;
+use crate::sim::memory::region_of;
 use crate::sim::program::Reduction;
 use crate::sim::program::Slot;
 use crate::sim::request::Request;
@@ -19,9 +19,9 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// Counts an execution of a step by so many lanes; tells whether it is to be recorded.
-    pub(super) fn takes(&mut self, step: u32, lanes: u32) -> bool {
+    pub(super) fn takes_step(&mut self, step: u32, lanes: u32) -> bool {
         let Some(turns) = self.turns.get_mut(step as usize) else { return false };
-        turns.add(Turns { executions: 1.0, lanes: f64::from(lanes.count_ones()) });
+        turns.add_turns(Turns { executions: 1.0, lanes: f64::from(lanes.count_ones()) });
         turns.executions <= f64::from(self.window)
     }
 }
@@ -53,19 +53,19 @@ pub(crate) struct State<'p> {
 }
 
 impl<'p> State<'p> {
-    pub(super) fn global(&self, address: u64, size: u32) -> (u64, bool) {
-        let (below, below_unknown) = self.initial.global(address, size);
-        if !self.regions.contains(&region(address)) {
+    pub(super) fn read_global(&self, address: u64, size: u32) -> (u64, bool) {
+        let (below, below_unknown) = self.initial.read_global(address, size);
+        if !self.regions.contains(&region_of(address)) {
             return (below, below_unknown);
         }
-        let (value, whole, unknown) = self.global.read(address, size, below);
+        let (value, whole, unknown) = self.global.read_over(address, size, below);
         (value, unknown || below_unknown && !whole)
     }
 
     pub(super) fn set_global(&mut self, address: u64, size: u32, value: u64, unknown: bool) {
-        if !self.regions.contains(&region(address)) {
-            self.regions.push(region(address));
+        if !self.regions.contains(&region_of(address)) {
+            self.regions.push(region_of(address));
         }
-        self.global.write(address, size, value, unknown);
+        self.global.write_bits(address, size, value, unknown);
     }
 }

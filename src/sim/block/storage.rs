@@ -1,29 +1,38 @@
 //! Loads, stores and atomics of a warp, lane after lane, and the record of what they touched.
 
-use super::lanes::each;
+use super::lanes::each_lane;
 use super::state::State;
 use super::warp::Warp;
 use crate::ptx::{AccessKind, MemorySpace};
-use crate::sim::arithmetic::{sign_extend, updated};
-use crate::sim::memory::{Place, accessed};
-use crate::sim::operation::signed;
-use crate::sim::program::{Memory, Step, Update, Window};
+use crate::sim::arithmetic::{sign_extend, update_value};
+use crate::sim::memory::{MemoryPlace, accessed_place};
+use crate::sim::operation::is_signed;
+use crate::sim::program::{MemoryAccess, ProgramStep, Update, Window};
 use crate::sim::request::Request;
 
 /// Where a lane's part of a memory of all lanes begins; what lies outside of it is nowhere.
-fn own(lane: usize, size: u64, address: u64) -> u64 {
+fn own_part(lane: usize, size: u64, address: u64) -> u64 {
     if address < size { (lane as u64).saturating_mul(size).saturating_add(address) } else { u64::MAX }
 }
 
 impl<'p> Warp<'p> {
-    pub(super) fn read(&self, state: &State<'p>, lane: usize, place: Place, offset: u64, size: u32) -> (u64, bool) {
+    pub(super) fn read_place(
+        &self,
+        state: &State<'p>,
+        lane: usize,
+        place: MemoryPlace,
+        offset: u64,
+        size: u32,
+    ) -> (u64, bool) {
         let program = self.ground.program;
         match place {
-            Place::Global(address) => state.global(address.wrapping_add(offset), size),
-            Place::Shared(address) => state.shared.read(address.wrapping_add(offset), size),
-            Place::Local(address) => self.local.read(own(lane, program.local, address.wrapping_add(offset)), size),
-            Place::Const(address) => self.ground.initial.constant(address.wrapping_add(offset), size),
-            Place::Param(address) => {
+            MemoryPlace::Global(address) => state.read_global(address.wrapping_add(offset), size),
+            MemoryPlace::Shared(address) => state.shared.read_bits(address.wrapping_add(offset), size),
+            MemoryPlace::Local(address) => {
+                self.local.read_bits(own_part(lane, program.local, address.wrapping_add(offset)), size)
+            }
+            MemoryPlace::Const(address) => self.ground.initial.read_constant(address.wrapping_add(offset), size),
+            MemoryPlace::Param(address) => {
                 let first = address.wrapping_add(offset);
                 let end = first.saturating_add(u64::from(size));
                 let given = self.ground.arguments;
@@ -31,71 +40,90 @@ impl<'p> Warp<'p> {
                     let bytes = &given[first as usize..end as usize];
                     return (bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)), false);
                 }
-                self.parameters.read(own(lane, program.parameters, first), size)
+                self.parameters.read_bits(own_part(lane, program.parameters, first), size)
             }
         }
     }
 
-    pub(super) fn write(
+    pub(super) fn write_place(
         &mut self,
         state: &mut State<'p>,
         lane: usize,
-        (place, offset): (Place, u64),
+        (place, offset): (MemoryPlace, u64),
         size: u32,
         (value, unknown): (u64, bool),
     ) {
         let program = self.ground.program;
         match place {
-            Place::Global(address) => state.set_global(address.wrapping_add(offset), size, value, unknown),
-            Place::Shared(address) => state.shared.write(address.wrapping_add(offset), size, value, unknown),
-            Place::Local(address) => {
-                self.local.write(own(lane, program.local, address.wrapping_add(offset)), size, value, unknown);
+            MemoryPlace::Global(address) => state.set_global(address.wrapping_add(offset), size, value, unknown),
+            MemoryPlace::Shared(address) => state.shared.write_bits(address.wrapping_add(offset), size, value, unknown),
+            MemoryPlace::Local(address) => {
+                self.local.write_bits(
+                    own_part(lane, program.local, address.wrapping_add(offset)),
+                    size,
+                    value,
+                    unknown,
+                );
             }
-            Place::Const(_) => {}
-            Place::Param(address) => {
-                let at = own(lane, program.parameters, address.wrapping_add(offset));
-                self.parameters.write(at, size, value, unknown);
+            MemoryPlace::Const(_) => {}
+            MemoryPlace::Param(address) => {
+                let at = own_part(lane, program.parameters, address.wrapping_add(offset));
+                self.parameters.write_bits(at, size, value, unknown);
             }
         }
     }
 
-    pub(super) fn load(&mut self, step: &'p Step, memory: Memory, at: u32, on: u32, state: &mut State<'p>) {
+    pub(super) fn load_lanes(
+        &mut self,
+        step: &'p ProgramStep,
+        memory: MemoryAccess,
+        at: u32,
+        on: u32,
+        state: &mut State<'p>,
+    ) {
         let program = self.ground.program;
         let size = memory.scalar.size();
-        let (base, vague) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
-        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
+        let (base, vague) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
+        for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
             if slot == 0 {
                 continue;
             }
             let (mut results, mut unknown) = ([0; 32], vague);
             let mut last: Option<(u64, (u64, bool))> = None;
-            for lane in each(on) {
-                let place = accessed(&memory, base[lane]);
+            for lane in each_lane(on) {
+                let place = accessed_place(&memory, base[lane]);
                 // What is in a place of all lanes is read once.
                 let (value, doubt) = match last {
                     Some((address, found)) if address == base[lane] => found,
-                    _ => self.read(state, lane, place, u64::from(size) * index as u64, size),
+                    _ => self.read_place(state, lane, place, u64::from(size) * index as u64, size),
                 };
-                let of_all = !matches!(place, Place::Local(_) | Place::Param(_))
+                let of_all = !matches!(place, MemoryPlace::Local(_) | MemoryPlace::Param(_))
                     || memory.window == Window::Param && !self.passed;
                 last = of_all.then_some((base[lane], (value, doubt)));
-                results[lane] = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
+                results[lane] = if is_signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
                 unknown |= u32::from(doubt) << lane;
             }
-            self.put(slot, on, &results, unknown);
+            self.put_lanes(slot, on, &results, unknown);
         }
         self.touch_places(at, &memory, AccessKind::Load, size * memory.count, on, (&base, vague));
     }
 
-    pub(super) fn store(&mut self, step: &'p Step, memory: Memory, at: u32, on: u32, state: &mut State<'p>) {
+    pub(super) fn store_lanes(
+        &mut self,
+        step: &'p ProgramStep,
+        memory: MemoryAccess,
+        at: u32,
+        on: u32,
+        state: &mut State<'p>,
+    ) {
         let program = self.ground.program;
         let size = memory.scalar.size();
-        let (base, vague) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
-        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
-            let (values, unknown) = (*self.lanes(slot), self.unknown(slot) | vague);
-            for lane in each(on) {
-                let to = (accessed(&memory, base[lane]), u64::from(size) * index as u64);
-                self.write(state, lane, to, size, (values[lane], unknown >> lane & 1 != 0));
+        let (base, vague) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
+        for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
+            let (values, unknown) = (*self.lanes_of(slot), self.unknown_lanes(slot) | vague);
+            for lane in each_lane(on) {
+                let to = (accessed_place(&memory, base[lane]), u64::from(size) * index as u64);
+                self.write_place(state, lane, to, size, (values[lane], unknown >> lane & 1 != 0));
             }
         }
         if memory.window == Window::Param {
@@ -104,55 +132,61 @@ impl<'p> Warp<'p> {
         self.touch_places(at, &memory, AccessKind::Store, size * memory.count, on, (&base, vague));
     }
 
-    pub(super) fn atomic(
+    pub(super) fn update_atomically(
         &mut self,
-        step: &'p Step,
-        memory: Memory,
+        step: &'p ProgramStep,
+        memory: MemoryAccess,
         update: Update,
         at: u32,
         on: u32,
         state: &mut State<'p>,
     ) {
         let (kind, size) = (memory.scalar, memory.scalar.size());
-        let [base, a, b, _] = step.sources.map(|slot| *self.lanes(slot));
-        let vague = self.unknown(step.sources[0]);
-        let given = self.unknown(step.sources[1]) | self.unknown(step.sources[2]);
+        let [base, a, b, _] = step.sources.map(|slot| *self.lanes_of(slot));
+        let vague = self.unknown_lanes(step.sources[0]);
+        let given = self.unknown_lanes(step.sources[1]) | self.unknown_lanes(step.sources[2]);
         let (mut results, mut unknown) = ([0; 32], vague);
-        for lane in each(on) {
-            let place = accessed(&memory, base[lane]);
-            let (old, doubt) = self.read(state, lane, place, 0, size);
-            let new = updated(update, kind, old, a[lane], b[lane]);
+        for lane in each_lane(on) {
+            let place = accessed_place(&memory, base[lane]);
+            let (old, doubt) = self.read_place(state, lane, place, 0, size);
+            let new = update_value(update, kind, old, a[lane], b[lane]);
             // In global memory other blocks may have come first.
-            let doubt = doubt || matches!(place, Place::Global(_)) || vague >> lane & 1 != 0;
-            self.write(state, lane, (place, 0), size, (new, doubt || given >> lane & 1 != 0));
+            let doubt = doubt || matches!(place, MemoryPlace::Global(_)) || vague >> lane & 1 != 0;
+            self.write_place(state, lane, (place, 0), size, (new, doubt || given >> lane & 1 != 0));
             results[lane] = old;
             unknown |= u32::from(doubt) << lane;
         }
-        self.put(step.target, on, &results, unknown);
+        self.put_lanes(step.target, on, &results, unknown);
         self.touch_places(at, &memory, AccessKind::Atomic, size, on, (&base, vague));
     }
 
     fn touch_places(
         &mut self,
         at: u32,
-        memory: &Memory,
+        memory: &MemoryAccess,
         kind: AccessKind,
         width: u32,
         on: u32,
         (base, vague): (&[u64; 32], u32),
     ) {
-        let Some(first) = each(on).next() else { return };
-        let (space, _) = match placed(accessed(memory, base[first])) {
+        let Some(first) = each_lane(on).next() else { return };
+        let (space, _) = match place_address(accessed_place(memory, base[first])) {
             Some(found) => found,
             None => return,
         };
         self.vague |= vague & on != 0;
-        let addresses = base.map(|base| placed(accessed(memory, base)).map_or(0, |(_, address)| address));
-        self.touch(at, (space, kind, width), on, addresses);
+        let addresses = base.map(|base| place_address(accessed_place(memory, base)).map_or(0, |(_, address)| address));
+        self.record_touch(at, (space, kind, width), on, addresses);
     }
 
-    pub(super) fn touch(&mut self, step: u32, what: (MemorySpace, AccessKind, u32), lanes: u32, addresses: [u64; 32]) {
-        if lanes != 0 && self.recording.takes(step, lanes) {
+    pub(super) fn record_touch(
+        &mut self,
+        step: u32,
+        what: (MemorySpace, AccessKind, u32),
+        lanes: u32,
+        addresses: [u64; 32],
+    ) {
+        if lanes != 0 && self.recording.takes_step(step, lanes) {
             let (space, kind, width) = what;
             let (warp, execution, time) = (self.number, self.counts[step as usize], self.steps);
             self.recording.requests.push(Request { step, warp, execution, time, space, kind, width, lanes, addresses });
@@ -160,12 +194,12 @@ impl<'p> Warp<'p> {
     }
 }
 
-fn placed(place: Place) -> Option<(MemorySpace, u64)> {
+fn place_address(place: MemoryPlace) -> Option<(MemorySpace, u64)> {
     match place {
-        Place::Global(address) => Some((MemorySpace::Global, address)),
-        Place::Shared(address) => Some((MemorySpace::Shared, address)),
-        Place::Local(address) => Some((MemorySpace::Local, address)),
-        Place::Const(address) => Some((MemorySpace::Constant, address)),
-        Place::Param(_) => None,
+        MemoryPlace::Global(address) => Some((MemorySpace::Global, address)),
+        MemoryPlace::Shared(address) => Some((MemorySpace::Shared, address)),
+        MemoryPlace::Local(address) => Some((MemorySpace::Local, address)),
+        MemoryPlace::Const(address) => Some((MemorySpace::Constant, address)),
+        MemoryPlace::Param(_) => None,
     }
 }

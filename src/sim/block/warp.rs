@@ -1,23 +1,25 @@
 //! A warp: 32 lanes with values of their own, of which those at the same step execute it together.
 //!
-//! Each lane has its own place in the program, so that lanes may part and meet at will. Of those that can go on the ones run that
-//! are behind the others, by [`Program::ranks`] and deeper calls first; a step is counted once for all lanes that execute it
-//! together. What a lane knows is as in [`thread`](crate::sim::thread), but what other lanes provide is real.
+//! Each lane has its own place in the program, so that lanes may part and meet at will. Of those
+//! that can go on the ones run that are behind the others, by [`Program::ranks`] and deeper calls
+//! first; a step is counted once for all lanes that execute it together. What a lane knows is as in
+//! [`thread`](crate::sim::thread), but what other lanes provide is real.
 
-use super::lanes::{Lanes, compared, computed, each, which};
+use super::lanes::{Lanes, compare_lanes, compute_lanes, each_lane, lanes_where};
 use super::state::{BARRIERS, Recording, State};
-use crate::sim::arithmetic::{carried, mask};
+use crate::sim::arithmetic::{compute_carried, mask_bits};
 use crate::sim::decode;
 use crate::sim::masked_memory::Flat;
-use crate::sim::memory::{Place, place};
+use crate::sim::memory::{MemoryPlace, place_of};
 use crate::sim::operation::Combine;
-use crate::sim::program::{Home, Operation, Program, Reduction, Slot, Step, Window};
+use crate::sim::program::{Home, Operation, Program, ProgramStep, Reduction, Slot, Window};
 use crate::sim::thread::{Ground, Place3, special_value};
 use std::rc::Rc;
 
 /// How often a branch on unknown data may go the same way before it is sent the other way.
 const PATIENCE: u32 = 64;
-/// Turns for which some lanes may wait for others that are behind before they are let go on: others may wait for them.
+/// Turns for which some lanes may wait for others that are behind before they are let go on: others
+/// may wait for them.
 const STARVED: u32 = 1 << 14;
 /// Turns that they get then.
 const RELIEF: u32 = 64;
@@ -73,8 +75,8 @@ pub(super) struct Warp<'p> {
     pub recording: Recording,
 }
 
-/// What nothing changes in a block.
-pub(super) fn same(ground: &Ground<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
+/// Returns the values that are constant within a block.
+pub(super) fn fixed_lanes(ground: &Ground<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
     let Ground { program, launch, .. } = *ground;
     let mut values: Vec<(Lanes, bool)> = Vec::new();
     for (&value, home) in program.slots.iter().zip(&program.homes) {
@@ -130,8 +132,8 @@ impl<'p> Warp<'p> {
         };
         for &(slot, special) in &program.specials {
             if matches!(program.homes[slot as usize], Home::Lanes(_)) {
-                for lane in each(alive) {
-                    let thread = crate::sim::place::unravel(u64::from(number * 32) + lane as u64, launch.block);
+                for lane in each_lane(alive) {
+                    let thread = crate::sim::place::unravel_index(u64::from(number * 32) + lane as u64, launch.block);
                     let value = special_value(special, launch, Place3 { block, thread }, program.shared);
                     warp.put_lane(slot, lane, value.unwrap_or(0), value.is_none());
                 }
@@ -140,8 +142,8 @@ impl<'p> Warp<'p> {
         warp
     }
 
-    /// The values of a slot, by lane.
-    pub fn lanes(&self, slot: Slot) -> &Lanes {
+    /// Returns the values of a slot, by lane.
+    pub fn lanes_of(&self, slot: Slot) -> &Lanes {
         const NOTHING: &Lanes = &[0; 32];
         match self.ground.program.homes[slot as usize] {
             Home::Same(at) => &self.same[at as usize].0,
@@ -149,8 +151,8 @@ impl<'p> Warp<'p> {
         }
     }
 
-    /// The lanes of which a slot is not known.
-    pub fn unknown(&self, slot: Slot) -> u32 {
+    /// Returns the lanes in which a slot is not known.
+    pub fn unknown_lanes(&self, slot: Slot) -> u32 {
         match self.ground.program.homes[slot as usize] {
             Home::Same(at) => {
                 if self.same[at as usize].1 {
@@ -163,22 +165,22 @@ impl<'p> Warp<'p> {
         }
     }
 
-    pub fn any_unknown(&self, step: &Step) -> u32 {
-        step.sources.iter().fold(0, |unknown, &slot| unknown | self.unknown(slot))
+    pub fn any_unknown(&self, step: &ProgramStep) -> u32 {
+        step.sources.iter().fold(0, |unknown, &slot| unknown | self.unknown_lanes(slot))
     }
 
-    /// The lanes of which a predicate holds.
-    pub fn holds(&self, slot: Slot) -> u32 {
-        let values = self.lanes(slot);
-        which(|lane| values[lane] & 1 != 0)
+    /// Returns the lanes in which a predicate is true.
+    pub fn holding_lanes(&self, slot: Slot) -> u32 {
+        let values = self.lanes_of(slot);
+        lanes_where(|lane| values[lane] & 1 != 0)
     }
 
-    pub fn value(&self, slot: Slot, lane: usize) -> (u64, bool) {
-        (self.lanes(slot)[lane], self.unknown(slot) >> lane & 1 != 0)
+    pub fn lane_value(&self, slot: Slot, lane: usize) -> (u64, bool) {
+        (self.lanes_of(slot)[lane], self.unknown_lanes(slot) >> lane & 1 != 0)
     }
 
     /// Sets a slot for the lanes that are `on`.
-    pub fn put(&mut self, slot: Slot, on: u32, results: &Lanes, unknown: u32) {
+    pub fn put_lanes(&mut self, slot: Slot, on: u32, results: &Lanes, unknown: u32) {
         let program = self.ground.program;
         let Home::Lanes(at) = program.homes[slot as usize] else { return };
         if slot == 0 {
@@ -190,7 +192,7 @@ impl<'p> Warp<'p> {
             if on == u32::MAX {
                 *values = std::array::from_fn(|lane| results[lane] & narrow);
             } else {
-                for lane in each(on) {
+                for lane in each_lane(on) {
                     values[lane] = results[lane] & narrow;
                 }
             }
@@ -202,18 +204,18 @@ impl<'p> Warp<'p> {
     pub fn put_lane(&mut self, slot: Slot, lane: usize, value: u64, unknown: bool) {
         let mut results = [0; 32];
         results[lane] = value;
-        self.put(slot, 1 << lane, &results, if unknown { u32::MAX } else { 0 });
+        self.put_lanes(slot, 1 << lane, &results, if unknown { u32::MAX } else { 0 });
     }
 
     /// The lanes that are to run next, and their step.
-    fn next(&mut self) -> Option<(u32, u32)> {
+    fn next_group(&mut self) -> Option<(u32, u32)> {
         let runnable = self.alive & !self.held & !self.gathered;
         let first = runnable.trailing_zeros() as usize;
         if first >= 32 {
             return None;
         }
         let pc = self.pc[first];
-        if which(|lane| self.pc[lane] == pc) & runnable == runnable {
+        if lanes_where(|lane| self.pc[lane] == pc) & runnable == runnable {
             self.starved = 0;
             return Some((runnable, pc));
         }
@@ -226,54 +228,58 @@ impl<'p> Warp<'p> {
             let rank = program.ranks.get(self.pc[*lane] as usize).copied().unwrap_or(u32::MAX);
             (usize::MAX - self.stacks[*lane].len(), rank)
         };
-        let behind =
-            if self.starved > STARVED { each(runnable).max_by_key(order) } else { each(runnable).min_by_key(order) };
+        let behind = if self.starved > STARVED {
+            each_lane(runnable).max_by_key(order)
+        } else {
+            each_lane(runnable).min_by_key(order)
+        };
         let behind = behind?;
         let (pc, depth) = (self.pc[behind], self.stacks[behind].len());
-        let together = which(|lane| self.pc[lane] == pc && self.stacks[lane].len() == depth) & runnable;
+        let together = lanes_where(|lane| self.pc[lane] == pc && self.stacks[lane].len() == depth) & runnable;
         Some((together, pc))
     }
 
     /// Leaves lanes at a step.
-    pub fn park(&mut self, lanes: u32, pc: u32) {
-        for lane in each(lanes) {
+    pub fn park_lanes(&mut self, lanes: u32, pc: u32) {
+        for lane in each_lane(lanes) {
             self.pc[lane] = pc;
         }
     }
 
-    /// Runs the warp until all its lanes have ended or wait, or until it has taken so many steps in all.
-    pub fn run(&mut self, state: &mut State<'p>, until: u64) -> Stop {
+    /// Runs the warp until all its lanes have ended or wait, or until it has taken so many steps in
+    /// all.
+    pub fn run_until(&mut self, state: &mut State<'p>, until: u64) -> Stop {
         let program = self.ground.program;
         loop {
             if self.alive == 0 {
                 return Stop::Ended;
             }
             let mut forced = false;
-            let Some((on, pc)) = self.next().or_else(|| {
+            let Some((on, pc)) = self.next_group().or_else(|| {
                 // Those that the others would have to come to do not come.
                 forced = true;
-                self.ungather()
+                self.free_gathered()
             }) else {
                 return Stop::Waits;
             };
-            if !self.group(program, state, on, pc, until, forced) {
+            if !self.run_group(program, state, on, pc, until, forced) {
                 return Stop::Spent;
             }
         }
     }
 
     /// Frees lanes that wait for others of the warp in vain.
-    fn ungather(&mut self) -> Option<(u32, u32)> {
+    fn free_gathered(&mut self) -> Option<(u32, u32)> {
         let first = self.gathered.trailing_zeros() as usize;
         let pc = *self.pc.get(first)?;
-        let together = which(|lane| self.pc[lane] == pc) & self.gathered;
+        let together = lanes_where(|lane| self.pc[lane] == pc) & self.gathered;
         self.gathered &= !together;
         self.exact = false;
         Some((together, pc))
     }
 
     /// Runs lanes together until they part or may meet others; gives whether there were steps left.
-    fn group(
+    fn run_group(
         &mut self,
         program: &'p Program,
         state: &mut State<'p>,
@@ -289,19 +295,19 @@ impl<'p> Warp<'p> {
                 return true;
             };
             if self.steps >= until {
-                self.park(on, pc);
+                self.park_lanes(on, pc);
                 return false;
             }
             let at = pc;
             if let Operation::Collective { collective, .. } = step.operation {
-                let taking_part = if step.guard == 0 { on } else { on & self.guarded(step, at, on) };
-                match self.meet(step, collective, at, taking_part, forced) {
+                let taking_part = if step.guard == 0 { on } else { on & self.guarded_lanes(step, at, on) };
+                match self.meet_lanes(step, collective, at, taking_part, forced) {
                     Some(more) => on |= more,
                     None => {
                         // Some are held here until the others come; the rest passes by.
-                        self.park(taking_part, at);
+                        self.park_lanes(taking_part, at);
                         self.gathered |= taking_part;
-                        self.park(on & !taking_part, at + 1);
+                        self.park_lanes(on & !taking_part, at + 1);
                         return true;
                     }
                 }
@@ -310,24 +316,24 @@ impl<'p> Warp<'p> {
             self.steps += 1;
             self.counts[at as usize] += 1;
             pc += 1;
-            let taken = if step.guard == 0 { on } else { on & self.guarded(step, at, on) };
+            let taken = if step.guard == 0 { on } else { on & self.guarded_lanes(step, at, on) };
             match step.operation {
                 Operation::Branch(target) => {
                     if taken == on {
                         pc = target;
                     } else if taken != 0 {
-                        self.park(taken, target);
-                        self.park(on & !taken, pc);
+                        self.park_lanes(taken, target);
+                        self.park_lanes(on & !taken, pc);
                         return true;
                     }
                 }
                 Operation::BranchTable { list, count } => {
-                    self.park(on & !taken, pc);
-                    let (index, unknown) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
+                    self.park_lanes(on & !taken, pc);
+                    let (index, unknown) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
                     self.exact &= unknown & taken == 0;
-                    for lane in each(taken) {
-                        let index = mask(index[lane], 32).min(u64::from(count.saturating_sub(1)));
-                        match program.list(list, count).get(index as usize) {
+                    for lane in each_lane(taken) {
+                        let index = mask_bits(index[lane], 32).min(u64::from(count.saturating_sub(1)));
+                        match program.slot_list(list, count).get(index as usize) {
                             Some(&target) => self.pc[lane] = target,
                             None => self.alive &= !(1 << lane),
                         }
@@ -335,36 +341,36 @@ impl<'p> Warp<'p> {
                     return true;
                 }
                 Operation::Exit | Operation::Return | Operation::Call(_) => {
-                    self.park(on, pc);
+                    self.park_lanes(on, pc);
                     match step.operation {
-                        Operation::Return => each(taken).for_each(|lane| self.returned(lane)),
-                        Operation::Call(index) => self.call(index, taken),
+                        Operation::Return => each_lane(taken).for_each(|lane| self.return_lane(lane)),
+                        Operation::Call(index) => self.call_lanes(index, taken),
                         _ => self.alive &= !taken,
                     }
                     return true;
                 }
                 Operation::Barrier { waits, reduction, invert } => {
-                    self.park(on, pc);
-                    self.arrive(state, step, taken, reduction.map(|reduction| (reduction, invert)));
+                    self.park_lanes(on, pc);
+                    self.arrive_at_barrier(state, step, taken, reduction.map(|reduction| (reduction, invert)));
                     if waits {
                         self.held |= taken;
                         return true;
                     }
                 }
-                _ => self.execute(step, at, taken, state),
+                _ => self.execute_step(step, at, taken, state),
             }
             if !alone && program.leaders[pc as usize] {
-                self.park(on, pc);
+                self.park_lanes(on, pc);
                 return true;
             }
         }
     }
 
     /// The lanes for which a guarded step is executed.
-    fn guarded(&mut self, step: &Step, at: u32, on: u32) -> u32 {
-        let holds = self.holds(step.guard);
+    fn guarded_lanes(&mut self, step: &ProgramStep, at: u32, on: u32) -> u32 {
+        let holds = self.holding_lanes(step.guard);
         let taken = if step.negated { !holds } else { holds };
-        let unknown = self.unknown(step.guard) & on;
+        let unknown = self.unknown_lanes(step.guard) & on;
         if unknown == 0 {
             return taken;
         }
@@ -385,94 +391,98 @@ impl<'p> Warp<'p> {
         if backward { taken & !unknown } else { taken | unknown }
     }
 
-    fn execute(&mut self, step: &'p Step, at: u32, on: u32, state: &mut State<'p>) {
+    fn execute_step(&mut self, step: &'p ProgramStep, at: u32, on: u32, state: &mut State<'p>) {
         let program = self.ground.program;
         match step.operation {
             Operation::Alu { alu, kind, mode } => {
                 let unknown = self.any_unknown(step);
-                let results = computed(alu, kind, mode, step.sources.map(|slot| self.lanes(slot)), on);
-                self.put(step.target, on, &results, unknown);
+                let results = compute_lanes(alu, kind, mode, step.sources.map(|slot| self.lanes_of(slot)), on);
+                self.put_lanes(step.target, on, &results, unknown);
             }
             Operation::SetPredicate { compare, kind, combine, invert, second } => {
                 let unknown = self.any_unknown(step);
                 let [a, b, c, _] = step.sources;
-                let holds = compared(compare, kind, self.lanes(a), self.lanes(b), on);
-                let with = self.holds(c) ^ if invert { u32::MAX } else { 0 };
+                let holds = compare_lanes(compare, kind, self.lanes_of(a), self.lanes_of(b), on);
+                let with = self.holding_lanes(c) ^ if invert { u32::MAX } else { 0 };
                 let joined = |holds: u32| match combine {
                     Combine::None => holds,
                     Combine::And => holds & with,
                     Combine::Or => holds | with,
                     Combine::Xor => holds ^ with,
                 };
-                self.put(step.target, on, &spread(joined(holds)), unknown);
+                self.put_lanes(step.target, on, &spread_predicate(joined(holds)), unknown);
                 if second != 0 {
-                    self.put(second, on, &spread(joined(!holds)), unknown);
+                    self.put_lanes(second, on, &spread_predicate(joined(!holds)), unknown);
                 }
             }
-            Operation::Load(memory) => self.load(step, memory, at, on, state),
-            Operation::Store(memory) => self.store(step, memory, at, on, state),
-            Operation::Atomic { memory, update } => self.atomic(step, memory, update, at, on, state),
-            Operation::Collective { collective, second, invert } => self.exchange(step, collective, second, invert, on),
+            Operation::Load(memory) => self.load_lanes(step, memory, at, on, state),
+            Operation::Store(memory) => self.store_lanes(step, memory, at, on, state),
+            Operation::Atomic { memory, update } => self.update_atomically(step, memory, update, at, on, state),
+            Operation::Collective { collective, second, invert } => {
+                self.exchange_values(step, collective, second, invert, on)
+            }
             Operation::Carry { alu, kind, takes, gives } => {
                 let unknown = self.any_unknown(step);
                 let mut results = [0; 32];
-                for lane in each(on) {
-                    let v = step.sources.map(|slot| self.lanes(slot)[lane]);
-                    let (value, carry) = carried(alu, kind, v, takes && self.carry >> lane & 1 != 0);
+                for lane in each_lane(on) {
+                    let v = step.sources.map(|slot| self.lanes_of(slot)[lane]);
+                    let (value, carry) = compute_carried(alu, kind, v, takes && self.carry >> lane & 1 != 0);
                     results[lane] = value;
                     if gives {
                         self.carry = self.carry & !(1 << lane) | u32::from(carry) << lane;
                     }
                 }
-                self.put(step.target, on, &results, unknown);
+                self.put_lanes(step.target, on, &results, unknown);
             }
             Operation::Pack { list, count, width } => {
                 let (mut results, mut unknown) = ([0u64; 32], 0);
-                for (index, &slot) in program.list(list, count).iter().enumerate() {
-                    unknown |= self.unknown(slot);
-                    for (result, &part) in results.iter_mut().zip(self.lanes(slot)) {
-                        *result |= mask(part, width).checked_shl(width * index as u32).unwrap_or(0);
+                for (index, &slot) in program.slot_list(list, count).iter().enumerate() {
+                    unknown |= self.unknown_lanes(slot);
+                    for (result, &part) in results.iter_mut().zip(self.lanes_of(slot)) {
+                        *result |= mask_bits(part, width).checked_shl(width * index as u32).unwrap_or(0);
                     }
                 }
-                self.put(step.target, on, &results, unknown);
+                self.put_lanes(step.target, on, &results, unknown);
             }
             Operation::Unpack { list, count, width } => {
-                let (values, unknown) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
-                for (index, &slot) in program.list(list, count).iter().enumerate() {
-                    let part = |value: u64| mask(value.checked_shr(width * index as u32).unwrap_or(0), width);
-                    self.put(slot, on, &values.map(part), unknown);
+                let (values, unknown) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
+                for (index, &slot) in program.slot_list(list, count).iter().enumerate() {
+                    let part = |value: u64| mask_bits(value.checked_shr(width * index as u32).unwrap_or(0), width);
+                    self.put_lanes(slot, on, &values.map(part), unknown);
                 }
             }
             Operation::ToGeneric(window) => {
-                let results = self.lanes(step.sources[0]).map(|value| value.wrapping_add(decode::base(window)));
-                self.put(step.target, on, &results, self.unknown(step.sources[0]));
+                let results =
+                    self.lanes_of(step.sources[0]).map(|value| value.wrapping_add(decode::window_base(window)));
+                self.put_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
             }
             Operation::FromGeneric(window) => {
-                let results = self.lanes(step.sources[0]).map(|value| value.wrapping_sub(decode::base(window)));
-                self.put(step.target, on, &results, self.unknown(step.sources[0]));
+                let results =
+                    self.lanes_of(step.sources[0]).map(|value| value.wrapping_sub(decode::window_base(window)));
+                self.put_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
             }
             Operation::InSpace(window) => {
                 let inside = |value: u64| {
                     let inside = matches!(
-                        (window, place(value)),
-                        (Window::Shared, Place::Shared(_))
-                            | (Window::Local, Place::Local(_))
-                            | (Window::Const, Place::Const(_))
-                            | (Window::Param, Place::Param(_))
-                            | (Window::Global, Place::Global(_))
+                        (window, place_of(value)),
+                        (Window::Shared, MemoryPlace::Shared(_))
+                            | (Window::Local, MemoryPlace::Local(_))
+                            | (Window::Const, MemoryPlace::Const(_))
+                            | (Window::Param, MemoryPlace::Param(_))
+                            | (Window::Global, MemoryPlace::Global(_))
                     );
                     u64::from(inside)
                 };
-                let results = self.lanes(step.sources[0]).map(inside);
-                self.put(step.target, on, &results, self.unknown(step.sources[0]));
+                let results = self.lanes_of(step.sources[0]).map(inside);
+                self.put_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
             }
             Operation::Opaque { list, count, space } => {
-                for &slot in program.list(list, count).iter().filter(|&&slot| slot != 0) {
-                    let values = *self.lanes(slot);
-                    self.put(slot, on, &values, u32::MAX);
+                for &slot in program.slot_list(list, count).iter().filter(|&&slot| slot != 0) {
+                    let values = *self.lanes_of(slot);
+                    self.put_lanes(slot, on, &values, u32::MAX);
                 }
                 if let Some(what) = space {
-                    self.touch(at, what, on, [0; 32]);
+                    self.record_touch(at, what, on, [0; 32]);
                 }
             }
             _ => {}
@@ -480,24 +490,31 @@ impl<'p> Warp<'p> {
     }
 
     /// Brings lanes to a barrier, where they wait until it is complete.
-    fn arrive(&mut self, state: &mut State<'p>, step: &Step, lanes: u32, reduction: Option<(Reduction, bool)>) {
-        let Some(first) = each(lanes).next() else { return };
-        let ((id, vague), (threads, _)) = (self.value(step.sources[0], first), self.value(step.sources[1], first));
+    fn arrive_at_barrier(
+        &mut self,
+        state: &mut State<'p>,
+        step: &ProgramStep,
+        lanes: u32,
+        reduction: Option<(Reduction, bool)>,
+    ) {
+        let Some(first) = each_lane(lanes).next() else { return };
+        let ((id, vague), (threads, _)) =
+            (self.lane_value(step.sources[0], first), self.lane_value(step.sources[1], first));
         self.exact &= !vague;
         let barrier = &mut state.barriers[id as usize % BARRIERS];
         barrier.arrived += lanes.count_ones();
         barrier.expected = u32::try_from(threads).ok().filter(|&threads| threads > 0).or(barrier.expected);
         if let Some((reduction, invert)) = reduction {
-            let holds = self.holds(step.sources[2]) ^ if invert { u32::MAX } else { 0 };
+            let holds = self.holding_lanes(step.sources[2]) ^ if invert { u32::MAX } else { 0 };
             barrier.reduction = Some(reduction);
             barrier.holding += (holds & lanes).count_ones();
-            barrier.unknown |= self.unknown(step.sources[2]) & lanes != 0;
+            barrier.unknown |= self.unknown_lanes(step.sources[2]) & lanes != 0;
         }
         barrier.waiting.push((self.number, lanes, step.target));
     }
 }
 
-/// A predicate of each lane.
-pub(super) fn spread(holds: u32) -> Lanes {
+/// Returns a predicate of each lane from their bits.
+pub(super) fn spread_predicate(holds: u32) -> Lanes {
     std::array::from_fn(|lane| u64::from(holds >> lane & 1))
 }

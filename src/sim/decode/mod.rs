@@ -1,27 +1,27 @@
 //! Module + entry -> [`Program`].
 //!
-//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is not known becomes a step
-//! that makes its destinations unknown; decoding never fails.
+//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is not
+//! known becomes a step that makes its destinations unknown; decoding never fails.
 
 mod instruction;
 
 use super::branch_trace;
 use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, SHARED_BASE};
 use super::operation;
-use super::operation::{Compare, bits};
+use super::operation::{Compare, bit_count};
 use super::program::Placed;
-use super::program::blank;
+use super::program::blank_step;
 use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
 use super::reconvergence;
 use super::register_slots;
 use crate::ptx;
-use crate::ptx::{Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement, Variable};
+use crate::ptx::{Initial, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable, Scalar, Statement};
 use std::collections::HashMap;
 
 /// The largest alignment; the language's own is 128 bytes.
 const ALIGNMENT: u32 = 1 << 12;
 
-pub(super) fn decode(module: &Module, entry: &Function) -> Program {
+pub(super) fn decode_entry(module: &Module, entry: &PtxFunction) -> Program {
     let mut decoder = Decoder {
         module,
         program: Program::default(),
@@ -37,7 +37,7 @@ pub(super) fn decode(module: &Module, entry: &Function) -> Program {
     decoder.module_variables();
     let mut next = 0;
     while let Some(&function) = decoder.functions.get(next) {
-        decoder.routine(next, function);
+        decoder.decode_routine(next, function);
         next += 1;
     }
     decoder.finish()
@@ -46,7 +46,8 @@ pub(super) fn decode(module: &Module, entry: &Function) -> Program {
 /// What a name of a scope stands for.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
-    /// `count` registers of `lanes` slots each, which they get where they are named; `None`: a single register.
+    /// `count` registers of `lanes` slots each, which they get where they are named; `None`: a
+    /// single register.
     Registers { declaration: u32, count: Option<u32>, lanes: u8, scalar: Scalar },
     /// An address in the window's own numbering.
     Variable { window: Window, address: u64, size: u64 },
@@ -56,13 +57,14 @@ struct Decoder<'m> {
     module: &'m Module,
     program: Program,
     constants: HashMap<u64, Slot>,
-    /// Declarations of registers so far, and the registers that were named by declaration and number.
+    /// Declarations of registers so far, and the registers that were named by declaration and
+    /// number.
     declarations: u32,
     registers: HashMap<(u32, u32), Slot>,
     specials: HashMap<&'m str, Slot>,
     /// Module-scope variables.
     symbols: HashMap<&'m str, Meaning>,
-    functions: Vec<&'m Function>,
+    functions: Vec<&'m PtxFunction>,
     /// Bytes of local memory given out.
     local: u64,
 }
@@ -85,23 +87,23 @@ enum Target<'m> {
 }
 
 impl<'m> Names<'m> {
-    fn find(&self, name: &str) -> Option<Meaning> {
+    fn find_meaning(&self, name: &str) -> Option<Meaning> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
     }
 
-    fn label(&self, name: &str) -> Option<Target<'m>> {
+    fn find_label(&self, name: &str) -> Option<Target<'m>> {
         self.open.iter().rev().find_map(|&scope| self.labels.get(&(scope, name))).copied()
     }
 
-    fn step(&self, name: &str) -> Option<u32> {
-        match self.label(name)? {
+    fn find_step(&self, name: &str) -> Option<u32> {
+        match self.find_label(name)? {
             Target::Step(step) => Some(step),
             Target::Table(_) => None,
         }
     }
 }
 
-fn align(value: u64, to: u32) -> u64 {
+fn align_up(value: u64, to: u32) -> u64 {
     value.checked_next_multiple_of(u64::from(to.clamp(1, ALIGNMENT))).unwrap_or(value)
 }
 
@@ -140,7 +142,7 @@ impl<'m> Decoder<'m> {
             let Some(next) = next.get_mut(&variable.space) else {
                 continue;
             };
-            let at = align(*next, variable.align);
+            let at = align_up(*next, variable.align);
             *next = at.saturating_add(variable.size.max(1)).min(1 << 31);
             let (window, address) = match variable.space {
                 ptx::StateSpace::Shared => (Window::Shared, at),
@@ -161,9 +163,9 @@ impl<'m> Decoder<'m> {
         let shared = next.get(&ptx::StateSpace::Shared).copied().unwrap_or(0);
         self.program.shared = shared;
         self.program.dynamic_shared = self.shared_of_functions(shared);
-        let is_dynamic = |variable: &&Variable| variable.space == ptx::StateSpace::Shared && variable.size == 0;
+        let is_dynamic = |variable: &&PtxVariable| variable.space == ptx::StateSpace::Shared && variable.size == 0;
         for variable in module.variables.iter().filter(is_dynamic) {
-            let address = align(self.program.dynamic_shared, variable.align.max(16));
+            let address = align_up(self.program.dynamic_shared, variable.align.max(16));
             self.program.dynamic_shared = address;
             self.symbols.insert(&variable.name, Meaning::Variable { window: Window::Shared, address, size: 0 });
         }
@@ -195,7 +197,8 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Where the shared variables within functions that may be decoded end, which begin where those of the module end.
+    /// Where the shared variables within functions that may be decoded end, which begin where those
+    /// of the module end.
     fn shared_of_functions(&self, begin: u64) -> u64 {
         let others = self.module.functions.iter().filter(|function| !function.entry);
         let bodies = self.functions.iter().copied().chain(others).filter_map(|function| function.body.as_ref());
@@ -203,13 +206,13 @@ impl<'m> Decoder<'m> {
             Statement::Variable(variable) if variable.space == ptx::StateSpace::Shared => Some(variable),
             _ => None,
         });
-        variables.fold(begin, |at, variable| align(at, variable.align).saturating_add(variable.size)).min(1 << 31)
+        variables.fold(begin, |at, variable| align_up(at, variable.align).saturating_add(variable.size)).min(1 << 31)
     }
 
     /// The generic address of a variable or function of the module.
     fn address_of(&mut self, name: &str) -> u64 {
         match self.symbols.get(name) {
-            Some(&Meaning::Variable { window, address, .. }) => address.wrapping_add(base(window)),
+            Some(&Meaning::Variable { window, address, .. }) => address.wrapping_add(window_base(window)),
             _ => self.function_index(name).map_or(0, |index| FUNCTION_BASE + 16 * index as u64),
         }
     }
@@ -224,9 +227,9 @@ impl<'m> Decoder<'m> {
         Some(self.functions.len() - 1)
     }
 
-    fn parameter(&mut self, parameter: &'m Parameter, scope: &mut HashMap<&'m str, Meaning>) -> Passing {
+    fn add_parameter(&mut self, parameter: &'m Parameter, scope: &mut HashMap<&'m str, Meaning>) -> Passing {
         if parameter.register {
-            let (declaration, scalar) = (self.declared(), parameter.scalar);
+            let (declaration, scalar) = (self.next_declaration(), parameter.scalar);
             scope.insert(&parameter.name, Meaning::Registers { declaration, count: None, lanes: 1, scalar });
             return Passing::Slot(self.slot_of_register(declaration, 0, 1, scalar));
         }
@@ -236,21 +239,21 @@ impl<'m> Decoder<'m> {
     }
 
     fn parameter_space(&mut self, alignment: u32, size: u64) -> u64 {
-        let at = align(self.program.parameters, alignment);
+        let at = align_up(self.program.parameters, alignment);
         // A kernel takes at most 32764 bytes; nonsense sizes are cut.
         self.program.parameters = at.saturating_add(size.min(1 << 16)).min(1 << 20);
         at
     }
 
-    fn routine(&mut self, index: usize, function: &'m Function) {
+    fn decode_routine(&mut self, index: usize, function: &'m PtxFunction) {
         let first_slot = self.program.slots.len() as u32;
         let first_step = self.program.steps.len() as u32;
         let mut scope = HashMap::new();
-        let formals = function.parameters.iter().map(|p| self.parameter(p, &mut scope)).collect();
-        let returns = function.returns.iter().map(|p| self.parameter(p, &mut scope)).collect();
+        let formals = function.parameters.iter().map(|p| self.add_parameter(p, &mut scope)).collect();
+        let returns = function.returns.iter().map(|p| self.add_parameter(p, &mut scope)).collect();
         let mut names = Names { scopes: vec![scope], labels: HashMap::new(), open: vec![0], next: 1, function: index };
         let statements = function.body.as_ref().map_or(&[][..], |body| &body.statements);
-        labels(statements, first_step, &mut names);
+        place_labels(statements, first_step, &mut names);
         names.open = vec![0];
         names.next = 1;
         for statement in statements {
@@ -266,7 +269,7 @@ impl<'m> Decoder<'m> {
                 }
                 Statement::Registers(registers) => {
                     let (count, lanes, scalar) = (registers.count, registers.lanes.max(1), registers.scalar);
-                    let declaration = self.declared();
+                    let declaration = self.next_declaration();
                     if let Some(scope) = names.scopes.last_mut() {
                         scope.insert(&registers.name, Meaning::Registers { declaration, count, lanes, scalar });
                     }
@@ -274,15 +277,15 @@ impl<'m> Decoder<'m> {
                 Statement::Variable(variable) => {
                     let (window, address) = match variable.space {
                         ptx::StateSpace::Local => {
-                            let at = align(self.local, variable.align);
+                            let at = align_up(self.local, variable.align);
                             self.local = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Local, at)
                         }
                         ptx::StateSpace::Shared if variable.size == 0 => {
-                            (Window::Shared, align(self.program.dynamic_shared, variable.align.max(16)))
+                            (Window::Shared, align_up(self.program.dynamic_shared, variable.align.max(16)))
                         }
                         ptx::StateSpace::Shared => {
-                            let at = align(self.program.shared, variable.align);
+                            let at = align_up(self.program.shared, variable.align);
                             self.program.shared = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Shared, at)
                         }
@@ -295,7 +298,7 @@ impl<'m> Decoder<'m> {
                     }
                 }
                 Statement::Instruction(instruction) => {
-                    let step = self.step(instruction, &mut names);
+                    let step = self.decode_step(instruction, &mut names);
                     self.program.steps.push(step);
                 }
                 Statement::Label(_) | Statement::Targets { .. } | Statement::Prototype { .. } => {}
@@ -303,7 +306,7 @@ impl<'m> Decoder<'m> {
         }
         let line = self.program.steps.last().map_or(function.line, |step| step.line);
         // A body may end without `ret`; its line counts nothing, for no instruction is there.
-        self.program.steps.push(blank(Operation::Return, if statements.is_empty() { line } else { 0 }));
+        self.program.steps.push(blank_step(Operation::Return, if statements.is_empty() { line } else { 0 }));
         let routine = Routine {
             steps: first_step..self.program.steps.len() as u32,
             slots: first_slot..self.program.slots.len() as u32,
@@ -316,7 +319,7 @@ impl<'m> Decoder<'m> {
     fn finish(mut self) -> Program {
         let mut definitions = vec![Vec::new(); self.program.slots.len()];
         for (index, step) in self.program.steps.iter().enumerate() {
-            for slot in self.program.targets(step) {
+            for slot in self.program.written_slots(step) {
                 definitions[slot as usize].push(index as u32);
             }
             if let Operation::Call(call) = step.operation {
@@ -333,15 +336,15 @@ impl<'m> Decoder<'m> {
             }
         }
         self.program.definitions = definitions;
-        self.program.leaders = branch_trace::leaders(&self.program);
-        self.program.outermost = branch_trace::outermost(&self.program);
-        self.program.ranks = reconvergence::ranks(&self.program);
+        self.program.leaders = branch_trace::find_leaders(&self.program);
+        self.program.outermost = branch_trace::outermost_heads(&self.program);
+        self.program.ranks = reconvergence::rank_steps(&self.program);
         self.program.local = self.local;
-        self.program.homes = register_slots::homes(&self.program);
+        self.program.homes = register_slots::find_homes(&self.program);
         self.program
     }
 
-    fn special(&mut self, name: &'m str) -> Slot {
+    fn special_slot(&mut self, name: &'m str) -> Slot {
         if let Some(&slot) = self.specials.get(name) {
             return slot;
         }
@@ -377,31 +380,32 @@ impl<'m> Decoder<'m> {
     }
 
     /// A number for a declaration of registers.
-    fn declared(&mut self) -> u32 {
+    fn next_declaration(&mut self) -> u32 {
         self.declarations += 1;
         self.declarations
     }
 
-    /// The first slot of a register. It is given out when the register is first named: a declaration of millions costs nothing.
+    /// The first slot of a register. It is given out when the register is first named: a
+    /// declaration of millions costs nothing.
     fn slot_of_register(&mut self, declaration: u32, number: u32, lanes: u8, scalar: Scalar) -> Slot {
         if let Some(&slot) = self.registers.get(&(declaration, number)) {
             return slot;
         }
         let slot = self.program.slots.len() as Slot;
         for _ in 0..lanes {
-            self.new_slot(bits(scalar));
+            self.new_slot(bit_count(scalar));
         }
         self.registers.insert((declaration, number), slot);
         slot
     }
 
     /// The slot and type of a register.
-    fn register(&mut self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
-        if let Some(Meaning::Registers { declaration, count: None, lanes, scalar }) = names.find(name) {
+    fn register_slot(&mut self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
+        if let Some(Meaning::Registers { declaration, count: None, lanes, scalar }) = names.find_meaning(name) {
             return Some((self.slot_of_register(declaration, 0, lanes, scalar), scalar, lanes));
         }
         if let Some((stem, member)) = name.split_once('.') {
-            let (slot, scalar, lanes) = self.register(stem, names)?;
+            let (slot, scalar, lanes) = self.register_slot(stem, names)?;
             let lane = match member {
                 "x" | "r" => 0,
                 "y" | "g" => 1,
@@ -413,7 +417,7 @@ impl<'m> Decoder<'m> {
         }
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number: u32 = name[stem.len()..].parse().ok()?;
-        match names.find(stem)? {
+        match names.find_meaning(stem)? {
             Meaning::Registers { declaration, count: Some(count), lanes, scalar } if number < count => {
                 Some((self.slot_of_register(declaration, number, lanes, scalar), scalar, lanes))
             }
@@ -422,29 +426,29 @@ impl<'m> Decoder<'m> {
     }
 
     /// The address of a variable in its own window.
-    fn variable(&mut self, name: &str, names: &Names<'m>) -> Option<(Window, u64, u64)> {
-        match names.find(name).or_else(|| self.symbols.get(name).copied()) {
+    fn variable_address(&mut self, name: &str, names: &Names<'m>) -> Option<(Window, u64, u64)> {
+        match names.find_meaning(name).or_else(|| self.symbols.get(name).copied()) {
             Some(Meaning::Variable { window, address, size }) => Some((window, address, size)),
             _ => None,
         }
     }
 
     /// The slot of a source operand of type `kind`.
-    fn source(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Slot> {
+    fn source_slot(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Slot> {
         let bits = match operand {
             Operand::Name(name) | Operand::Displaced(name, 0) => {
-                if let Some((slot, ..)) = self.register(name, names) {
+                if let Some((slot, ..)) = self.register_slot(name, names) {
                     return Some(slot);
                 }
-                if let Some((_, address, _)) = self.variable(name, names) {
+                if let Some((_, address, _)) = self.variable_address(name, names) {
                     address
                 } else if name.starts_with('%') {
-                    return Some(self.special(name));
+                    return Some(self.special_slot(name));
                 } else {
                     FUNCTION_BASE + 16 * self.function_index(name)? as u64
                 }
             }
-            Operand::Displaced(name, offset) => self.variable(name, names)?.1.wrapping_add(*offset as u64),
+            Operand::Displaced(name, offset) => self.variable_address(name, names)?.1.wrapping_add(*offset as u64),
             Operand::Integer(bits) => match kind {
                 Scalar::F32 => u64::from((*bits as i64 as f32).to_bits()),
                 Scalar::F64 => (*bits as i64 as f64).to_bits(),
@@ -456,22 +460,22 @@ impl<'m> Decoder<'m> {
             Operand::Double(bits) => *bits,
             _ => return None,
         };
-        Some(self.slot_of_constant(super::arithmetic::mask(bits, operation::bits(kind).max(8))))
+        Some(self.slot_of_constant(super::arithmetic::mask_bits(bits, operation::bit_count(kind).max(8))))
     }
 
     /// The slots of a list of registers and constants (`{a, b}`, or one operand).
-    fn slots(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Vec<Slot>> {
+    fn operand_slots(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Vec<Slot>> {
         match operand {
             Operand::Vector(list) => list
                 .iter()
-                .map(|item| if *item == Operand::Sink { Some(0) } else { self.source(item, kind, names) })
+                .map(|item| if *item == Operand::Sink { Some(0) } else { self.source_slot(item, kind, names) })
                 .collect(),
             Operand::Sink => Some(vec![0]),
-            Operand::Name(name) => match self.register(name, names) {
+            Operand::Name(name) => match self.register_slot(name, names) {
                 Some((slot, _, lanes)) => Some((slot..slot + u32::from(lanes)).collect()),
-                None => Some(vec![self.source(operand, kind, names)?]),
+                None => Some(vec![self.source_slot(operand, kind, names)?]),
             },
-            other => Some(vec![self.source(other, kind, names)?]),
+            other => Some(vec![self.source_slot(other, kind, names)?]),
         }
     }
 
@@ -482,8 +486,8 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// The generic address of a window's byte 0.
-pub(super) fn base(window: Window) -> u64 {
+/// Returns the generic address of a window's byte 0.
+pub(super) fn window_base(window: Window) -> u64 {
     match window {
         Window::Shared => SHARED_BASE,
         Window::Local => LOCAL_BASE,
@@ -494,7 +498,7 @@ pub(super) fn base(window: Window) -> u64 {
 }
 
 /// Finds where every label of a function points.
-fn labels<'m>(statements: &'m [Statement], first: u32, names: &mut Names<'m>) {
+fn place_labels<'m>(statements: &'m [Statement], first: u32, names: &mut Names<'m>) {
     let mut step = first;
     for statement in statements {
         let scope = names.open.last().copied().unwrap_or(0);

@@ -1,24 +1,25 @@
 //! Long loops: found while a thread runs, and skipped where their course is certain.
 //!
-//! At a backward branch the thread's registers and counts are sampled over four passes, that is three iterations. The
-//! loop is *regular* if
+//! At a backward branch the thread's registers and counts are sampled over four passes, that is
+//! three iterations. The loop is *regular* if
 //! - all three iterations executed the same steps equally often;
-//! - everything that decides a branch (or a minimum, maximum or selection that feeds one) comes, within the loop, from
-//!   additions, multiplications by what does not change, and the like: never from memory, never from data;
+//! - everything that decides a branch (or a minimum, maximum or selection that feeds one) comes,
+//!   within the loop, from additions, multiplications by what does not change, and the like: never
+//!   from memory, never from data;
 //! - both sides of each such comparison changed by the same amount from iteration to iteration.
 //!
-//! Then every comparison is linear in the iteration's number, so the first iteration in which one turns out otherwise
-//! follows by division. All iterations before it are counted without being run: linear registers move on by their step,
-//! all others that the loop writes become unknown.
+//! Then every comparison is linear in the iteration's number, so the first iteration in which one
+//! turns out otherwise follows by division. All iterations before it are counted without being run:
+//! linear registers move on by their step, all others that the loop writes become unknown.
 //!
-//! A loop whose body goes different ways is *estimated* once the thread has spent a third of its allowance: if only the
-//! branches that leave the loop meet the conditions above, the remaining iterations are counted at the average so far, and
-//! the thread says so.
+//! A loop whose body goes different ways is *estimated* once the thread has spent a third of its
+//! allowance: if only the branches that leave the loop meet the conditions above, the remaining
+//! iterations are counted at the average so far, and the thread says so.
 
 mod slice;
 
-use super::arithmetic::{integer, mask};
-use super::operation::{Compare, bits, float};
+use super::arithmetic::{integer_value, mask_bits};
+use super::operation::{Compare, bit_count, is_float};
 use super::program::{Operation, Program};
 use crate::ptx::Scalar;
 use slice::{Analysis, Course};
@@ -66,7 +67,7 @@ pub(super) trait LoopState {
 pub(super) struct Analyses(HashMap<u32, Vec<Rc<Analysis>>>);
 
 impl Analyses {
-    fn of(
+    fn analysis_of(
         &mut self,
         program: &Program,
         branch: u32,
@@ -95,14 +96,14 @@ pub(super) struct Event {
     pub holds: bool,
 }
 
-struct Sample {
+struct LoopSample {
     values: Vec<u64>,
     counts: Vec<u64>,
     log: usize,
 }
 
 #[derive(Default)]
-struct Loop {
+struct SampledLoop {
     /// The loop's steps: from its head to the branch back.
     span: Option<RangeInclusive<u32>>,
     passes: u64,
@@ -110,7 +111,7 @@ struct Loop {
     next: u64,
     /// How far the next attempt is put off after a failure.
     patience: u64,
-    samples: Vec<Sample>,
+    samples: Vec<LoopSample>,
     /// Counts at pass [`BASE`].
     base: Vec<u64>,
     /// An estimate was tried.
@@ -119,9 +120,9 @@ struct Loop {
     skipped: bool,
 }
 
-impl Loop {
+impl SampledLoop {
     /// Makes the loop ready for its next activation; gives whether it was being sampled.
-    fn reset(&mut self, warmup: u64) -> bool {
+    fn reset_for(&mut self, warmup: u64) -> bool {
         let sampling = !self.samples.is_empty();
         let next = if self.skipped { 1 } else { warmup };
         let skipped = self.skipped;
@@ -143,48 +144,50 @@ impl Loop {
 pub(super) struct Loops {
     /// By the step of the branch back: index in `loops` plus one, 0 for none.
     index: Vec<u32>,
-    loops: Vec<Loop>,
+    loops: Vec<SampledLoop>,
     warmup: u64,
     log: Vec<Event>,
     sampling: u32,
 }
 
 impl Loops {
-    /// For a program of `steps` steps; `warmup` iterations of each loop are run before it is looked at.
+    /// For a program of `steps` steps; `warmup` iterations of each loop are run before it is looked
+    /// at.
     pub fn new(steps: usize, warmup: u64) -> Self {
         Self { index: vec![0; steps], loops: Vec::new(), warmup: warmup.max(1), log: Vec::new(), sampling: 0 }
     }
 
-    pub fn recording(&self) -> bool {
+    pub fn is_recording(&self) -> bool {
         self.sampling > 0
     }
 
-    pub fn log(&mut self, event: Event) {
+    pub fn log_event(&mut self, event: Event) {
         if self.log.len() < LOG {
             self.log.push(event);
         }
     }
 
-    /// The loop of this backward branch was left.
-    pub fn left(&mut self, branch: u32) {
+    /// Records that the loop of this backward branch was left.
+    pub fn leave_loop(&mut self, branch: u32) {
         let number = self.index[branch as usize] as usize;
         if let Some(entry) = number.checked_sub(1).and_then(|number| self.loops.get_mut(number)) {
-            self.sampling -= u32::from(entry.reset(self.warmup));
+            self.sampling -= u32::from(entry.reset_for(self.warmup));
         }
-        self.tidy();
+        self.drop_finished();
     }
 
-    fn tidy(&mut self) {
+    fn drop_finished(&mut self) {
         if self.sampling == 0 {
             self.log.clear();
         }
     }
 
-    /// A backward branch to `head` was taken: samples the loop, and skips what can be skipped.
-    pub fn back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
+    /// Handles a backward branch to `head`: samples the loop, and skips iterations if
+    /// possible.
+    pub fn branch_back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
         if self.index[branch as usize] == 0 {
             let span = Some(head..=branch);
-            self.loops.push(Loop { span, next: self.warmup, patience: self.warmup, ..Loop::default() });
+            self.loops.push(SampledLoop { span, next: self.warmup, patience: self.warmup, ..SampledLoop::default() });
             self.index[branch as usize] = self.loops.len() as u32;
         }
         let entry = &mut self.loops[self.index[branch as usize] as usize - 1];
@@ -201,18 +204,18 @@ impl Loops {
             self.sampling += 1;
         }
         let log = self.log.len();
-        entry.samples.push(Sample { values: state.values().to_vec(), counts: state.counts().to_vec(), log });
+        entry.samples.push(LoopSample { values: state.values().to_vec(), counts: state.counts().to_vec(), log });
         if entry.samples.len() < SAMPLES {
             return;
         }
         let samples = std::mem::take(&mut entry.samples);
         self.sampling -= 1;
         let whole = self.log.len() < LOG;
-        let mut skipped = whole && skip(state, program, &samples, &self.log, branch);
+        let mut skipped = whole && skip_iterations(state, program, &samples, &self.log, branch);
         if !skipped && dear && whole {
             entry.estimated = true;
             let passes = entry.passes - BASE;
-            skipped = estimate(state, program, &samples, &self.log, head..=branch, (&entry.base, passes));
+            skipped = estimate_rest(state, program, &samples, &self.log, head..=branch, (&entry.base, passes));
         }
         if skipped {
             entry.skipped = true;
@@ -221,70 +224,77 @@ impl Loops {
             for inner in &mut self.loops {
                 let within = |span: &RangeInclusive<u32>| head <= *span.end() && *span.end() < branch;
                 if inner.span.as_ref().is_some_and(within) {
-                    self.sampling -= u32::from(inner.reset(self.warmup));
+                    self.sampling -= u32::from(inner.reset_for(self.warmup));
                 }
             }
         } else {
             entry.patience = entry.patience.saturating_mul(4).max(8);
             entry.next = entry.passes.saturating_add(entry.patience);
         }
-        self.tidy();
+        self.drop_finished();
     }
 }
 
 /// Skips iterations if the loop is regular; tells whether it did.
-fn skip(state: &mut impl LoopState, program: &Program, samples: &[Sample], log: &[Event], branch: u32) -> bool {
+fn skip_iterations(
+    state: &mut impl LoopState,
+    program: &Program,
+    samples: &[LoopSample],
+    log: &[Event],
+    branch: u32,
+) -> bool {
     let [s0, s1, s2, s3] = samples else {
         return false;
     };
     let deltas: Vec<u64> = s3.counts.iter().zip(&s2.counts).map(|(after, before)| after - before).collect();
-    let same = |after: &Sample, before: &Sample| {
+    let same = |after: &LoopSample, before: &LoopSample| {
         after.counts.iter().zip(&before.counts).zip(&deltas).all(|((a, b), d)| a - b == *d)
     };
     if !same(s1, s0) || !same(s2, s1) {
         return false;
     }
-    let analysis = state.analyses().of(program, branch, &deltas, None);
-    let Some(iterations) = certain(program, &analysis, samples, log) else {
+    let analysis = state.analyses().analysis_of(program, branch, &deltas, None);
+    let Some(iterations) = certain_iterations(program, &analysis, samples, log) else {
         return false;
     };
     state.count_more(deltas.iter().map(|delta| delta.saturating_mul(iterations)));
-    advance(state, program, &analysis, samples, iterations);
+    advance_registers(state, program, &analysis, samples, iterations);
     true
 }
 
-/// Estimates the rest of a loop, of which `passes` took the counts from `base` to now; tells whether it did.
-fn estimate(
+/// Estimates the rest of a loop, of which `passes` took the counts from `base` to now; tells
+/// whether it did.
+fn estimate_rest(
     state: &mut impl LoopState,
     program: &Program,
-    samples: &[Sample],
+    samples: &[LoopSample],
     log: &[Event],
     span: RangeInclusive<u32>,
     (base, passes): (&[u64], u64),
 ) -> bool {
     let deltas: Vec<u64> = state.counts().iter().zip(base).map(|(after, before)| after - before).collect();
     let branch = *span.end();
-    let analysis = state.analyses().of(program, branch, &deltas, Some(span));
-    let Some(iterations) = certain(program, &analysis, samples, log) else {
+    let analysis = state.analyses().analysis_of(program, branch, &deltas, Some(span));
+    let Some(iterations) = certain_iterations(program, &analysis, samples, log) else {
         return false;
     };
     let share = |delta: &u64| (u128::from(*delta) * u128::from(iterations) / u128::from(passes.max(1))) as u64;
     state.count_more(deltas.iter().map(share));
     state.set_estimated();
-    advance(state, program, &analysis, samples, iterations);
+    advance_registers(state, program, &analysis, samples, iterations);
     true
 }
 
-/// Iterations after the sampled ones in which every comparison that matters turns out as it did, less one, so that the
-/// loop ends as it would have.
-fn certain(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Event]) -> Option<u64> {
+/// Iterations after the sampled ones in which every comparison that matters turns out as it did,
+/// less one, so that the loop ends as it would have.
+fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[LoopSample], log: &[Event]) -> Option<u64> {
     let [s0, s1, s2, s3] = samples else {
         return None;
     };
     if !analysis.decided {
         return None;
     }
-    let events = |from: &Sample, to: &Sample| -> Vec<Event> {
+    let events = |from: &LoopSample, to: &LoopSample| -> Vec<Event> {
         let span = from.log.min(to.log)..to.log.min(log.len());
         log[span].iter().copied().filter(|event| analysis.events[event.step as usize]).collect()
     };
@@ -294,7 +304,7 @@ fn certain(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Ev
     }
     let mut limit = i128::MAX;
     for ((a, b), c) in first.iter().zip(&second).zip(&third) {
-        limit = limit.min(turn(program, [a, b, c])?);
+        limit = limit.min(turning_iteration(program, [a, b, c])?);
     }
     // Where nothing ever changes the loop is endless, and the allowance ends it.
     let iterations = limit - 1;
@@ -304,8 +314,9 @@ fn certain(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Ev
     u64::try_from(iterations.min(1 << 40)).ok()
 }
 
-/// The number of iterations, counted from the last sampled one, until a comparison turns out otherwise.
-fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
+/// The number of iterations, counted from the last sampled one, until a comparison turns out
+/// otherwise.
+fn turning_iteration(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
     if x.step != y.step || y.step != z.step || x.holds != y.holds || y.holds != z.holds {
         return None;
     }
@@ -315,11 +326,11 @@ fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
         Operation::Alu { kind, .. } => (kind, Compare::Lt),
         _ => return None,
     };
-    if float(kind) {
+    if is_float(kind) {
         // Only reached with operands that do not change.
         return (x.a == z.a && x.b == z.b && y.a == z.a && y.b == z.b).then_some(i128::MAX);
     }
-    let value = |bits: u64| integer(bits, kind);
+    let value = |bits: u64| integer_value(bits, kind);
     let (slope_a, slope_b) = (value(z.a) - value(y.a), value(z.b) - value(y.b));
     if value(y.a) - value(x.a) != slope_a || value(y.b) - value(x.b) != slope_b {
         return None;
@@ -330,8 +341,8 @@ fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
 
 /// Iterations for which `value + k * slope` stays in the type.
 fn range_limit(value: i128, slope: i128, kind: Scalar) -> i128 {
-    let width = bits(kind).max(1);
-    let (low, high) = match super::operation::signed(kind) {
+    let width = bit_count(kind).max(1);
+    let (low, high) = match super::operation::is_signed(kind) {
         true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),
         false => (0, (1i128 << width) - 1),
     };
@@ -348,23 +359,31 @@ fn first_turn(difference: i128, slope: i128, relation: Compare, holds: bool) -> 
         return i128::MAX;
     }
     // Walk towards the first sign change, the only place where the outcome may change.
-    let holds_at = |k: i128| relation.holds(Some((difference + k * slope).cmp(&0)));
+    let holds_at = |k: i128| relation.holds_for(Some((difference + k * slope).cmp(&0)));
     let meeting = -difference / slope;
     (meeting - 1..=meeting + 1).filter(|&k| k > 0).find(|&k| holds_at(k) != holds).unwrap_or(i128::MAX)
 }
 
 /// Moves registers on by `iterations`.
-fn advance(state: &mut impl LoopState, program: &Program, analysis: &Analysis, samples: &[Sample], iterations: u64) {
+fn advance_registers(
+    state: &mut impl LoopState,
+    program: &Program,
+    analysis: &Analysis,
+    samples: &[LoopSample],
+    iterations: u64,
+) {
     let [s0, s1, s2, s3] = samples else { return };
     for &(slot, course) in &analysis.courses {
         let at = slot as usize;
         let width = u32::from(program.widths[at]);
-        let step = |after: &Sample, before: &Sample| mask(after.values[at].wrapping_sub(before.values[at]), width);
+        let step = |after: &LoopSample, before: &LoopSample| {
+            mask_bits(after.values[at].wrapping_sub(before.values[at]), width)
+        };
         let delta = step(s3, s2);
         let even = step(s2, s1) == delta && step(s1, s0) == delta;
         match course {
             Course::Linear if even => {
-                state.values_mut()[at] = mask(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
+                state.values_mut()[at] = mask_bits(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
             }
             Course::Constant if even && delta == 0 => {}
             _ => state.set_unknown(at),

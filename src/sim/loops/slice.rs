@@ -1,10 +1,12 @@
-//! Which values of a loop are linear in the iteration's number, judged by the steps that one iteration executes.
+//! Which values of a loop are linear in the iteration's number, judged by the steps that one
+//! iteration executes.
 //!
-//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread that takes the same path.
+//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread that
+//! takes the same path.
 
 use crate::ptx::Scalar;
-use crate::sim::operation::{Alu, float};
-use crate::sim::program::{Operation, Passing, Program, Slot, Step, Window};
+use crate::sim::operation::{Alu, is_float};
+use crate::sim::program::{Operation, Passing, Program, ProgramStep, Slot, Window};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
@@ -33,12 +35,13 @@ pub(super) struct Analysis {
 }
 
 impl Analysis {
-    /// Analyses the path of the executed steps. With `exits_of`, only branches from there to elsewhere count.
+    /// Analyses the path of the executed steps. With `exits_of`, only branches from there to
+    /// elsewhere count.
     pub fn new(program: &Program, executed: Vec<bool>, exits_of: Option<RangeInclusive<u32>>) -> Self {
         let events = vec![false; program.steps.len()];
         let mut slice = Slice { program, executed: &executed, events, seen: HashMap::new(), trail: Vec::new() };
         let path = || (0u32..).zip(&program.steps).filter(|(index, _)| executed[*index as usize]);
-        let decided = path().all(|(index, step)| slice.decides(index, step, exits_of.as_ref()));
+        let decided = path().all(|(index, step)| slice.decides_linearly(index, step, exits_of.as_ref()));
         let mut courses = Vec::new();
         let mut stores = false;
         if decided {
@@ -56,7 +59,7 @@ impl Analysis {
                     Passing::Slot(slot) => Some(*slot),
                     Passing::Param(..) => None,
                 });
-                courses.extend(program.targets(step).chain(results).map(|slot| (slot, slice.course(slot))));
+                courses.extend(program.written_slots(step).chain(results).map(|slot| (slot, slice.course_of(slot))));
             }
             courses.sort_unstable_by_key(|(slot, _)| *slot);
             courses.dedup_by_key(|(slot, _)| *slot);
@@ -95,7 +98,7 @@ enum Role {
 const CHAIN: u32 = 500;
 
 impl<'p> Slice<'p> {
-    fn definitions(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p Step)> + use<'p> {
+    fn definitions_of(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p ProgramStep)> + use<'p> {
         let (program, executed) = (self.program, self.executed);
         let all = program.definitions.get(slot as usize).map_or(&[][..], |d| d.as_slice());
         all.iter()
@@ -104,7 +107,13 @@ impl<'p> Slice<'p> {
             .map(move |index| (index, &program.steps[index]))
     }
 
-    fn each(&mut self, slot: Slot, role: Role, depth: u32, test: impl Fn(&mut Self, usize, &'p Step) -> bool) -> bool {
+    fn all_definitions(
+        &mut self,
+        slot: Slot,
+        role: Role,
+        depth: u32,
+        test: impl Fn(&mut Self, usize, &'p ProgramStep) -> bool,
+    ) -> bool {
         if let Some(&known) = self.seen.get(&(slot, role)) {
             return known;
         }
@@ -114,13 +123,13 @@ impl<'p> Slice<'p> {
         // A cycle is what makes an induction variable, but nothing in a cycle is invariant.
         self.seen.insert((slot, role), role != Role::Invariant);
         self.trail.push((slot, role));
-        let good = self.definitions(slot).all(|(index, step)| test(self, index, step));
+        let good = self.definitions_of(slot).all(|(index, step)| test(self, index, step));
         self.seen.insert((slot, role), good);
         good
     }
 
-    fn invariant(&mut self, slot: Slot, depth: u32) -> bool {
-        self.each(slot, Role::Invariant, depth, |slice, _, step| {
+    fn is_invariant(&mut self, slot: Slot, depth: u32) -> bool {
+        self.all_definitions(slot, Role::Invariant, depth, |slice, _, step| {
             let pure = match step.operation {
                 Operation::Alu { .. }
                 | Operation::SetPredicate { .. }
@@ -133,79 +142,82 @@ impl<'p> Slice<'p> {
                 _ => false,
             };
             let list = match step.operation {
-                Operation::Pack { list, count, .. } => slice.program.list(list, count),
+                Operation::Pack { list, count, .. } => slice.program.slot_list(list, count),
                 _ => &[],
             };
-            pure && step.guard == 0 && step.sources.iter().chain(list).all(|&source| slice.invariant(source, depth + 1))
+            pure && step.guard == 0
+                && step.sources.iter().chain(list).all(|&source| slice.is_invariant(source, depth + 1))
         })
     }
 
-    fn linear(&mut self, slot: Slot, depth: u32) -> bool {
-        self.each(slot, Role::Linear, depth, |slice, index, step| {
-            if step.guard != 0 && !slice.predicate(step.guard, depth + 1) {
+    fn is_linear(&mut self, slot: Slot, depth: u32) -> bool {
+        self.all_definitions(slot, Role::Linear, depth, |slice, index, step| {
+            if step.guard != 0 && !slice.is_predicate_known(step.guard, depth + 1) {
                 return false;
             }
             let [a, b, c, _] = step.sources;
             let next = depth + 1;
             let product = |slice: &mut Self| {
-                (slice.linear(a, next) && slice.invariant(b, next))
-                    || (slice.invariant(a, next) && slice.linear(b, next))
+                (slice.is_linear(a, next) && slice.is_invariant(b, next))
+                    || (slice.is_invariant(a, next) && slice.is_linear(b, next))
             };
             match step.operation {
-                Operation::Alu { kind, mode, .. } if float(kind) || mode.saturate => slice.unchanged(step, next),
+                Operation::Alu { kind, mode, .. } if is_float(kind) || mode.saturate => slice.is_unchanged(step, next),
                 Operation::Alu { alu, .. } => match alu {
-                    Alu::Move | Alu::Neg => slice.linear(a, next),
-                    Alu::Convert { from } if !float(from) => slice.linear(a, next),
-                    Alu::Add | Alu::Sub => slice.linear(a, next) && slice.linear(b, next),
+                    Alu::Move | Alu::Neg => slice.is_linear(a, next),
+                    Alu::Convert { from } if !is_float(from) => slice.is_linear(a, next),
+                    Alu::Add | Alu::Sub => slice.is_linear(a, next) && slice.is_linear(b, next),
                     Alu::MulLow | Alu::MulWide => product(slice),
-                    Alu::MadLow | Alu::MadWide => product(slice) && slice.linear(c, next),
-                    Alu::ShiftLeft => slice.linear(a, next) && slice.invariant(b, next),
+                    Alu::MadLow | Alu::MadWide => product(slice) && slice.is_linear(c, next),
+                    Alu::ShiftLeft => slice.is_linear(a, next) && slice.is_invariant(b, next),
                     Alu::Min | Alu::Max => {
                         slice.events[index] = true;
-                        slice.linear(a, next) && slice.linear(b, next)
+                        slice.is_linear(a, next) && slice.is_linear(b, next)
                     }
-                    Alu::Select => slice.linear(a, next) && slice.linear(b, next) && slice.predicate(c, next),
-                    _ => slice.unchanged(step, next),
+                    Alu::Select => {
+                        slice.is_linear(a, next) && slice.is_linear(b, next) && slice.is_predicate_known(c, next)
+                    }
+                    _ => slice.is_unchanged(step, next),
                 },
-                Operation::ToGeneric(_) | Operation::FromGeneric(_) => slice.linear(a, next),
+                Operation::ToGeneric(_) | Operation::FromGeneric(_) => slice.is_linear(a, next),
                 Operation::Load(memory) => {
-                    matches!(memory.window, Window::Param | Window::Const) && slice.invariant(a, next)
+                    matches!(memory.window, Window::Param | Window::Const) && slice.is_invariant(a, next)
                 }
-                Operation::InSpace(_) => slice.invariant(a, next),
+                Operation::InSpace(_) => slice.is_invariant(a, next),
                 _ => false,
             }
         })
     }
 
-    fn unchanged(&mut self, step: &Step, depth: u32) -> bool {
-        step.sources.iter().all(|&source| self.invariant(source, depth))
+    fn is_unchanged(&mut self, step: &ProgramStep, depth: u32) -> bool {
+        step.sources.iter().all(|&source| self.is_invariant(source, depth))
     }
 
-    fn predicate(&mut self, slot: Slot, depth: u32) -> bool {
-        self.each(slot, Role::Predicate, depth, |slice, index, step| {
+    fn is_predicate_known(&mut self, slot: Slot, depth: u32) -> bool {
+        self.all_definitions(slot, Role::Predicate, depth, |slice, index, step| {
             let [a, b, c, _] = step.sources;
             let next = depth + 1;
             match step.operation {
                 Operation::SetPredicate { kind, .. } => {
                     slice.events[index] = true;
-                    let compared = if float(kind) {
-                        slice.invariant(a, next) && slice.invariant(b, next)
+                    let compared = if is_float(kind) {
+                        slice.is_invariant(a, next) && slice.is_invariant(b, next)
                     } else {
-                        slice.linear(a, next) && slice.linear(b, next)
+                        slice.is_linear(a, next) && slice.is_linear(b, next)
                     };
-                    step.guard == 0 && compared && slice.predicate(c, next)
+                    step.guard == 0 && compared && slice.is_predicate_known(c, next)
                 }
                 Operation::Alu { kind: Scalar::Pred, .. } => {
-                    step.guard == 0 && [a, b, c].into_iter().all(|source| slice.predicate(source, next))
+                    step.guard == 0 && [a, b, c].into_iter().all(|source| slice.is_predicate_known(source, next))
                 }
-                Operation::InSpace(_) => slice.invariant(a, next),
-                _ => slice.invariant(slot, next),
+                Operation::InSpace(_) => slice.is_invariant(a, next),
+                _ => slice.is_invariant(slot, next),
             }
         })
     }
 
     /// Whether what decides a step is known to be linear.
-    fn decides(&mut self, index: u32, step: &Step, exits_of: Option<&RangeInclusive<u32>>) -> bool {
+    fn decides_linearly(&mut self, index: u32, step: &ProgramStep, exits_of: Option<&RangeInclusive<u32>>) -> bool {
         if let Some(inside) = exits_of {
             let leaves = match step.operation {
                 Operation::Branch(target) => index == *inside.end() || !inside.contains(&target),
@@ -217,23 +229,24 @@ impl<'p> Slice<'p> {
             }
         }
         match step.operation {
-            Operation::BranchTable { .. } => self.invariant(step.sources[0], 0),
+            Operation::BranchTable { .. } => self.is_invariant(step.sources[0], 0),
             Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_) => {
-                step.guard == 0 || self.predicate(step.guard, 0)
+                step.guard == 0 || self.is_predicate_known(step.guard, 0)
             }
             _ => true,
         }
     }
 
-    /// The course of a slot by what was found, without new comparisons that would have to be checked.
-    fn course(&mut self, slot: Slot) -> Course {
+    /// The course of a slot by what was found, without new comparisons that would have to be
+    /// checked.
+    fn course_of(&mut self, slot: Slot) -> Course {
         if self.program.widths[slot as usize] == 1 {
             let known = self.seen.get(&(slot, Role::Predicate)).copied().unwrap_or(false);
             return if known { Course::Constant } else { Course::Unknown };
         }
         let events = self.events.clone();
         let mark = self.trail.len();
-        let good = self.linear(slot, 0) && self.events == events;
+        let good = self.is_linear(slot, 0) && self.events == events;
         self.events = events;
         if good {
             return Course::Linear;

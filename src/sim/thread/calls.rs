@@ -1,49 +1,49 @@
 //! Calls of functions: how arguments and results get there and back.
 
 use super::{DEPTH, Frame, Stray, Thread};
-use crate::sim::memory::{FUNCTION_BASE, Place};
-use crate::sim::program::{Call, Callee, Passing};
+use crate::sim::memory::{FUNCTION_BASE, MemoryPlace};
+use crate::sim::program::{Callee, Passing, RoutineCall};
 
 impl<'p> Thread<'p> {
-    fn pass(&mut self, from: Passing, to: Passing) {
+    fn pass_values(&mut self, from: Passing, to: Passing) {
         match (from, to) {
             (Passing::Slot(from), Passing::Slot(to)) => {
-                let (value, unknown) = self.value(from);
-                self.set(to, value, unknown);
+                let (value, unknown) = self.slot_value(from);
+                self.set_slot(to, value, unknown);
             }
             (Passing::Slot(from), Passing::Param(to, size)) => {
-                let (value, unknown) = self.value(from);
-                self.write(Place::Param(to), 0, size.min(8) as u32, value, unknown);
+                let (value, unknown) = self.slot_value(from);
+                self.write_place(MemoryPlace::Param(to), 0, size.min(8) as u32, value, unknown);
             }
             (Passing::Param(from, size), Passing::Slot(to)) => {
-                let (value, unknown) = self.read(Place::Param(from), 0, size.min(8) as u32);
-                self.set(to, value, unknown);
+                let (value, unknown) = self.read_place(MemoryPlace::Param(from), 0, size.min(8) as u32);
+                self.set_slot(to, value, unknown);
             }
             (Passing::Param(from, from_size), Passing::Param(to, to_size)) => {
                 for byte in 0..from_size.min(to_size).min(1 << 16) {
-                    let (value, unknown) = self.read(Place::Param(from), byte, 1);
-                    self.write(Place::Param(to), byte, 1, value, unknown);
+                    let (value, unknown) = self.read_place(MemoryPlace::Param(from), byte, 1);
+                    self.write_place(MemoryPlace::Param(to), byte, 1, value, unknown);
                 }
             }
         }
     }
 
-    fn forget(&mut self, passing: Passing) {
+    fn forget_values(&mut self, passing: Passing) {
         match passing {
-            Passing::Slot(slot) => self.set(slot, 0, true),
+            Passing::Slot(slot) => self.set_slot(slot, 0, true),
             Passing::Param(at, size) => {
                 for byte in 0..size.min(1 << 16) {
-                    self.write(Place::Param(at), byte, 1, 0, true);
+                    self.write_place(MemoryPlace::Param(at), byte, 1, 0, true);
                 }
             }
         }
     }
 
-    pub(super) fn call(&mut self, call: &'p Call, index: u32) {
+    pub(super) fn call_routine(&mut self, call: &'p RoutineCall, index: u32) {
         let callee = match call.callee {
             Callee::Function(function) => Some(function),
             Callee::Indirect(slot) => {
-                let (address, unknown) = self.value(slot);
+                let (address, unknown) = self.slot_value(slot);
                 self.exact &= !unknown;
                 address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
             }
@@ -59,7 +59,7 @@ impl<'p> Thread<'p> {
         let Some((number, routine)) = routine.filter(|_| self.stack.len() < DEPTH) else {
             // What an external function returns is unknown; what it costs is not counted.
             self.exact &= matches!(call.callee, Callee::Assertion | Callee::Unknown);
-            call.results.iter().for_each(|&result| self.forget(result));
+            call.results.iter().for_each(|&result| self.forget_values(result));
             return;
         };
         let active = self.stack.iter().any(|frame| frame.routine == number);
@@ -67,13 +67,13 @@ impl<'p> Thread<'p> {
         let saved =
             if active { slots.map(|slot| (self.values[slot], self.unknown[slot])).collect() } else { Vec::new() };
         for (&from, &to) in call.arguments.iter().zip(&routine.formals) {
-            self.pass(from, to);
+            self.pass_values(from, to);
         }
         self.stack.push(Frame { routine: number, back: self.pc, call: index, saved });
         self.pc = routine.steps.start;
     }
 
-    pub(super) fn returned(&mut self, frame: Frame) {
+    pub(super) fn return_from(&mut self, frame: Frame) {
         let program = self.program;
         let routine = &program.routines[frame.routine];
         self.pc = frame.back;
@@ -85,7 +85,7 @@ impl<'p> Thread<'p> {
         let kept: Vec<_> = results
             .iter()
             .map(|&(from, _)| match from {
-                Passing::Slot(slot) => Some(self.value(slot)),
+                Passing::Slot(slot) => Some(self.slot_value(slot)),
                 Passing::Param(..) => None,
             })
             .collect();
@@ -96,11 +96,11 @@ impl<'p> Thread<'p> {
         }
         for ((from, to), kept) in results.into_iter().zip(kept) {
             match (kept, to) {
-                (Some((value, unknown)), Passing::Slot(slot)) => self.set(slot, value, unknown),
+                (Some((value, unknown)), Passing::Slot(slot)) => self.set_slot(slot, value, unknown),
                 (Some((value, unknown)), Passing::Param(at, size)) => {
-                    self.write(Place::Param(at), 0, size.min(8) as u32, value, unknown);
+                    self.write_place(MemoryPlace::Param(at), 0, size.min(8) as u32, value, unknown);
                 }
-                (None, to) => self.pass(from, to),
+                (None, to) => self.pass_values(from, to),
             }
         }
     }

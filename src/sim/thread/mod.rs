@@ -1,20 +1,20 @@
 //! One thread of a launch, executed alone.
 //!
-//! Every value carries whether it is known. What other threads would have provided (shared memory after a barrier, results
-//! of atomics and of warp-wide operations, memory outside the workload) is numerically zero or the thread's own value, and
-//! unknown; a branch on such a value makes the thread inexact and is taken by the number, but no more than
-//! [`PATIENCE`] times the same way.
+//! Every value carries whether it is known. What other threads would have provided (shared memory
+//! after a barrier, results of atomics and of warp-wide operations, memory outside the workload) is
+//! numerically zero or the thread's own value, and unknown; a branch on such a value makes the
+//! thread inexact and is taken by the number, but no more than [`PATIENCE`] times the same way.
 
 mod calls;
 mod storage;
 
-use super::arithmetic::{carried, compare, compute, mask, order, sign_extend};
+use super::arithmetic::{compare_values, compute_carried, compute_result, mask_bits, order_integers, sign_extend};
 use super::branch_trace::Path;
 use super::decode;
 use super::loops::{Analyses, Event, LoopState, Loops};
-use super::memory::{Initial, Overlay, Place, place};
-use super::operation::{Alu, Combine, bits, signed};
-use super::program::{Operation, Program, Slot, Special, Step, Window};
+use super::memory::{Initial, MemoryPlace, Overlay, place_of};
+use super::operation::{Alu, Combine, bit_count, is_signed};
+use super::program::{Operation, Program, ProgramStep, Slot, Special, Window};
 use crate::launch::Launch;
 use crate::ptx::Scalar;
 use crate::ptx::{AccessKind, MemorySpace};
@@ -39,7 +39,8 @@ pub enum Stray {
     Failure,
     /// It reaches beyond the shared memory of its block, which has so many bytes.
     Shared { has: u64 },
-    /// It accesses this byte of a buffer of the workload, behind its end or, where negative, before its beginning.
+    /// It accesses this byte of a buffer of the workload, behind its end or, where negative, before
+    /// its beginning.
     Buffer { index: usize, byte: i64, kind: AccessKind },
 }
 
@@ -82,12 +83,13 @@ pub(crate) struct Allowance {
     pub path: bool,
     /// End where it surely does what no launch may do.
     pub watch: bool,
-    /// Contents of buffers that the kernel may write count as unknown: other threads may have been there.
+    /// Contents of buffers that the kernel may write count as unknown: other threads may have been
+    /// there.
     pub doubt: bool,
 }
 
 /// What came of a thread.
-pub(crate) struct Outcome {
+pub(crate) struct ThreadOutcome {
     /// Executions of each step.
     pub counts: Vec<u64>,
     pub exact: bool,
@@ -129,7 +131,8 @@ pub(crate) struct Thread<'p> {
     pub(crate) local: Overlay,
     pub(crate) shared: Overlay,
     global: Overlay,
-    /// Regions of global memory that were written, and whether a loop was skipped that may have written more.
+    /// Regions of global memory that were written, and whether a loop was skipped that may have
+    /// written more.
     regions: Vec<u64>,
     pub(crate) skipped_stores: bool,
     single: bool,
@@ -203,7 +206,7 @@ impl<'p> Thread<'p> {
     }
 
     /// Runs the thread to its end or to the end of its allowance.
-    pub fn run(mut self) -> Outcome {
+    pub fn run_to_end(mut self) -> ThreadOutcome {
         let program = self.program;
         let mut loops = Loops::new(program.steps.len(), self.allowance.warmup);
         let mut cut = false;
@@ -216,39 +219,44 @@ impl<'p> Thread<'p> {
             self.interpreted += 1;
             let at = self.pc;
             if self.allowance.path && program.leaders[at as usize] {
-                self.path.enter(at, program.outermost[at as usize]);
+                self.path.enter_block(at, program.outermost[at as usize]);
             }
             self.counts[at as usize] += 1;
             self.pc += 1;
-            if step.guard != 0 && !self.guarded(step, at) {
+            if step.guard != 0 && !self.is_executed(step, at) {
                 if let Operation::Branch(target) = step.operation
                     && target <= at
                 {
-                    loops.left(at);
-                    self.path.went(self.pc, self.stack.len());
+                    loops.leave_loop(at);
+                    self.path.go_on(self.pc, self.stack.len());
                 }
                 continue;
             }
             match step.operation {
                 Operation::Alu { alu, kind, mode } => {
                     let v = step.sources.map(|slot| self.values[slot as usize]);
-                    if step.event && loops.recording() {
-                        loops.log(Event { step: at, a: v[0], b: v[1], holds: order(kind, v[0], v[1]).is_lt() });
+                    if step.event && loops.is_recording() {
+                        loops.log_event(Event {
+                            step: at,
+                            a: v[0],
+                            b: v[1],
+                            holds: order_integers(kind, v[0], v[1]).is_lt(),
+                        });
                     }
                     let unknown = self.any_unknown(step);
-                    let value = compute(alu, kind, mode, v);
+                    let value = compute_result(alu, kind, mode, v);
                     // A conversion to a narrow signed type fills its wider register with the sign.
                     let value = match alu {
-                        Alu::Convert { .. } if signed(kind) => sign_extend(value, bits(kind)) as u64,
+                        Alu::Convert { .. } if is_signed(kind) => sign_extend(value, bit_count(kind)) as u64,
                         _ => value,
                     };
-                    self.set(step.target, value, unknown);
+                    self.set_slot(step.target, value, unknown);
                 }
                 Operation::SetPredicate { compare: relation, kind, combine, invert, second } => {
                     let [a, b, c, _] = step.sources.map(|slot| self.values[slot as usize]);
-                    let holds = compare(relation, kind, a, b);
-                    if loops.recording() {
-                        loops.log(Event { step: at, a, b, holds });
+                    let holds = compare_values(relation, kind, a, b);
+                    if loops.is_recording() {
+                        loops.log_event(Event { step: at, a, b, holds });
                     }
                     let with = (c & 1 != 0) != invert;
                     let joined = |holds: bool| match combine {
@@ -258,32 +266,32 @@ impl<'p> Thread<'p> {
                         Combine::Xor => holds != with,
                     };
                     let unknown = self.any_unknown(step);
-                    self.set(step.target, u64::from(joined(holds)), unknown);
-                    self.set(second, u64::from(joined(!holds)), unknown);
+                    self.set_slot(step.target, u64::from(joined(holds)), unknown);
+                    self.set_slot(second, u64::from(joined(!holds)), unknown);
                 }
                 Operation::Branch(target) => {
                     self.pc = target;
                     if target <= at {
-                        loops.back(&mut self, program, at, target);
+                        loops.branch_back(&mut self, program, at, target);
                         let skipped = std::mem::take(&mut self.skipped);
-                        self.path.back(target, at, skipped, self.stack.len());
+                        self.path.go_back(target, at, skipped, self.stack.len());
                     } else {
-                        self.path.went(target, self.stack.len());
+                        self.path.go_on(target, self.stack.len());
                     }
                 }
                 Operation::BranchTable { list, count } => {
                     let slot = step.sources[0] as usize;
                     self.exact &= !self.unknown[slot];
                     self.vague |= self.unknown[slot];
-                    let index = mask(self.values[slot], 32).min(u64::from(count.saturating_sub(1)));
-                    let Some(&target) = program.list(list, count).get(index as usize) else {
+                    let index = mask_bits(self.values[slot], 32).min(u64::from(count.saturating_sub(1)));
+                    let Some(&target) = program.slot_list(list, count).get(index as usize) else {
                         break;
                     };
                     self.pc = target;
                 }
                 Operation::Return => {
                     let Some(frame) = self.stack.pop() else { break };
-                    self.returned(frame);
+                    self.return_from(frame);
                 }
                 Operation::Exit => {
                     if self.allowance.watch && self.exact && program.traps.contains(&at) {
@@ -293,19 +301,19 @@ impl<'p> Thread<'p> {
                 }
                 Operation::Call(index) => {
                     if let Some(call) = program.calls.get(index as usize) {
-                        self.call(call, index);
+                        self.call_routine(call, index);
                     }
                 }
-                _ => self.other(step, at),
+                _ => self.execute_other(step, at),
             }
         }
         let Self { counts, exact, estimated, vague, interpreted, touches, mut path, global, stray, .. } = self;
         path.cut |= cut;
-        Outcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
+        ThreadOutcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
     }
 
     /// Whether a guarded step is executed.
-    fn guarded(&mut self, step: &Step, at: u32) -> bool {
+    fn is_executed(&mut self, step: &ProgramStep, at: u32) -> bool {
         let taken = (self.values[step.guard as usize] & 1 != 0) != step.negated;
         if !self.unknown[step.guard as usize] {
             return taken;
@@ -330,32 +338,32 @@ impl<'p> Thread<'p> {
         if *patience > PATIENCE { !backward } else { taken }
     }
 
-    fn any_unknown(&self, step: &Step) -> bool {
+    fn any_unknown(&self, step: &ProgramStep) -> bool {
         step.sources.iter().any(|&slot| self.unknown[slot as usize])
     }
 
-    fn set(&mut self, slot: Slot, value: u64, unknown: bool) {
+    fn set_slot(&mut self, slot: Slot, value: u64, unknown: bool) {
         if slot != 0 {
-            self.values[slot as usize] = mask(value, u32::from(self.program.widths[slot as usize]));
+            self.values[slot as usize] = mask_bits(value, u32::from(self.program.widths[slot as usize]));
             self.unknown[slot as usize] = unknown;
         }
     }
 
-    fn value(&self, slot: Slot) -> (u64, bool) {
+    fn slot_value(&self, slot: Slot) -> (u64, bool) {
         (self.values[slot as usize], self.unknown[slot as usize])
     }
 
     /// Steps that are not on the way of ordinary loops.
-    fn other(&mut self, step: &Step, at: u32) {
+    fn execute_other(&mut self, step: &ProgramStep, at: u32) {
         let program = self.program;
-        let (first, first_unknown) = self.value(step.sources[0]);
+        let (first, first_unknown) = self.slot_value(step.sources[0]);
         match step.operation {
-            Operation::Load(memory) => self.load(step, memory, at),
-            Operation::Store(memory) => self.store(step, memory, at),
-            Operation::Atomic { memory, update } => self.atomic(step, memory, update, at),
+            Operation::Load(memory) => self.load_value(step, memory, at),
+            Operation::Store(memory) => self.store_value(step, memory, at),
+            Operation::Atomic { memory, update } => self.update_atomically(step, memory, update, at),
             Operation::Barrier { reduction, .. } => {
                 if !self.single {
-                    self.shared.distrust();
+                    self.shared.distrust_all();
                 }
                 if reduction.is_some() && step.target != 0 {
                     self.unknown[step.target as usize] = true;
@@ -367,62 +375,62 @@ impl<'p> Thread<'p> {
                     self.unknown[slot as usize] = true;
                 }
             }
-            Operation::Carry { alu, kind, takes, gives } => self.carry(step, alu, kind, takes, gives),
+            Operation::Carry { alu, kind, takes, gives } => self.compute_carry(step, alu, kind, takes, gives),
             Operation::Pack { list, count, width } => {
                 let (mut value, mut unknown) = (0, false);
-                for (index, &slot) in program.list(list, count).iter().enumerate() {
-                    let (part, part_unknown) = self.value(slot);
-                    value |= mask(part, width).checked_shl(width * index as u32).unwrap_or(0);
+                for (index, &slot) in program.slot_list(list, count).iter().enumerate() {
+                    let (part, part_unknown) = self.slot_value(slot);
+                    value |= mask_bits(part, width).checked_shl(width * index as u32).unwrap_or(0);
                     unknown |= part_unknown;
                 }
-                self.set(step.target, value, unknown);
+                self.set_slot(step.target, value, unknown);
             }
             Operation::Unpack { list, count, width } => {
-                for (index, &slot) in program.list(list, count).iter().enumerate() {
+                for (index, &slot) in program.slot_list(list, count).iter().enumerate() {
                     let part = first.checked_shr(width * index as u32).unwrap_or(0);
-                    self.set(slot, mask(part, width), first_unknown);
+                    self.set_slot(slot, mask_bits(part, width), first_unknown);
                 }
             }
             Operation::ToGeneric(window) => {
-                self.set(step.target, first.wrapping_add(decode::base(window)), first_unknown);
+                self.set_slot(step.target, first.wrapping_add(decode::window_base(window)), first_unknown);
             }
             Operation::FromGeneric(window) => {
-                self.set(step.target, first.wrapping_sub(decode::base(window)), first_unknown);
+                self.set_slot(step.target, first.wrapping_sub(decode::window_base(window)), first_unknown);
             }
             Operation::InSpace(window) => {
                 let inside = matches!(
-                    (window, place(first)),
-                    (Window::Shared, Place::Shared(_))
-                        | (Window::Local, Place::Local(_))
-                        | (Window::Const, Place::Const(_))
-                        | (Window::Param, Place::Param(_))
-                        | (Window::Global, Place::Global(_))
+                    (window, place_of(first)),
+                    (Window::Shared, MemoryPlace::Shared(_))
+                        | (Window::Local, MemoryPlace::Local(_))
+                        | (Window::Const, MemoryPlace::Const(_))
+                        | (Window::Param, MemoryPlace::Param(_))
+                        | (Window::Global, MemoryPlace::Global(_))
                 );
-                self.set(step.target, u64::from(inside), first_unknown);
+                self.set_slot(step.target, u64::from(inside), first_unknown);
             }
             Operation::Opaque { list, count, space } => {
-                for &slot in program.list(list, count) {
+                for &slot in program.slot_list(list, count) {
                     // The thread's own value is kept where there is one: nothing better is known.
                     if slot != 0 {
                         self.unknown[slot as usize] = true;
                     }
                 }
                 if let Some((space, kind, width)) = space {
-                    self.touch(at, space, kind, width, 0);
+                    self.record_touch(at, space, kind, width, 0);
                 }
             }
             _ => {}
         }
     }
 
-    fn carry(&mut self, step: &Step, alu: Alu, kind: Scalar, takes: bool, gives: bool) {
+    fn compute_carry(&mut self, step: &ProgramStep, alu: Alu, kind: Scalar, takes: bool, gives: bool) {
         let v = step.sources.map(|slot| self.values[slot as usize]);
         let unknown = self.any_unknown(step);
-        let (value, carry) = carried(alu, kind, v, takes && self.carry);
+        let (value, carry) = compute_carried(alu, kind, v, takes && self.carry);
         if gives {
             self.carry = carry;
         }
-        self.set(step.target, value, unknown);
+        self.set_slot(step.target, value, unknown);
     }
 }
 
@@ -439,9 +447,9 @@ pub(crate) fn special_value(special: Special, launch: &Launch, at: Place3, share
         Special::Lane => lane,
         Special::WarpOfBlock => linear / 32,
         Special::WarpsOfBlock => u64::from(launch.block_threads().div_ceil(32)),
-        Special::LaneMask(relation) => {
-            (0..32u64).filter(|other| relation.holds(Some(other.cmp(&lane)))).fold(0, |mask, other| mask | 1 << other)
-        }
+        Special::LaneMask(relation) => (0..32u64)
+            .filter(|other| relation.holds_for(Some(other.cmp(&lane))))
+            .fold(0, |mask, other| mask | 1 << other),
         Special::DynamicShared => u64::from(launch.shared),
         Special::TotalShared => u64::from(launch.shared) + shared,
         Special::Constant(value) => value,

@@ -2,28 +2,35 @@
 
 use super::{Stray, Thread, Touch};
 use crate::ptx::{AccessKind, MemorySpace};
-use crate::sim::arithmetic::{sign_extend, updated};
-use crate::sim::memory::{Place, accessed, in_region, region};
-use crate::sim::operation::signed;
-use crate::sim::program::{Memory, Step, Update};
+use crate::sim::arithmetic::{sign_extend, update_value};
+use crate::sim::memory::{MemoryPlace, accessed_place, in_region, region_of};
+use crate::sim::operation::is_signed;
+use crate::sim::program::{MemoryAccess, ProgramStep, Update};
 use crate::workload::Fill;
 
 impl Thread<'_> {
-    fn address(&mut self, step: &Step, memory: &Memory) -> (Place, bool) {
-        let (base, unknown) = self.value(step.sources[0]);
+    fn address_of(&mut self, step: &ProgramStep, memory: &MemoryAccess) -> (MemoryPlace, bool) {
+        let (base, unknown) = self.slot_value(step.sources[0]);
         self.vague |= unknown;
-        (accessed(memory, base), unknown)
+        (accessed_place(memory, base), unknown)
     }
 
     /// Whether what a watched thread reads may be what others have written there.
-    fn is_doubted(&self, place: Place) -> bool {
-        let Place::Global(address) = place else { return false };
+    fn is_doubted(&self, place: MemoryPlace) -> bool {
+        let MemoryPlace::Global(address) = place else { return false };
         let buffer = in_region(address).and_then(|(index, _)| self.initial.buffers.get(index));
         self.allowance.doubt || buffer.is_none_or(|buffer| buffer.fill == Fill::Poison)
     }
 
-    /// Looks where a watched thread reaches, if that is certain: it is at this step, and the address is not a guess.
-    fn watch(&mut self, step: &Step, (place, is_unknown): (Place, bool), kind: AccessKind, width: u32) {
+    /// Looks where a watched thread reaches, if that is certain: it is at this step, and the
+    /// address is not a guess.
+    fn watch_access(
+        &mut self,
+        step: &ProgramStep,
+        (place, is_unknown): (MemoryPlace, bool),
+        kind: AccessKind,
+        width: u32,
+    ) {
         if !self.allowance.watch || is_unknown || !self.exact {
             return;
         }
@@ -32,34 +39,34 @@ impl Thread<'_> {
         }
         let width = u64::from(width);
         self.stray = match place {
-            Place::Shared(address) => {
+            MemoryPlace::Shared(address) => {
                 let has = self.block_memory;
                 address.checked_add(width).is_none_or(|end| end > has).then_some(Stray::Shared { has })
             }
-            Place::Global(address) => in_region(address).and_then(|(index, byte)| {
+            MemoryPlace::Global(address) => in_region(address).and_then(|(index, byte)| {
                 let bytes = self.initial.buffers.get(index)?.bytes();
                 let lies_in = u64::try_from(byte).is_ok_and(|byte| byte.saturating_add(width) <= bytes);
                 (!lies_in).then_some(Stray::Buffer { index, byte, kind })
             }),
-            Place::Local(_) | Place::Const(_) | Place::Param(_) => None,
+            MemoryPlace::Local(_) | MemoryPlace::Const(_) | MemoryPlace::Param(_) => None,
         };
         if self.stray.is_some() {
             self.pc = self.program.steps.len() as u32;
         }
     }
 
-    fn touch_place(&mut self, at: u32, place: Place, kind: AccessKind, width: u32) {
+    fn touch_place(&mut self, at: u32, place: MemoryPlace, kind: AccessKind, width: u32) {
         let (space, address) = match place {
-            Place::Global(address) => (MemorySpace::Global, address),
-            Place::Shared(address) => (MemorySpace::Shared, address),
-            Place::Local(address) => (MemorySpace::Local, address),
-            Place::Const(address) => (MemorySpace::Constant, address),
-            Place::Param(_) => return,
+            MemoryPlace::Global(address) => (MemorySpace::Global, address),
+            MemoryPlace::Shared(address) => (MemorySpace::Shared, address),
+            MemoryPlace::Local(address) => (MemorySpace::Local, address),
+            MemoryPlace::Const(address) => (MemorySpace::Constant, address),
+            MemoryPlace::Param(_) => return,
         };
-        self.touch(at, space, kind, width, address);
+        self.record_touch(at, space, kind, width, address);
     }
 
-    pub(super) fn touch(&mut self, step: u32, space: MemorySpace, kind: AccessKind, width: u32, address: u64) {
+    pub(super) fn record_touch(&mut self, step: u32, space: MemorySpace, kind: AccessKind, width: u32, address: u64) {
         let Some(recorded) = self.recorded.get_mut(step as usize) else {
             return;
         };
@@ -71,25 +78,25 @@ impl Thread<'_> {
         }
     }
 
-    pub(super) fn read(&self, place: Place, offset: u64, size: u32) -> (u64, bool) {
+    pub(super) fn read_place(&self, place: MemoryPlace, offset: u64, size: u32) -> (u64, bool) {
         match place {
-            Place::Global(address) => {
+            MemoryPlace::Global(address) => {
                 let address = address.wrapping_add(offset);
-                let (below, below_unknown) = self.initial.global(address, size);
-                let (value, whole, unknown) = self.global.read(address, size, below);
-                let dirty = self.skipped_stores && self.regions.contains(&region(address));
+                let (below, below_unknown) = self.initial.read_global(address, size);
+                let (value, whole, unknown) = self.global.read_over(address, size, below);
+                let dirty = self.skipped_stores && self.regions.contains(&region_of(address));
                 (value, unknown || dirty || (below_unknown && !whole))
             }
-            Place::Shared(address) => {
-                let (value, whole, unknown) = self.shared.read(address.wrapping_add(offset), size, 0);
+            MemoryPlace::Shared(address) => {
+                let (value, whole, unknown) = self.shared.read_over(address.wrapping_add(offset), size, 0);
                 (value, unknown || !whole || self.skipped_stores)
             }
-            Place::Local(address) => {
-                let (value, whole, unknown) = self.local.read(address.wrapping_add(offset), size, 0);
+            MemoryPlace::Local(address) => {
+                let (value, whole, unknown) = self.local.read_over(address.wrapping_add(offset), size, 0);
                 (value, unknown || !whole || self.skipped_stores)
             }
-            Place::Const(address) => self.initial.constant(address.wrapping_add(offset), size),
-            Place::Param(address) => {
+            MemoryPlace::Const(address) => self.initial.read_constant(address.wrapping_add(offset), size),
+            MemoryPlace::Param(address) => {
                 let first = address.wrapping_add(offset);
                 let mut value = 0;
                 let mut unknown = false;
@@ -103,19 +110,19 @@ impl Thread<'_> {
         }
     }
 
-    pub(super) fn write(&mut self, place: Place, offset: u64, size: u32, value: u64, unknown: bool) {
+    pub(super) fn write_place(&mut self, place: MemoryPlace, offset: u64, size: u32, value: u64, unknown: bool) {
         match place {
-            Place::Global(address) => {
+            MemoryPlace::Global(address) => {
                 let address = address.wrapping_add(offset);
-                if !self.regions.contains(&region(address)) {
-                    self.regions.push(region(address));
+                if !self.regions.contains(&region_of(address)) {
+                    self.regions.push(region_of(address));
                 }
-                self.global.write(address, size, value, unknown);
+                self.global.write_bits(address, size, value, unknown);
             }
-            Place::Shared(address) => self.shared.write(address.wrapping_add(offset), size, value, unknown),
-            Place::Local(address) => self.local.write(address.wrapping_add(offset), size, value, unknown),
-            Place::Const(_) => {}
-            Place::Param(address) => {
+            MemoryPlace::Shared(address) => self.shared.write_bits(address.wrapping_add(offset), size, value, unknown),
+            MemoryPlace::Local(address) => self.local.write_bits(address.wrapping_add(offset), size, value, unknown),
+            MemoryPlace::Const(_) => {}
+            MemoryPlace::Param(address) => {
                 let first = address.wrapping_add(offset);
                 for byte in 0..u64::from(size) {
                     let index = first.wrapping_add(byte) as usize;
@@ -130,46 +137,46 @@ impl Thread<'_> {
         }
     }
 
-    pub(super) fn load(&mut self, step: &Step, memory: Memory, at: u32) {
+    pub(super) fn load_value(&mut self, step: &ProgramStep, memory: MemoryAccess, at: u32) {
         let program = self.program;
         let size = memory.scalar.size();
-        let (place, address_unknown) = self.address(step, &memory);
+        let (place, address_unknown) = self.address_of(step, &memory);
         let is_doubted = self.allowance.watch && self.is_doubted(place);
-        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
+        for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
             if slot == 0 {
                 continue;
             }
-            let (value, unknown) = self.read(place, u64::from(size) * index as u64, size);
+            let (value, unknown) = self.read_place(place, u64::from(size) * index as u64, size);
             let unknown = unknown || is_doubted;
-            let value = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
-            self.set(slot, value, unknown || address_unknown);
+            let value = if is_signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
+            self.set_slot(slot, value, unknown || address_unknown);
         }
         self.touch_place(at, place, AccessKind::Load, size * memory.count);
-        self.watch(step, (place, address_unknown), AccessKind::Load, size * memory.count);
+        self.watch_access(step, (place, address_unknown), AccessKind::Load, size * memory.count);
     }
 
-    pub(super) fn store(&mut self, step: &Step, memory: Memory, at: u32) {
+    pub(super) fn store_value(&mut self, step: &ProgramStep, memory: MemoryAccess, at: u32) {
         let program = self.program;
         let size = memory.scalar.size();
-        let (place, address_unknown) = self.address(step, &memory);
-        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
-            let (value, unknown) = self.value(slot);
-            self.write(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
+        let (place, address_unknown) = self.address_of(step, &memory);
+        for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
+            let (value, unknown) = self.slot_value(slot);
+            self.write_place(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
         }
         self.touch_place(at, place, AccessKind::Store, size * memory.count);
-        self.watch(step, (place, address_unknown), AccessKind::Store, size * memory.count);
+        self.watch_access(step, (place, address_unknown), AccessKind::Store, size * memory.count);
     }
 
-    pub(super) fn atomic(&mut self, step: &Step, memory: Memory, update: Update, at: u32) {
+    pub(super) fn update_atomically(&mut self, step: &ProgramStep, memory: MemoryAccess, update: Update, at: u32) {
         let (kind, size) = (memory.scalar, memory.scalar.size());
-        let (place, address_unknown) = self.address(step, &memory);
-        let (old, _) = self.read(place, 0, size);
-        let (a, b) = (self.value(step.sources[1]).0, self.value(step.sources[2]).0);
-        let new = updated(update, kind, old, a, b);
+        let (place, address_unknown) = self.address_of(step, &memory);
+        let (old, _) = self.read_place(place, 0, size);
+        let (a, b) = (self.slot_value(step.sources[1]).0, self.slot_value(step.sources[2]).0);
+        let new = update_value(update, kind, old, a, b);
         // Other threads may have come first.
-        self.write(place, 0, size, new, true);
-        self.set(step.target, old, true);
+        self.write_place(place, 0, size, new, true);
+        self.set_slot(step.target, old, true);
         self.touch_place(at, place, AccessKind::Atomic, size);
-        self.watch(step, (place, address_unknown), AccessKind::Atomic, size);
+        self.watch_access(step, (place, address_unknown), AccessKind::Atomic, size);
     }
 }

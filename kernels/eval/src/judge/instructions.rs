@@ -49,11 +49,11 @@ pub fn instructions(space: &RecordedSpace) -> Result<Instructions, SpaceError> {
     let ptx = source.ptx.as_deref().ok_or_else(|| broken("its baseline has no PTX"))?;
     let module = Module::parse(ptx).map_err(|error| broken(&error.to_string()))?;
     let workload = laid.workloads[index].as_deref().ok_or_else(|| broken("its baseline has no workload"))?;
-    let profile = sim::profile(&module, &source.symbol, launch, workload, &sim::Limits::default())
+    let profile = sim::profile_entry(&module, &source.symbol, launch, workload, &sim::Limits::default())
         .map_err(|error| broken(&error.to_string()))?;
     let cubin = Cubin::parse(&code.cubin).map_err(|error| broken(&error.to_string()))?;
     let kernel = cubin.kernel(&code.symbol).ok_or_else(|| broken("its baseline is not in its cubin"))?;
-    let analysis = Analysis::assuming(kernel, Some(&profile), &laid.trips[index]);
+    let analysis = Analysis::with_trips(kernel, Some(&profile), &laid.trips[index]);
     let blocks = analysis.flow().blocks.iter().zip(analysis.block_counts());
     let blocks = blocks.map(|(block, &count)| Block {
         offset: analysis.code().get(block.instructions.start).map_or(0, |first| first.offset),
