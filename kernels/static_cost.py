@@ -74,10 +74,12 @@ def steps(nvcc, source, folder):
             continue
         name = re.split(r"[/ ]", line.split()[0].strip('"'))[-1]
         if name != "rm":
-            name = {True: "device -E", False: "host -E" if " -E " in line else "host -c"}["-D__CUDA_ARCH__=" in line] if name in ("gcc", "g++") else name
+            if name in ("gcc", "g++"):
+                name = ("device -E" if "-D__CUDA_ARCH__=" in line else "host -E") if " -E " in line else "host -c"
             seconds[name] = seconds.get(name, 0.0) + processor_time(line, folder, environment, shell=True)[0]
-    sizes = {suffix: max((path.stat().st_size for path in Path(folder).glob(f"*{suffix}")), default=0) for suffix in (".ii", ".ptx")}
-    print(f"{source.stem:14} {sizes['.ii']:9} {sizes['.ptx']:9}  {' '.join(f'{name} {value:.2f}' for name, value in seconds.items())}", flush=True)
+    bytes_of = lambda suffix: max((path.stat().st_size for path in Path(folder).glob(f"*{suffix}")), default=0)  # noqa: E731
+    taken = " ".join(f"{name} {value:.2f}" for name, value in seconds.items())
+    print(f"{source.stem:14} {bytes_of('.ii'):9} {bytes_of('.ptx'):9}  {taken}", flush=True)
 
 
 def main():

@@ -1,6 +1,7 @@
 //! nvtune: an `nvcc` that tunes the kernels marked with a `//@tune` comment.
 //!
-//! The rooms of this crate are the stages of one pipeline, and data flows through them in one direction:
+//! The rooms of this crate are the stages of one pipeline, and data flows through them in one
+//! direction:
 //!
 //! ```text
 //! argv -> Invocation -> Annotation -> Space -> Variant (PTX, cubin) -> Resources + Sass -> Score
@@ -37,11 +38,13 @@ use nvcc::{LaunchedCall, are_nvcc_arguments, is_nvcc_name, launched};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Runs the program with `arguments` (the first is the name it was called by) and gives its exit code.
+/// Runs the program with `arguments` (the first is the name it was called by) and gives its
+/// exit code.
 ///
-/// Called as `nvcc` it is nvcc, called as `ptxas` or `cicc` (by nvcc, from the overlay toolkit) it is a shim; `nvtune nvcc ARGS`,
-/// `nvtune /path/to/nvcc ARGS` and `nvtune ccache nvcc ARGS` are nvcc too, as is `nvtune ARGS` with nvcc's arguments; all else is
-/// nvtune's own command line.
+/// Called as `nvcc` it is nvcc, called as `ptxas` or `cicc` (by nvcc, from the overlay toolkit)
+/// it is a shim; `nvtune nvcc ARGS`, `nvtune /path/to/nvcc ARGS` and `nvtune ccache nvcc ARGS`
+/// are nvcc too, as is `nvtune ARGS` with nvcc's arguments; all else is nvtune's own command
+/// line.
 pub fn run(arguments: Vec<OsString>) -> u8 {
     let (own, words) =
         arguments.split_first().map_or((OsStr::new(""), &[][..]), |(own, words)| (own.as_os_str(), words));

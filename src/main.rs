@@ -1,7 +1,8 @@
 //! The `nvtune` binary: everything is in the library.
 //!
-//! `main` is C's own. Rust's would ignore SIGPIPE, open closed standard streams and install handlers before anything else; the
-//! nvcc that this process may become must find none of that, and no time spent on it.
+//! `main` is C's own. Rust's would ignore SIGPIPE, open closed standard streams and install
+//! handlers before anything else; the nvcc that this process may become must find none of that,
+//! and no time spent on it.
 #![no_main]
 
 #[unsafe(no_mangle)]

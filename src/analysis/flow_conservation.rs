@@ -9,9 +9,9 @@ use crate::sass::control_flow::{Flow, Loop};
 /// Iterations of a loop that nothing is known about.
 const UNKNOWN_TRIPS: f64 = 32.0;
 
-/// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also gives
-/// what flows into each, which is more than its executions where parts of a warp meet that went
-/// different ways.
+/// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also
+/// gives what flows into each, which is more than its executions where parts of a warp meet
+/// that went different ways.
 pub(crate) fn conserve_flow(
     flow: &Flow,
     dominators: &[Option<usize>],
@@ -57,8 +57,8 @@ pub(crate) fn conserve_flow(
     (counts, inflow)
 }
 
-/// The most that can flow into each block: what was observed of it, else what can flow into those
-/// after it.
+/// The most that can flow into each block: what was observed of it, else what can flow into
+/// those after it.
 fn flow_bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
     let mut most = vec![f64::INFINITY; flow.blocks.len()];
     for &index in order.iter().rev() {
@@ -75,8 +75,8 @@ fn flow_bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f6
     most
 }
 
-/// For each block that every iteration of its innermost loop passes (but for one that leaves the
-/// loop), the loop's header.
+/// For each block that every iteration of its innermost loop passes (but for one that leaves
+/// the loop), the loop's header.
 fn in_every_iteration(flow: &Flow) -> Vec<Option<usize>> {
     let mut headers = vec![None; flow.blocks.len()];
     for (index, l) in flow.loops.iter().enumerate().filter(|(_, l)| l.blocks.len() <= LARGEST) {

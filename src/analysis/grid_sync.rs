@@ -1,8 +1,8 @@
-//! PTX -> whether a kernel's blocks wait for each other (`cooperative_groups::this_grid().sync()`),
-//! so that all of them must be resident at once.
+//! PTX -> whether a kernel's blocks wait for each other
+//! (`cooperative_groups::this_grid().sync()`), so that all of them must be resident at once.
 //!
-//! The driver gives the address of a cooperative launch's barrier in two registers. A kernel waits
-//! if it, or what it calls, does more with that address than ask whether there is one
+//! The driver gives the address of a cooperative launch's barrier in two registers. A kernel
+//! waits if it, or what it calls, does more with that address than ask whether there is one
 //! (`is_valid()`).
 
 use crate::ptx::Opcode;

@@ -1,5 +1,5 @@
-//! A launch on its workload -> what its threads surely do that no launch may do: reach beyond their
-//! memory, or fail.
+//! A launch on its workload -> what its threads surely do that no launch may do: reach beyond
+//! their memory, or fail.
 //!
 //! What always holds: what is not certain is not told (see [`sim::find_strays`]).
 
@@ -32,9 +32,9 @@ pub fn explain_refusal(
     }
 }
 
-/// What threads of a launch surely do that no launch may do, whatever the workload's buffers are:
-/// reach beyond the shared memory of their block, or fail; as far as those at its corners tell.
-/// Shared memory is not looked at where the comment does not say how much a launch gives
+/// What threads of a launch surely do that no launch may do, whatever the workload's buffers
+/// are: reach beyond the shared memory of their block, or fail; as far as those at its corners
+/// tell. Shared memory is not looked at where the comment does not say how much a launch gives
 /// (`says_how_much`), and the kernel uses that.
 fn stray_of_block(
     module: &Module,
@@ -69,9 +69,9 @@ fn may_fail(module: &Module) -> bool {
     })
 }
 
-/// The buffers beyond which threads of a launch surely reach, with the first byte so found of each
-/// and whether it is written; as far as those in the corners of its first and last blocks, and of
-/// one between, tell.
+/// The buffers beyond which threads of a launch surely reach, with the first byte so found of
+/// each and whether it is written; as far as those in the corners of its first and last blocks,
+/// and of one between, tell.
 pub fn beyond_buffers(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload)) -> Vec<Overrun> {
     let mut blocks = vec![[0; 3], launch.grid.map(|extent| extent / 2), last_block(launch)];
     blocks.dedup();

@@ -16,7 +16,8 @@ use std::collections::HashMap;
 /// Registers of a thread come in units of this many.
 const THREAD_UNIT: u32 = 8;
 
-/// PTX instructions at most of a thread that finds out where it is, and that it has nothing to do.
+/// PTX instructions at most of a thread that finds out where it is, and that it has nothing to
+/// do.
 const AT_ONCE: f64 = 64.0;
 
 /// PTX instructions that are run to see whether anybody does anything.
@@ -96,8 +97,8 @@ pub fn fixed_registers(module: &Module, symbol: &str) -> Option<&'static str> {
         .then_some("its warps exchange registers (setmaxnreg), whose number its block and launch bounds fix")
 }
 
-/// Returns why equal results do not prove that other blocks work: the kernel orders memory accesses
-/// within a block only.
+/// Returns why equal results do not prove that other blocks work: the kernel orders memory
+/// accesses within a block only.
 pub fn block_scope(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_scoped = |instruction: &Instruction| shape_invariance::has_block_scope(&instruction.opcode);
     reached_bodies(module, symbol).any(|body| body.instructions().any(is_scoped)).then_some(
@@ -111,9 +112,9 @@ fn reached_bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = 
     module.entry(symbol).into_iter().chain(functions).filter_map(|function| function.body.as_ref())
 }
 
-/// The dimensions in which the kernel tells threads apart without asking how many there are, and
-/// those in which it does neither. Not known, and so not told, where the kernel hands out its work
-/// by atomics or calls functions.
+/// The dimensions in which the kernel tells threads apart without asking how many there are,
+/// and those in which it does neither. Not known, and so not told, where the kernel hands out
+/// its work by atomics or calls functions.
 fn fixed_dimensions(module: &Module, entry: &PtxFunction, body: &Body) -> ([bool; 3], [bool; 3]) {
     let is_uncertain = |instruction: &Instruction| {
         instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
@@ -131,8 +132,8 @@ fn fixed_dimensions(module: &Module, entry: &PtxFunction, body: &Body) -> ([bool
     (is_told.map(|is_told| is_told == (true, false)), is_told.map(|is_told| is_told == (false, false)))
 }
 
-/// Whether no thread asks how many blocks there are. Not known where work is handed out by atomics,
-/// or functions are called.
+/// Whether no thread asks how many blocks there are. Not known where work is handed out by
+/// atomics, or functions are called.
 fn ignores_grid(module: &Module, body: &Body) -> bool {
     let is_uncertain = |instruction: &Instruction| {
         instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
@@ -152,14 +153,14 @@ pub fn reads_register(body: &Body, register: &str, dimension: &str) -> bool {
     })
 }
 
-/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that
-/// is open.
+/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where
+/// that is open.
 pub fn stored_by(module: &Module, symbol: &str) -> Option<u64> {
     bytes_stored(module.entry(symbol)?.body.as_ref()?)
 }
 
-/// The most bytes that a thread stores to global memory, where no call or atomic operation leaves
-/// that open, nor a loop around a store.
+/// The most bytes that a thread stores to global memory, where no call or atomic operation
+/// leaves that open, nor a loop around a store.
 fn bytes_stored(body: &Body) -> Option<u64> {
     bytes_moved(body, |effect| effect == Effect::Write)
 }
@@ -195,9 +196,9 @@ fn bytes_moved(body: &Body, counts: impl Fn(Effect) -> bool) -> Option<u64> {
     accesses.try_fold(0u64, |bytes, (at, width)| (!is_run_again(at)).then(|| bytes.saturating_add(*width)))
 }
 
-/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of
-/// a kernel that can. One that searches may work for long and find nothing. Not known where what
-/// they did is an estimate.
+/// Whether the threads that are run all leave at once, before they touch the memory of the GPU,
+/// of a kernel that can. One that searches may work for long and find nothing. Not known where
+/// what they did is an estimate.
 fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
     let mut reaching = reaching_instructions(body).peekable();
     if reaching.peek().is_none() {
@@ -237,8 +238,8 @@ mod tests {
     use crate::ptx::Module;
     use crate::space::{Facts, LaunchBounds};
 
-    /// The facts of a kernel with these directives and this body, after a device function with that
-    /// one.
+    /// The facts of a kernel with these directives and this body, after a device function with
+    /// that one.
     fn of(directives: &str, body: &str, function: &str) -> Facts {
         let text = format!(
             ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\

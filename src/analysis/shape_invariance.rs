@@ -1,12 +1,13 @@
-//! PTX -> whether a kernel's threads know nothing of their block but their position in the grid.
+//! PTX -> whether a kernel's threads know nothing of their block but their position in the
+//! grid.
 //!
 //! Where the whole kernel sees `blockIdx * blockDim + threadIdx` (and `gridDim * blockDim`, for
-//! strides) and no other trace of the block, a launch of as many threads in blocks of another shape
-//! does the same. What a register holds of the launch is followed as a polynomial in its numbers,
-//! for compilers take such sums apart and put them together in another order. The answer is yes
-//! only where that is certain: anything that works within a block or warp, or that this does not
-//! follow, is a no. Functions that are called are judged as the kernel is: what they are given is
-//! the same in every shape, or the answer is no.
+//! strides) and no other trace of the block, a launch of as many threads in blocks of another
+//! shape does the same. What a register holds of the launch is followed as a polynomial in its
+//! numbers, for compilers take such sums apart and put them together in another order. The
+//! answer is yes only where that is certain: anything that works within a block or warp, or
+//! that this does not follow, is a no. Functions that are called are judged as the kernel is:
+//! what they are given is the same in every shape, or the answer is no.
 
 use crate::ptx::Opcode;
 use crate::ptx::opcode::{Class, Mnemonic, ProductPart};
@@ -45,8 +46,8 @@ const MOST_TERMS: usize = 24;
 /// What CUDA gives device code to call, which is the same for every thread.
 const SYSTEM_CALLS: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 
-/// True where every launch with the same threads in each dimension does the same, however they are
-/// in blocks of these extents.
+/// True where every launch with the same threads in each dimension does the same, however they
+/// are in blocks of these extents.
 pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
     let Some(entry) = module.entry(symbol) else { return false };
     let bound = |name: &str| name == ".reqntid" || name.contains("cluster");
@@ -110,8 +111,8 @@ struct Writes {
 struct Follower<'a> {
     extents: Extents,
     writes: HashMap<&'a str, Writes>,
-    /// What registers hold of the launch; the others hold what is the same however threads are in
-    /// blocks.
+    /// What registers hold of the launch; the others hold what is the same however threads are
+    /// in blocks.
     held: HashMap<&'a str, Polynomial<'a>>,
 }
 
@@ -192,8 +193,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What a name holds; `None` for a special register that is not followed, and for a register
-    /// that is first written by what comes later.
+    /// What a name holds; `None` for a special register that is not followed, and for a
+    /// register that is first written by what comes later.
     fn value_of_name(&self, index: usize, name: &'a str) -> Option<Polynomial<'a>> {
         if let Some(held) = self.held.get(name) {
             return Some(held.clone());
@@ -252,8 +253,8 @@ fn is_of_block(opcode: &Opcode) -> bool {
         || has_block_scope(opcode)
 }
 
-/// Tells whether an instruction orders memory within a block or a cluster only. In another shape
-/// its threads may be in two.
+/// Tells whether an instruction orders memory within a block or a cluster only. In another
+/// shape its threads may be in two.
 pub fn has_block_scope(opcode: &Opcode) -> bool {
     opcode.modifiers().any(|part| matches!(part, "cta" | "cluster"))
         && opcode.spaces().all(|space| space != StateSpace::Shared)
@@ -285,8 +286,8 @@ impl<'a> Polynomial<'a> {
         self.terms.keys().flatten().any(|factor| !matches!(factor, Factor::Register(_)))
     }
 
-    /// Whether it is the same in a wider register: a constant, or no more than all threads of the
-    /// launch.
+    /// Whether it is the same in a wider register: a constant, or no more than all threads of
+    /// the launch.
     fn is_small(&self) -> bool {
         let is_small = |(factors, coefficient): (&Vec<Factor<'_>>, &i64)| {
             let is_number = |factor: &Factor<'_>| !matches!(factor, Factor::Register(_));

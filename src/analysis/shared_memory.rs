@@ -6,8 +6,8 @@ use crate::ptx::Operand;
 use crate::ptx::PtxVariable;
 use crate::ptx::StateSpace;
 
-/// Whether the kernel, or a function of its module, uses shared memory of which the launch says how
-/// much there is.
+/// Whether the kernel, or a function of its module, uses shared memory of which the launch says
+/// how much there is.
 pub fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
     let is_dynamic = |variable: &&PtxVariable| variable.space == StateSpace::Shared && variable.size == 0;
     let names: Vec<&str> = module.variables.iter().filter(is_dynamic).map(|variable| &*variable.name).collect();

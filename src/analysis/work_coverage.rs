@@ -1,5 +1,5 @@
-//! Whether each thread of a kernel has a share of the work of its own, so that a launch of fewer
-//! leaves some undone.
+//! Whether each thread of a kernel has a share of the work of its own, so that a launch of
+//! fewer leaves some undone.
 //!
 //! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is
 //! timed. What always holds: what is not certain is not told.
@@ -29,8 +29,8 @@ impl Shares {
         }))
     }
 
-    /// That a launch has fewer threads than the one that is `made` of the baseline under the same
-    /// macros; with the remedy.
+    /// That a launch has fewer threads than the one that is `made` of the baseline under the
+    /// same macros; with the remedy.
     pub fn left_undone(
         self,
         space: &Space,

@@ -1,8 +1,8 @@
 //! PTX -> a `__device__` variable that a kernel may write.
 //!
-//! The property: a variable is not reported only if every use of its address, in the kernel and in
-//! each function with a body, is followed and is a read. An address that leaves the registers (a
-//! call, a return value, a store) counts as written through.
+//! The property: a variable is not reported only if every use of its address, in the kernel and
+//! in each function with a body, is followed and is a read. An address that leaves the
+//! registers (a call, a return value, a store) counts as written through.
 
 use crate::ptx::opcode::{Class, Mnemonic};
 use crate::ptx::{Body, Initial, Instruction, Module, Operand, StateSpace};
@@ -11,8 +11,8 @@ use std::collections::{HashMap, HashSet};
 /// Functions of the CUDA runtime that only read what their arguments point at.
 const READERS: [&str; 2] = ["vprintf", "__assertfail"];
 
-/// Finds the first variable in global memory, in the order of the text, that the kernel `symbol`
-/// may write.
+/// Finds the first variable in global memory, in the order of the text, that the kernel
+/// `symbol` may write.
 pub fn first_written<'a>(module: &'a Module, symbol: &str) -> Option<&'a str> {
     let functions = module.functions.iter().filter(|function| !function.entry);
     let bodies: Vec<&Body> =

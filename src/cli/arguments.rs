@@ -1,4 +1,5 @@
-//! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
+//! The definitions of nvtune's own command line; `--help` and the man page are both made from
+//! them.
 
 use super::wrap::{columns, wrapped};
 use crate::diag::MessageCode;
@@ -11,11 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// A drop-in nvcc that tunes the kernels you mark with a comment.
 ///
-/// Called as `nvcc` (a link of that name), or as `nvtune nvcc ARGS`, `nvtune /path/to/nvcc ARGS` or `nvtune ccache nvcc
-/// ARGS` (the form of a compiler launcher), nvtune is nvcc, and so it is with nvcc's arguments alone (`make NVCC=nvtune`): unmarked compiles
-/// are handed to the real one with exec. A kernel under a `//@tune`
-/// comment is compiled in variants over register caps, block shapes and macros, each scored from its machine code; the
-/// best are timed on the GPU where there is one; and nvcc builds the object with the winner, whose launch parameters
+/// Called as `nvcc` (a link of that name), or as `nvtune nvcc ARGS`, `nvtune /path/to/nvcc
+/// ARGS` or `nvtune ccache nvcc ARGS` (the form of a compiler launcher), nvtune is nvcc, and so
+/// it is with nvcc's arguments alone (`make NVCC=nvtune`): unmarked compiles are handed to the
+/// real one with exec. A kernel under a `//@tune` comment is compiled in variants over register
+/// caps, block shapes and macros, each scored from its machine code; the best are timed on the
+/// GPU where there is one; and nvcc builds the object with the winner, whose launch parameters
 /// are in the header STEM.tune.h beside the object.
 #[derive(Debug, Parser)]
 #[command(name = "nvtune", version, arg_required_else_help = true)]
@@ -40,17 +42,19 @@ pub enum Subcommand {
     },
     /// Says which nvcc, GPU and driver would be used
     Doctor,
-    /// Writes the winners that builds used into the lock file (nvtune.lock), from the records that they left beside their objects
+    /// Writes the winners that builds used into the lock file (nvtune.lock), from the records
+    /// that they left beside their objects
     Lock(Lock),
-    /// Tunes all marked kernels of a project, and writes the lock file; run again after a kill, it goes on where it was
+    /// Tunes all marked kernels of a project, and writes the lock file; run again after a kill,
+    /// it goes on where it was
     Tune(Tune),
     /// Says what is kept between builds, or removes it
     Cache {
         #[command(subcommand)]
         command: CacheCommand,
     },
-    /// Makes a toolkit root whose bin/nvcc is nvtune and whose other entries are links to the real toolkit, for builds
-    /// that take CUDA_HOME rather than a compiler
+    /// Makes a toolkit root whose bin/nvcc is nvtune and whose other entries are links to the
+    /// real toolkit, for builds that take CUDA_HOME rather than a compiler
     Shims {
         /// The folder to make
         #[arg(value_name = "DIR")]
@@ -71,7 +75,8 @@ pub enum Subcommand {
         #[arg(last = true, required = true)]
         call: Vec<OsString>,
     },
-    /// Writes the man pages into a folder: nvtune(1), nvtune-comments(7), nvtune-recipes(7), nvtune-results(7)
+    /// Writes the man pages into a folder: nvtune(1), nvtune-comments(7), nvtune-recipes(7),
+    /// nvtune-results(7)
     Man {
         /// The folder, which must exist
         #[arg(value_name = "DIR")]
@@ -86,7 +91,8 @@ pub enum CacheCommand {
     Stats,
     /// Removes all of it
     Clear,
-    /// Removes what was used longest ago until the rest is below the bound, and what killed processes left
+    /// Removes what was used longest ago until the rest is below the bound, and what killed
+    /// processes left
     Trim {
         /// The bound in bytes, with K, M or G [default: NVTUNE_CACHE_SIZE]
         #[arg(long, value_name = "BYTES")]
@@ -100,13 +106,15 @@ pub struct Lock {
     /// Records (STEM.tune.json), folders of them, or sources or objects that they belong to
     #[arg(value_name = "RECORD", default_value = ".")]
     records: Vec<PathBuf>,
-    /// Write nothing; say which entries are missing, stale (and what changed) or of kernels that are gone, and end with 1 if any is
+    /// Write nothing; say which entries are missing, stale (and what changed) or of kernels
+    /// that are gone, and end with 1 if any is
     #[arg(long, conflicts_with = "update")]
     check: bool,
     /// Tune those first that are missing or stale
     #[arg(long)]
     update: bool,
-    /// The lock file [default: NVTUNE_LOCK, else the nearest nvtune.lock at or above the current folder, else one there]
+    /// The lock file [default: NVTUNE_LOCK, else the nearest nvtune.lock at or above the
+    /// current folder, else one there]
     #[arg(long, value_name = "PATH")]
     lock: Option<PathBuf>,
     #[command(flatten)]
@@ -122,7 +130,8 @@ pub struct Tune {
     /// Tune what is known already too
     #[arg(long)]
     anew: bool,
-    /// The lock file [default: NVTUNE_LOCK, else the nearest nvtune.lock at or above the current folder, else one there]
+    /// The lock file [default: NVTUNE_LOCK, else the nearest nvtune.lock at or above the
+    /// current folder, else one there]
     #[arg(long, value_name = "PATH")]
     lock: Option<PathBuf>,
     #[command(flatten)]
@@ -131,7 +140,8 @@ pub struct Tune {
 
 #[derive(Debug, clap::Args)]
 struct Workers {
-    /// Sources tuned at once [default: four for each GPU, but no more than there are cores; with a runner, one]
+    /// Sources tuned at once [default: four for each GPU, but no more than there are cores;
+    /// with a runner, one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Put before each measuring process, such as 'srun --gres=gpu:1' [default: NVTUNE_RUNNER]
@@ -177,7 +187,8 @@ const PAGES: [(&str, &str); 3] = [
 /// Columns of the help where those of the terminal are not known, and at most.
 const COLUMNS: usize = 100;
 
-/// The command line with what the help says of environment, reports and man pages, for this terminal.
+/// The command line with what the help says of environment, reports and man pages, for this
+/// terminal.
 pub fn command() -> clap::Command {
     let columns = columns().unwrap_or(COLUMNS).min(COLUMNS);
     let report = section("Report", &REPORT.map(|paragraph| ("", paragraph.to_owned())), columns);

@@ -7,7 +7,8 @@ use crate::put;
 use crate::record::{Cache, Journal};
 use crate::settings::{Settings, bytes};
 
-/// Runs one of the commands; the exit code is 1 where there is no cache or it cannot be cleared.
+/// Runs one of the commands; the exit code is 1 where there is no cache or it cannot be
+/// cleared.
 pub fn run(command: &CacheCommand) -> u8 {
     let (settings, problems) = Settings::new(|name| std::env::var_os(name));
     for problem in problems {

@@ -1,7 +1,8 @@
 //! Compiles whose kernels are to be tuned -> their records, by several processes at once.
 //!
-//! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
-//! is in the cache before it ends, so that a run that was killed goes on where it was.
+//! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves
+//! the others alone; what a job decides is in the cache before it ends, so that a run that was
+//! killed goes on where it was.
 
 use crate::diag::MessageCode;
 use crate::diag::console::warn;
@@ -39,7 +40,8 @@ pub struct Workers {
     pub runner: Option<String>,
 }
 
-/// Runs all jobs; gives the records of those that ended well, and the exit code: 1 where one did not.
+/// Runs all jobs; gives the records of those that ended well, and the exit code: 1 where one
+/// did not.
 pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8) {
     process::watch_signals();
     let kept = "interrupted; what was decided and timed is kept, the same command goes on from there";
@@ -81,12 +83,13 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     (records.into_inner().unwrap_or_default(), u8::from(failed > 0))
 }
 
-/// Sources that share a GPU: it times those of one, while the others compile (`kernels/results/h100-80gb-hbm3/tune.txt`: 116 s for the
-/// suite one by one, 72 with two at once, 54 with four, with winners as good).
+/// Sources that share a GPU: it times those of one, while the others compile
+/// (`kernels/results/h100-80gb-hbm3/tune.txt`: 116 s for the suite one by one, 72 with two at
+/// once, 54 with four, with winners as good).
 const SHARING: usize = 4;
 
-/// How many jobs run at once where nobody has said: no more than there are cores, and one behind a runner, for only who gave it knows how
-/// many GPUs it has.
+/// How many jobs run at once where nobody has said: no more than there are cores, and one
+/// behind a runner, for only who gave it knows how many GPUs it has.
 fn usual(has_runner: bool, gpus: usize) -> usize {
     if has_runner {
         return 1;
@@ -95,7 +98,8 @@ fn usual(has_runner: bool, gpus: usize) -> usize {
     (SHARING * gpus.max(1)).min(cores).max(gpus)
 }
 
-/// The GPUs of this machine as CUDA_VISIBLE_DEVICES names them; behind a runner there are none, which gives one itself.
+/// The GPUs of this machine as CUDA_VISIBLE_DEVICES names them; behind a runner there are none,
+/// which gives one itself.
 fn gpus() -> Vec<String> {
     measure::visible(|name| std::env::var_os(name)).unwrap_or_else(|| {
         let entries = std::fs::read_dir(Path::new("/proc/driver/nvidia/gpus")).into_iter().flatten();

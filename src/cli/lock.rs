@@ -26,7 +26,8 @@ pub struct Options {
     pub workers: Workers,
 }
 
-/// Runs it; the exit code is 1 where something is stale or missing (`--check`), or could not be done.
+/// Runs it; the exit code is 1 where something is stale or missing (`--check`), or could not be
+/// done.
 pub fn run(options: &Options) -> u8 {
     super::exit_status::exit_code(done(options))
 }
@@ -67,7 +68,8 @@ fn done(options: &Options) -> Result<u8, Failure> {
     Ok(u8::from(failed))
 }
 
-/// The lock file to write: the named one, that of the environment, the nearest above the current folder, else one in it.
+/// The lock file to write: the named one, that of the environment, the nearest above the
+/// current folder, else one in it.
 pub fn place(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let here = current_folder()?;
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
@@ -134,7 +136,8 @@ fn record(path: &Path) -> Result<Record, String> {
 /// What records say, for one lock file.
 #[derive(Default)]
 pub struct Results {
-    /// The newest of each kernel and architecture. One that nothing is known of says what a lock would have to hang on, no more.
+    /// The newest of each kernel and architecture. One that nothing is known of says what a
+    /// lock would have to hang on, no more.
     now: BTreeMap<String, Pinned>,
     /// What their builds had against the entries that they met.
     stale: BTreeMap<String, Stale>,
@@ -228,7 +231,8 @@ fn check(file: &Lock, results: &Results) -> u8 {
     u8::from(!problems.is_empty())
 }
 
-/// Puts the results into the lock, takes out what is gone, and gives the number of entries that changed.
+/// Puts the results into the lock, takes out what is gone, and gives the number of entries that
+/// changed.
 pub fn merge(file: &mut Lock, results: &Results) -> usize {
     let gone: Vec<String> = results.orphans(file).map(str::to_owned).collect();
     for key in &gone {

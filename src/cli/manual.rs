@@ -1,8 +1,9 @@
 //! Chapters of the book in `docs/` -> man pages in roff, in the macros of man(7).
 //!
-//! A man page is one entry of `docs/SUMMARY.md` with the entries below it, in their order. Headings become sections, a chapter's the deeper
-//! the deeper its entry is. Tables become tagged lists (the first column is the tag), code blocks keep their lines, links keep their text.
-//! The same text gives the same bytes.
+//! A man page is one entry of `docs/SUMMARY.md` with the entries below it, in their order.
+//! Headings become sections, a chapter's the deeper the deeper its entry is. Tables become
+//! tagged lists (the first column is the tag), code blocks keep their lines, links keep their
+//! text. The same text gives the same bytes.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -80,7 +81,8 @@ impl Manual {
     }
 }
 
-/// Returns the chapters of a summary from `first` to the last one below it, each with how much deeper than `first` it is.
+/// Returns the chapters of a summary from `first` to the last one below it, each with how much
+/// deeper than `first` it is.
 fn section<'a>(summary: &'a str, first: &str) -> Vec<(usize, &'a str)> {
     let entries = summary.lines().filter_map(|line| {
         let path = line.trim_start().strip_prefix("- [")?.split_once("](")?.1.strip_suffix(')')?;
@@ -200,7 +202,8 @@ impl Page {
         self.request(&guarded(&text));
     }
 
-    /// A row as tag and text. Headings of two columns say nothing that the text does not; of more, they name the columns.
+    /// A row as tag and text. Headings of two columns say nothing that the text does not; of
+    /// more, they name the columns.
     fn row(&mut self) {
         let cells = std::mem::take(&mut self.cells);
         if std::mem::take(&mut self.in_table_head) && cells.len() < 3 {

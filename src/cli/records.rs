@@ -1,4 +1,5 @@
-//! What a user names -> the records that are meant: record files, folders of them, sources and objects.
+//! What a user names -> the records that are meant: record files, folders of them, sources and
+//! objects.
 
 use crate::comment::is_marked;
 use crate::record::Record;

@@ -17,7 +17,8 @@ const ROWS: usize = 12;
 const LEGEND: &str = "T: threads that an SM has room for besides; C: estimated cycles of one thread. Less of both is better (PO of Liang et al., ASP-DAC 2013).";
 const PROMISED: &str = "promised: the gain over the baseline in the mean over all that the model may be wrong about, by which it chooses; predicted: its time in us as it stands.";
 
-/// Prints every record that the places mean; one that has none is an error, the others are printed all the same.
+/// Prints every record that the places mean; one that has none is an error, the others are
+/// printed all the same.
 pub fn run(places: &[PathBuf]) -> u8 {
     let columns = columns();
     let (mut failed, mut shown, mut promised) = (false, false, false);
@@ -97,7 +98,8 @@ fn text(source: &str, decision: &Decision) -> String {
     text.push_str(&format!("    time us  predicted{promised}  regs  occupancy      T        C  configuration\n"));
     let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
     shown.sort_by(|&a, &b| decision.configurations[a].compare(&decision.configurations[b]));
-    // Configurations with the same machine code and launch are one point: the first of them is shown.
+    // Configurations with the same machine code and launch are one point: the first of them is
+    // shown.
     let point = |index: usize| (decision.configurations[index].variant, decision.configurations[index].launch);
     let mut seen = HashSet::from([point(decision.winner), point(decision.baseline)]);
     shown.retain(|&index| seen.insert(point(index)));
@@ -132,7 +134,8 @@ fn locked_rows(decision: &Decision) -> String {
     winner.unwrap_or_default() + &row("baseline", decision.baseline) + rest
 }
 
-/// What bounds the predicted times of winner and baseline; nothing where the model does not know them.
+/// What bounds the predicted times of winner and baseline; nothing where the model does not
+/// know them.
 fn bounds(decision: &Decision) -> String {
     let of = |index: usize| Some(decision.configurations.get(index)?.score?.bottleneck);
     match (of(decision.winner), of(decision.baseline)) {

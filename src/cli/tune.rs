@@ -1,4 +1,5 @@
-//! `nvtune tune --compile-commands FILE`: all marked kernels of a project -> the cache and one lock file.
+//! `nvtune tune --compile-commands FILE`: all marked kernels of a project -> the cache and one
+//! lock file.
 
 use super::exit_status::Failure;
 use super::jobs;
@@ -22,7 +23,8 @@ pub struct Options {
     pub anew: bool,
 }
 
-/// An entry of a compilation database (Clang's "JSON Compilation Database Format Specification").
+/// An entry of a compilation database (Clang's "JSON Compilation Database Format
+/// Specification").
 #[derive(Debug, Deserialize)]
 struct Entry {
     directory: PathBuf,
@@ -31,7 +33,8 @@ struct Entry {
     arguments: Option<Vec<String>>,
 }
 
-/// Runs it; the exit code is 1 where a source could not be tuned or the lock file not be written.
+/// Runs it; the exit code is 1 where a source could not be tuned or the lock file not be
+/// written.
 pub fn run(options: &Options) -> u8 {
     super::exit_status::exit_code(done(options))
 }
@@ -90,7 +93,8 @@ fn jobs(path: &Path) -> Result<Vec<Job>, String> {
     Ok(jobs)
 }
 
-/// Returns nvcc as a command names it, and its arguments. Launchers may precede it, and `nvtune` may stand for it.
+/// Returns nvcc as a command names it, and its arguments. Launchers may precede it, and
+/// `nvtune` may stand for it.
 fn call_of_nvcc(words: &[OsString]) -> Option<(Option<&OsString>, &[OsString])> {
     let after = |program: &str| {
         let at = words.iter().position(|word| Path::new(word).file_name().is_some_and(|name| name == program))?;

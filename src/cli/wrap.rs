@@ -2,7 +2,8 @@
 
 use std::io::IsTerminal;
 
-/// Returns the columns of the terminal that standard output is, else those that COLUMNS names; `None` if neither is known.
+/// Returns the columns of the terminal that standard output is, else those that COLUMNS names;
+/// `None` if neither is known.
 pub fn columns() -> Option<usize> {
     let output = std::io::stdout();
     let terminal = output.is_terminal().then(|| rustix::termios::tcgetwinsize(&output).ok()).flatten();
@@ -10,7 +11,8 @@ pub fn columns() -> Option<usize> {
     terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok().filter(|&columns| columns > 0))
 }
 
-/// Breaks the lines of a text that have more than `columns`; what follows a break is indented by `indent`. No word is broken.
+/// Breaks the lines of a text that have more than `columns`; what follows a break is indented
+/// by `indent`. No word is broken.
 pub fn wrapped(text: &str, indent: usize, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let lines = text.split('\n').map(|line| broken(line, indent, columns));

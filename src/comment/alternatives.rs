@@ -1,4 +1,5 @@
-//! Names that two kernels of one file cannot both have, unless `#if` lets one of them through and leaves the other out.
+//! Names that two kernels of one file cannot both have, unless `#if` lets one of them through
+//! and leaves the other out.
 
 use super::annotation::{Annotation, Instance};
 use crate::cuda::preprocessed::compiled_branches;
@@ -16,7 +17,8 @@ impl Conditions {
         Self(branches.into_iter().map(|branch| branch.lines).collect())
     }
 
-    /// Whether a comment and its kernel stand in one branch. Of a comment before the `#if` the kernel is whichever is compiled.
+    /// Whether a comment and its kernel stand in one branch. Of a comment before the `#if` the
+    /// kernel is whichever is compiled.
     fn has_both(&self, comment: u32, kernel: u32) -> bool {
         !self.may_part(comment, kernel) && self.0.iter().any(|lines| lines.contains(&kernel))
     }
@@ -53,14 +55,16 @@ fn are_of_one_file(first: &Annotation, second: &Annotation) -> bool {
     first.source.path == second.source.path
 }
 
-/// Whether some of a source's kernels are alternatives: only what is compiled tells which of them there is.
+/// Whether some of a source's kernels are alternatives: only what is compiled tells which of
+/// them there is.
 pub fn has_alternatives(annotations: &[Annotation]) -> bool {
     let clash =
         |first: &Annotation, second: &Annotation| are_of_one_file(first, second) && !clashes(first, second).is_empty();
     (1..).zip(annotations).any(|(behind, first)| annotations[behind..].iter().any(|second| clash(first, second)))
 }
 
-/// Of each kernel whether it stands with its comment in a branch of an `#if`: only what is compiled tells whether it is there.
+/// Of each kernel whether it stands with its comment in a branch of an `#if`: only what is
+/// compiled tells whether it is there.
 pub fn are_conditional(annotations: &[Annotation]) -> Vec<bool> {
     let files: BTreeMap<&str, &Source> =
         annotations.iter().map(|of| (of.source.path.as_str(), of.source.as_ref())).collect();
@@ -73,7 +77,8 @@ pub fn are_conditional(annotations: &[Annotation]) -> Vec<bool> {
     annotations.iter().map(is_conditional).collect()
 }
 
-/// The annotations without those of the alternatives that are not compiled. Where none of several is, the first one stays.
+/// The annotations without those of the alternatives that are not compiled. Where none of
+/// several is, the first one stays.
 ///
 /// # Errors
 /// Alternatives that are both compiled.

@@ -1,4 +1,5 @@
-//! What a tuning comment says, checked as far as the comment and the kernel's declaration alone allow.
+//! What a tuning comment says, checked as far as the comment and the kernel's declaration alone
+//! allow.
 
 use super::expression::{Expr, Node};
 use super::value::{Fault, Value};
@@ -25,17 +26,19 @@ pub struct Annotation {
     /// The clauses with blanks made even: what the lock file's digest takes of the comment.
     pub text: String,
     pub kernel: Kernel,
-    /// Which instance of a template kernel this is about; `None` for a kernel that is no template.
+    /// Which instance of a template kernel this is about; `None` for a kernel that is no
+    /// template.
     pub instance: Option<Instance>,
-    /// The name in header and lock: the `name` clause, else the function's with the template arguments of an instance
-    /// (`axpy_float_16`).
+    /// The name in header and lock: the `name` clause, else the function's with the template
+    /// arguments of an instance (`axpy_float_16`).
     pub name: String,
     /// The `name` clause, or the function's name.
     pub name_span: Span,
     pub clauses: Clauses,
     /// Where two decimal integers stand around a `^`.
     pub powers: Vec<Power>,
-    /// The source's constants that the comment names, with the values that the text of their definitions tells.
+    /// The source's constants that the comment names, with the values that the text of their
+    /// definitions tells.
     pub constants: Vec<NamedConstant>,
 }
 
@@ -57,7 +60,8 @@ pub struct Clauses {
     /// Iterations of loops where the workload does not tell, from the outermost depth inwards.
     pub trips: Vec<Expr>,
     pub default: Defaults,
-    /// In the order of the clause. `None` without an `args` clause: the kernel cannot be measured.
+    /// In the order of the clause. `None` without an `args` clause: the kernel cannot be
+    /// measured.
     pub args: Option<Vec<Given>>,
     /// Contents of variables before a launch.
     pub symbols: Vec<GivenSymbol>,
@@ -68,8 +72,8 @@ pub struct Clauses {
     pub budget: Option<f64>,
     /// The winner's way to the launches.
     pub launch: Option<Launching>,
-    /// Whether the kernel is launched cooperatively: its blocks wait for each other, so that all must
-    /// be resident at once.
+    /// Whether the kernel is launched cooperatively: its blocks wait for each other, so that
+    /// all must be resident at once.
     pub cooperative: bool,
     /// Names of the clauses with the places of these names, also of clauses with errors.
     pub places: Vec<(String, Span)>,
@@ -104,7 +108,8 @@ pub struct Power {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     Auto,
-    /// One to three lists; all values are 1 or more. A dimension that follows macros has the values that they give it.
+    /// One to three lists; all values are 1 or more. A dimension that follows macros has the
+    /// values that they give it.
     Lists(Vec<Vec<u32>>),
 }
 
@@ -153,8 +158,8 @@ pub struct Given {
     pub span: Span,
     /// Index among the kernel's parameters.
     pub parameter: usize,
-    /// What a buffer is made of, as written before the name, where the parameter's own type does not tell: `float` for a
-    /// pointer to a structure of floats.
+    /// What a buffer is made of, as written before the name, where the parameter's own type
+    /// does not tell: `float` for a pointer to a structure of floats.
     pub element: Option<String>,
     pub value: GivenValue,
 }
@@ -167,7 +172,8 @@ pub struct GivenFile {
     pub span: Span,
     /// Elements; all that the file has where it is not given.
     pub count: Option<Expr>,
-    /// The file's bytes, or why there are none; absent until somebody who may read files has done so.
+    /// The file's bytes, or why there are none; absent until somebody who may read files has
+    /// done so.
     pub bytes: Option<Result<Arc<[u8]>, String>>,
 }
 
@@ -196,7 +202,8 @@ pub struct GivenSymbol {
     /// As written, with as many of its namespaces as tell it apart.
     pub name: String,
     pub span: Span,
-    /// The type of an element as text: from the clause, else from the declaration in the same file or in one around it.
+    /// The type of an element as text: from the clause, else from the declaration in the same
+    /// file or in one around it.
     pub element: Option<String>,
     pub value: GivenValue,
 }
@@ -253,8 +260,8 @@ pub enum TemplateArgument {
     Text(String),
     /// An integer over constants and the macros of the axes.
     Value { text: String, expression: Expr },
-    /// What the source, or a file that is compiled with it, seems to define as this number: expressions take it for that. The compiler
-    /// tells the instance and whether it is so.
+    /// What the source, or a file that is compiled with it, seems to define as this number:
+    /// expressions take it for that. The compiler tells the instance and whether it is so.
     Constant { text: String, value: i64 },
 }
 
@@ -297,7 +304,8 @@ impl GivenValue {
         visit(name, self);
     }
 
-    /// Makes the whole numbers of these names in it smaller by `less`. `path` is its own name; fields are `path.field`.
+    /// Makes the whole numbers of these names in it smaller by `less`. `path` is its own name;
+    /// fields are `path.field`.
     pub fn diminish(&mut self, path: &str, names: &BTreeSet<String>, less: i64) {
         match self {
             GivenValue::Struct { fields, .. } => {
@@ -321,7 +329,8 @@ impl GivenValue {
 }
 
 impl Annotation {
-    /// Every value of the `args` clause by path; those of a structure's fields stand before the structure.
+    /// Every value of the `args` clause by path; those of a structure's fields stand before the
+    /// structure.
     pub fn values(&self) -> Vec<(String, &GivenValue)> {
         let mut values = Vec::new();
         for given in self.clauses.args.iter().flatten() {
@@ -338,13 +347,15 @@ impl Annotation {
         })
     }
 
-    /// True where the comment says what to launch the kernel on: a value for each of its parameters.
+    /// True where the comment says what to launch the kernel on: a value for each of its
+    /// parameters.
     pub fn has_workload(&self) -> bool {
         let is_given = |parameter| self.clauses.args.iter().flatten().any(|given| given.parameter == parameter);
         self.clauses.args.is_some() && (0..self.kernel.parameters.len()).all(is_given)
     }
 
-    /// Whether its blocks wait for each other by its comment or, as far as they tell, by the kernel's words.
+    /// Whether its blocks wait for each other by its comment or, as far as they tell, by the
+    /// kernel's words.
     pub fn waits_for_grid(&self) -> bool {
         self.clauses.cooperative || self.kernel.waits_for_grid
     }

@@ -1,7 +1,8 @@
 //! A source -> the tuning comments in it, each with its kernel.
 //!
-//! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
-//! Either every comment of the file is good, or all that is wrong with all of them is reported.
+//! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as
+//! stand before the next code. Either every comment of the file is good, or all that is wrong
+//! with all of them is reported.
 
 use super::alternatives::{Conditions, clashes};
 use super::annotation::{
@@ -32,16 +33,19 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The tuning comments of a source in order, also of kernels that `#if` may leave out (see [`without_alternatives`](super::alternatives::without_alternatives)).
+/// The tuning comments of a source in order, also of kernels that `#if` may leave out (see
+/// [`without_alternatives`](super::alternatives::without_alternatives)).
 ///
 /// # Errors
-/// Everything that is wrong with them, in no promised order (see [`render`](crate::diag::render)).
+/// Everything that is wrong with them, in no promised order (see
+/// [`render`](crate::diag::render)).
 pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
     annotations_among(source, &Vec::new)
 }
 
-/// The same where other files are around the source, those that it includes and those that include it: `around` reads them, and is
-/// asked where a comment names a constant that the source does not define.
+/// The same where other files are around the source, those that it includes and those that
+/// include it: `around` reads them, and is asked where a comment names a constant that the
+/// source does not define.
 ///
 /// # Errors
 /// As [`annotations`].
@@ -89,10 +93,12 @@ struct WholeComment {
     next: usize,
 }
 
-/// Words that begin a kernel's declaration before `__global__`, and after which its comment may go on.
+/// Words that begin a kernel's declaration before `__global__`, and after which its comment may
+/// go on.
 const DECLARATION_STARTS: [&str; 6] = ["template", "extern", "static", "inline", "__global__", "__launch_bounds__"];
 
-/// Collects the tuning comments from `comment` up to the next code, and those within the head of the declaration that the code begins.
+/// Collects the tuning comments from `comment` up to the next code, and those within the head
+/// of the declaration that the code begins.
 fn whole_comment(source: &Source, code: &[CxxToken], comment: usize) -> WholeComment {
     let text = |at: usize| source.slice(code[at].span);
     let is_comment = |at: &usize| matches!(code[*at].kind, CxxKind::Comment { .. });
@@ -111,7 +117,8 @@ fn whole_comment(source: &Source, code: &[CxxToken], comment: usize) -> WholeCom
     }
 }
 
-/// Most bytes of one tuning comment. The longest of the suite has 700; each clause may take a hundred times its text in memory.
+/// Most bytes of one tuning comment. The longest of the suite has 700; each clause may take a
+/// hundred times its text in memory.
 const MOST_BYTES: usize = 64 << 10;
 
 /// An error for a comment that is too long to be read.
@@ -143,7 +150,8 @@ fn is_tuning(source: &Source, token: &CxxToken) -> bool {
     token.kind == CxxKind::Comment { alone: true } && opening(source.slice(token.span)).is_some()
 }
 
-/// The annotations that these comments make for the kernel in a range of `code`: one, or one for each instance of a template.
+/// The annotations that these comments make for the kernel in a range of `code`: one, or one
+/// for each instance of a template.
 fn instances(
     source: &Arc<Source>,
     parts: &[Span],
@@ -204,8 +212,8 @@ fn instances(
     found
 }
 
-/// The annotation that these comments make for the kernel in a range of `code`, with its instances and whether it has a `name` clause;
-/// `None` after a problem that leaves none.
+/// The annotation that these comments make for the kernel in a range of `code`, with its
+/// instances and whether it has a `name` clause; `None` after a problem that leaves none.
 fn annotation(
     source: &Arc<Source>,
     parts: &[Span],
@@ -223,7 +231,8 @@ fn annotation(
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
     let before = code.partition_point(|token| token.span.start < first.start);
-    // Which parameters there are hangs on the names that the comment gives values, and what other names are on the parameters.
+    // Which parameters there are hangs on the names that the comment gives values, and what other
+    // names are on the parameters.
     let named = clauses(source, &tokens, marker, &mut Vec::new());
     let given: Vec<&str> = named.args.iter().flatten().map(|given| given.name.as_str()).collect();
     let kernel = find_kernel(source, &code[..before], &code[range], &given, &|| constants.around(), marker);
@@ -261,7 +270,8 @@ fn annotation(
     Some((Annotation { powers: powers(source, &tokens), constants, ..annotation }, instances, named))
 }
 
-/// Takes the value that the source gives a macro axis for its default, if the comment gives none and the axis has it.
+/// Takes the value that the source gives a macro axis for its default, if the comment gives
+/// none and the axis has it.
 fn infer_macro_defaults(clauses: &mut Clauses, constants: &Constants<'_>) {
     let given: Vec<String> = clauses.default.macros.iter().map(|(name, _)| name.clone()).collect();
     for axis in clauses.macros.iter().filter(|axis| !given.contains(&axis.name)) {
@@ -270,7 +280,8 @@ fn infer_macro_defaults(clauses: &mut Clauses, constants: &Constants<'_>) {
     }
 }
 
-/// Gives variables that are declared in a file the types of their elements, and takes them from those that have none yet.
+/// Gives variables that are declared in a file the types of their elements, and takes them from
+/// those that have none yet.
 fn declared(source: &Source, code: &[CxxToken], untyped: &mut Vec<&mut GivenSymbol>) {
     untyped.retain_mut(|symbol| {
         symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
@@ -303,7 +314,8 @@ fn body(source: &Source, span: Span) -> Span {
     Span { start, end: end.max(start) }
 }
 
-/// Returns an error for a comment that swallows its kernel: its `*/` is missing, or its line goes on over the next one.
+/// Returns an error for a comment that swallows its kernel: its `*/` is missing, or its line
+/// goes on over the next one.
 fn unclosed(source: &Source, comment: Span) -> Option<Diagnostic> {
     let (text, own) = (source.slice(comment), body(source, comment));
     let is_kernel = |token: &Token| token.kind == TokenKind::Name && source.slice(token.span) == "__global__";
@@ -318,7 +330,8 @@ fn unclosed(source: &Source, comment: Span) -> Option<Diagnostic> {
         .then(|| source.error(MessageCode::CommentNotClosed, Span { start: comment.start, end: own.start }, message))
 }
 
-/// What is missing or names nothing. Only asked where each clause was read well: a misspelt clause is not also absent.
+/// What is missing or names nothing. Only asked where each clause was read well: a misspelt
+/// clause is not also absent.
 fn absences(source: &Source, comment: Span, clauses: &Clauses, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
     if clauses.threads.is_none() && clauses.grid.is_none() {
         let message = format!("the grid of `{}` is not known: add threads(...) or grid(...)", kernel.name);
@@ -417,7 +430,8 @@ fn arguments(
     let place = clauses.place("args").unwrap_or(comment);
     // What a clause that was refused for being the second one gives is not missing.
     let whole = clauses.places.iter().filter(|(name, _)| name == "args").count() < 2;
-    // What takes no value cannot be given, and then nothing can be timed: the rest tells the launch.
+    // What takes no value cannot be given, and then nothing can be timed: the rest tells the
+    // launch.
     let cannot_time = kernel.declarations.iter().any(|declaration| takes_no_value(declaration));
     // A value that is wrong, or whose name is, may be that of the one that seems to have none.
     let is_parameter = |own: &RawGiven| kernel.parameters.iter().flatten().any(|known| *known == own.name);
@@ -481,7 +495,8 @@ fn names_of_launch<'a>(clauses: &'a Clauses, given: &'a [RawGiven]) -> BTreeSet<
     names
 }
 
-/// Returns an error for a constant that an integer parameter cannot hold. The launch that follows from it is not to blame.
+/// Returns an error for a constant that an integer parameter cannot hold. The launch that
+/// follows from it is not to blame.
 fn beyond_its_type(source: &Source, kernel: &Kernel, own: &RawGiven, all: &[RawGiven]) -> Option<Diagnostic> {
     let Some(GivenValue::Scalar(expression)) = &own.value else { return None };
     let parameter = kernel.parameters.iter().position(|known| known.as_deref() == Some(&own.name))?;
@@ -552,7 +567,8 @@ fn has_its_value_elsewhere(kernel: &Kernel, macros: &[MacroAxis], name: &str) ->
     is_axis.then_some("it is a macro of `define`, whose baseline stands in `default`; remove it here")
 }
 
-/// Whether nothing but numbers is given to a kernel that works on buffers: they say how it is launched, and on what is left open.
+/// Whether nothing but numbers is given to a kernel that works on buffers: they say how it is
+/// launched, and on what is left open.
 fn tells_the_launch_alone(kernel: &Kernel, given: &[RawGiven]) -> bool {
     let is_given = |name: &String| given.iter().any(|given| given.name == *name);
     let declared = kernel.parameters.iter().zip(&kernel.declarations);
@@ -566,7 +582,8 @@ fn tells_the_launch_alone(kernel: &Kernel, given: &[RawGiven]) -> bool {
     numbers && missing.any(|(_, declaration)| declaration.contains(['*', '[']))
 }
 
-/// What is wrong where parameters have no value. Unless the values are sound, only nameless parameters are certainly without one.
+/// What is wrong where parameters have no value. Unless the values are sound, only nameless
+/// parameters are certainly without one.
 fn without_value(kernel: &Kernel, given: &[RawGiven], is_sound: bool) -> Vec<String> {
     let is_given = |name: &String| given.iter().any(|given| given.name == *name);
     let named = || kernel.parameters.iter().enumerate().filter_map(|(at, name)| Some((at, name.as_ref()?)));
@@ -614,7 +631,8 @@ fn is_like_a_macro(declaration: &str) -> bool {
 pub const ONE_VALUE: &str =
     "takes one value, not a list: what varies is a macro, the block, the grid or the register cap";
 
-/// The value of a parameter, where that is one of CUDA's vectors by its declaration with its fields by name: `{1, 2}` gives them in order.
+/// The value of a parameter, where that is one of CUDA's vectors by its declaration with its
+/// fields by name: `{1, 2}` gives them in order.
 fn listed_fields(kernel: &Kernel, parameter: usize, name: &str, value: GivenValue) -> GivenValue {
     let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
     let fields = declaration.map(vector_fields).unwrap_or_default();
@@ -632,7 +650,8 @@ fn listed_fields(kernel: &Kernel, parameter: usize, name: &str, value: GivenValu
     }
 }
 
-/// Whether a parameter is a number by its declaration alone, whose types may have names that only the compiler knows.
+/// Whether a parameter is a number by its declaration alone, whose types may have names that
+/// only the compiler knows.
 fn declares_scalar(kernel: &Kernel, parameter: usize, name: &str) -> bool {
     let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
     declaration.is_some_and(|kind| matches!(Type::parse_type(kind), Type::Scalar(_)))

@@ -1,7 +1,9 @@
-//! Dimensions of the block that follow macro axes, as in `define(TILE = {16, 32}) block(TILE, TILE)`.
+//! Dimensions of the block that follow macro axes, as in `define(TILE = {16, 32}) block(TILE,
+//! TILE)`.
 //!
-//! In: the clauses as read, with an expression for each such dimension. Out: the same clauses with the list of values that the
-//! expression takes, and the requirement that ties the dimension to the macros.
+//! In: the clauses as read, with an expression for each such dimension. Out: the same clauses
+//! with the list of values that the expression takes, and the requirement that ties the
+//! dimension to the macros.
 
 use super::annotation::{Block, MacroAxis};
 use super::expression::{Expr, Located, Node};
@@ -14,10 +16,12 @@ use crate::launch::DIMENSIONS;
 /// Names in messages what such an expression gives.
 const DIMENSION: &str = "a block dimension";
 
-/// Maximum number of combinations of macro values for one expression: that of the values of a list.
+/// Maximum number of combinations of macro values for one expression: that of the values of a
+/// list.
 const MOST_COMBINATIONS: usize = 65_536;
 
-/// Puts the values of the block's dimensions that follow macros into the `block` clause, and a requirement for each.
+/// Puts the values of the block's dimensions that follow macros into the `block` clause, and a
+/// requirement for each.
 pub(super) fn resolve(source: &Source, parsed: &mut Parsed, problems: &mut Vec<Diagnostic>) {
     for (dimension, expression) in std::mem::take(&mut parsed.block_of_macros) {
         let values = match values(source, &expression, &parsed.clauses.macros) {

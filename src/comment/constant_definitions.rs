@@ -1,4 +1,5 @@
-//! C++ code -> the constants that it defines: macros, `const` and `constexpr` variables, enumerators.
+//! C++ code -> the constants that it defines: macros, `const` and `constexpr` variables,
+//! enumerators.
 
 use super::expression::Expr;
 use super::expression::Node;
@@ -16,10 +17,12 @@ use crate::diag::Source;
 use crate::diag::Span;
 use std::collections::HashMap;
 
-/// What each constant is defined as, once for each of its definitions; `None` where that is no expression.
+/// What each constant is defined as, once for each of its definitions; `None` where that is no
+/// expression.
 pub(crate) type Definitions = HashMap<String, Vec<Option<Expr>>>;
 
-/// Whether a name is one of the constants that a source defines, be it that its value is not told.
+/// Whether a name is one of the constants that a source defines, be it that its value is not
+/// told.
 pub fn is_defined(source: &Source, name: &str) -> bool {
     !bodies_of(source, name).is_empty() || definitions(source, &cxx_tokens(&source.text), &|_| None).contains_key(name)
 }
@@ -120,7 +123,8 @@ pub(crate) fn number(span: Span, value: i64) -> Expr {
     Expr { span, node: Node::Value(Value::Int(value)) }
 }
 
-/// How many tokens go before what ends an initializer: a comma, a semicolon, or the brace of something else.
+/// How many tokens go before what ends an initializer: a comma, a semicolon, or the brace of
+/// something else.
 pub(crate) fn initializer(source: &Source, code: &[CxxToken]) -> usize {
     let mut depth = Depth::default();
     let ends = |(at, token): (usize, &CxxToken)| {

@@ -1,10 +1,14 @@
-//! The constants that a source defines, or a file around it -> their values, as far as the texts tell.
+//! The constants that a source defines, or a file around it -> their values, as far as the
+//! texts tell.
 //!
-//! `#define N 256`, `constexpr int N = 256, M{N / 2};` and enumerators, by their names without scopes. A name that the file defines
-//! twice with different values has none, and neither has one whose definition is more than an integer expression over others. What the
-//! file itself does not define is looked for in the files around it. Which definition a build compiles hangs on `#if` and the command
-//! line, none of which is looked at: who relies on a value asks the compiler in the end (see
-//! [`TemplateArgument::Constant`](super::annotation::TemplateArgument)), or the preprocessor ([`differing`]).
+//! `#define N 256`, `constexpr int N = 256, M{N / 2};` and enumerators, by their names without
+//! scopes. A name that the file defines twice with different values has none, and neither has
+//! one whose definition is more than an integer expression over others. What the file itself
+//! does not define is looked for in the files around it. Which definition a build compiles
+//! hangs on `#if` and the command line, none of which is looked at: who relies on a value asks
+//! the compiler in the end (see
+//! [`TemplateArgument::Constant`](super::annotation::TemplateArgument)), or the preprocessor
+//! ([`differing`]).
 
 use super::annotation::{MacroAxis, NamedConstant};
 use super::expression::Expr;
@@ -35,14 +39,15 @@ pub(super) struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
-    /// `code` are the tokens of the source, and `around` reads the files around it, where a name is asked for that it does not define.
+    /// `code` are the tokens of the source, and `around` reads the files around it, where a
+    /// name is asked for that it does not define.
     pub fn new(source: &'a Source, code: &'a [CxxToken], around: &'a dyn Fn() -> Vec<Source>) -> Constants<'a> {
         let (files, definitions, others) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         Constants { source, code, around, files, definitions, others, values: RefCell::default() }
     }
 
-    /// The value of a template argument, which is an expression or a name with scopes; `None` where it hangs on a macro axis, whose
-    /// value is another one in each variant.
+    /// The value of a template argument, which is an expression or a name with scopes; `None`
+    /// where it hangs on a macro axis, whose value is another one in each variant.
     pub fn argument(&self, text: &str, expression: Option<&Expr>, axes: &[MacroAxis]) -> Option<i64> {
         let mut pending = Vec::new();
         let value = match expression {
@@ -62,7 +67,8 @@ impl<'a> Constants<'a> {
         (!self.hangs_on(pending, &is_axis)).then_some(value)
     }
 
-    /// The value of a constant by its name without scopes; `None` where it hangs on a name that `is_axis`.
+    /// The value of a constant by its name without scopes; `None` where it hangs on a name that
+    /// `is_axis`.
     pub fn named(&self, name: &str, is_axis: &dyn Fn(&str) -> bool) -> Option<i64> {
         let value = self.value(name)?;
         (!self.hangs_on(vec![name.to_owned()], is_axis)).then_some(value)
@@ -109,7 +115,8 @@ impl<'a> Constants<'a> {
         })
     }
 
-    /// The value of a constant, found after those of all that it is defined by; one that is defined by itself has none.
+    /// The value of a constant, found after those of all that it is defined by; one that is
+    /// defined by itself has none.
     fn value(&self, name: &str) -> Option<i64> {
         let known = |name: &str| self.values.borrow().get(name).copied();
         // A chain of names may be long: it is no recursion.
@@ -148,8 +155,9 @@ fn integer(expression: &Expr, value: &dyn Fn(&String) -> Option<i64>) -> Option<
     }
 }
 
-/// Those of these constants that have other values in a preprocessed source with its `#define` lines. There the last definition of a
-/// macro counts; of constants any of its name may be the one. Where no definition tells a value there is nothing against it.
+/// Those of these constants that have other values in a preprocessed source with its `#define`
+/// lines. There the last definition of a macro counts; of constants any of its name may be the
+/// one. Where no definition tells a value there is nothing against it.
 pub fn differing<'c>(preprocessed: &Source, named: &'c [NamedConstant]) -> Vec<&'c NamedConstant> {
     let code = cxx_tokens(&preprocessed.text);
     let constants = Constants::new(preprocessed, &code, &Vec::new);

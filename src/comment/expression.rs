@@ -1,8 +1,9 @@
 //! Expressions as trees that keep their places.
 //!
-//! A tree and a way to look names up -> a value, or a fault and where it is. A name is text as parsed (`n`, `TILE`,
-//! `block.x`); a space replaces it by the number of a slot, so that evaluating millions of times needs no text.
-//! The parser bounds the number of nodes, so that recursion over a tree is bounded too.
+//! A tree and a way to look names up -> a value, or a fault and where it is. A name is text as
+//! parsed (`n`, `TILE`, `block.x`); a space replaces it by the number of a slot, so that
+//! evaluating millions of times needs no text. The parser bounds the number of nodes, so that
+//! recursion over a tree is bounded too.
 
 use super::value::{Binary, Fault, Function, Unary, Value};
 use crate::diag::Span;
@@ -96,7 +97,8 @@ impl<N> Expr<N> {
         Ok(Expr { span: self.span, node })
     }
 
-    /// Puts expressions in place of the names that `by` knows. Each keeps the place of its name.
+    /// Puts expressions in place of the names that `by` knows. Each keeps the place of its
+    /// name.
     pub fn replace<'a>(&mut self, by: &impl Fn(&N) -> Option<&'a Expr<N>>)
     where
         N: Clone + 'a,

@@ -1,7 +1,7 @@
 //! The tokens of a tuning comment.
 //!
-//! Pieces of the source (the bodies of its tuning comments) -> tokens, or a diagnostic at what is no token. A token is
-//! never empty and its span is of the whole source.
+//! Pieces of the source (the bodies of its tuning comments) -> tokens, or a diagnostic at what
+//! is no token. A token is never empty and its span is of the whole source.
 
 use super::value::{BINARY, Value};
 use crate::diag::Diagnostic;
@@ -34,8 +34,8 @@ const ESCAPES: [(u8, u8); 7] =
 /// The marks that are no binary operators.
 const MARKS: [&str; 14] = ["(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";"];
 
-/// The tokens of these pieces in order. Comments within a piece are skipped. Where all lines of a piece after its first
-/// begin with `*`, these are decoration.
+/// The tokens of these pieces in order. Comments within a piece are skipped. Where all lines of
+/// a piece after its first begin with `*`, these are decoration.
 pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagnostic>) -> Vec<Token> {
     let mut tokens = Vec::new();
     // Whether a character that is not of ASCII was reported.
@@ -71,7 +71,8 @@ pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagno
                 if !(is_foreign && std::mem::replace(&mut has_foreign, true)) {
                     problems.push(source.error(MessageCode::TokenForm, span, message));
                 }
-                // A number that is wrong still is a value, so that it is reported once: one that is right as block, cap and shift.
+                // A number that is wrong still is a value, so that it is reported once: one that is right as
+                // block, cap and shift.
                 let number = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
                 (length, if number { TokenKind::Number(Value::Int(32)) } else { TokenKind::Wrong })
             });
@@ -90,7 +91,8 @@ fn is_starred(piece: &str) -> bool {
     lines.peek().is_some() && lines.all(|line| line.starts_with('*'))
 }
 
-/// The length and kind of the token that `rest` begins with, or the length and fault of what is none.
+/// The length and kind of the token that `rest` begins with, or the length and fault of what is
+/// none.
 fn next(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
     let first = rest.chars().next().unwrap_or(' ');
     let second = rest.chars().nth(1).unwrap_or(' ');
@@ -132,7 +134,8 @@ fn character(rest: &str) -> Option<(usize, i64)> {
     Some((length, i64::from(value)))
 }
 
-/// A C literal: decimal, hexadecimal, octal, binary or floating, with C's suffixes and digit separators.
+/// A C literal: decimal, hexadecimal, octal, binary or floating, with C's suffixes and digit
+/// separators.
 fn number(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
     let length = literal_length(rest);
     let spelled = &rest[..length];

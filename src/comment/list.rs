@@ -1,6 +1,8 @@
-//! Tokens -> lists of integers: `{a, b}`, `lo:hi:step`, `pow2(lo, hi)`, a lone value, and these mixed in braces.
+//! Tokens -> lists of integers: `{a, b}`, `lo:hi:step`, `pow2(lo, hi)`, a lone value, and these
+//! mixed in braces.
 //!
-//! A list is never empty, has no value twice, keeps its order, and has at most [`MAX_VALUES`] values.
+//! A list is never empty, has no value twice, keeps its order, and has at most [`MAX_VALUES`]
+//! values.
 
 use super::lexer::{RANGE, TokenKind};
 use super::parser::Cursor;
@@ -13,8 +15,8 @@ use std::collections::HashSet;
 const MAX_VALUES: usize = 65_536;
 
 impl Cursor<'_> {
-    /// A whole item as list: `{a, lo:hi:step}`, `lo:hi`, `pow2(lo, hi)` or a lone value. Values keep their order; one that
-    /// comes again is dropped. Each comes with its place.
+    /// A whole item as list: `{a, lo:hi:step}`, `lo:hi`, `pow2(lo, hi)` or a lone value. Values
+    /// keep their order; one that comes again is dropped. Each comes with its place.
     pub fn list(&mut self, what: &str) -> Result<Vec<(i64, Span)>, Diagnostic> {
         let whole = self.rest();
         let mut values = Vec::new();

@@ -1,10 +1,12 @@
 //! Whether a file can hold a tuning comment at all.
 //!
-//! Bytes -> yes or no, in one pass, for it is asked on every compile. It never says no to a file that
-//! [`annotations`](super::annotations::annotations) finds something in; it may say yes to one in which that finds nothing.
+//! Bytes -> yes or no, in one pass, for it is asked on every compile. It never says no to a
+//! file that [`annotations`](super::annotations::annotations) finds something in; it may say
+//! yes to one in which that finds nothing.
 //!
-//! No search of another crate here: those ask the processor first which instructions it has, and in a virtual machine each such
-//! question is a trap. All of them took 0.1 ms, a tenth of what a call may cost.
+//! No search of another crate here: those ask the processor first which instructions it has,
+//! and in a virtual machine each such question is a trap. All of them took 0.1 ms, a tenth of
+//! what a call may cost.
 
 const MARKER: &[u8] = b"@tune";
 
@@ -13,7 +15,8 @@ const MARKER: &[u8] = b"@tune";
 pub enum Mark {
     /// A tuning comment.
     Tuned,
-    /// None, but what may have been meant as one (see [`near_misses`](super::misspelled::near_misses)).
+    /// None, but what may have been meant as one (see
+    /// [`near_misses`](super::misspelled::near_misses)).
     Nearly,
     Nothing,
 }
@@ -41,14 +44,16 @@ pub fn mark(bytes: &[u8]) -> Mark {
     found
 }
 
-/// The length of `@tune` at the start of a text, misspelled or not, with blanks behind the `@` or without.
+/// The length of `@tune` at the start of a text, misspelled or not, with blanks behind the `@`
+/// or without.
 pub(super) fn nearly(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b"@")?;
     let blanks = count(rest, is_blank);
     Some(1 + blanks + misspelled_word(&rest[blanks..])?)
 }
 
-/// The length of `tune`, misspelled or not, that a pragma begins with; `rest` is what follows `#pragma`.
+/// The length of `tune`, misspelled or not, that a pragma begins with; `rest` is what follows
+/// `#pragma`.
 pub fn tune_pragma(rest: &[u8]) -> Option<usize> {
     let start = count(rest, |byte| is_blank(byte) || *byte == b'@');
     let word = misspelled_word(&rest[start..]).filter(|_| start > 0)?;
@@ -58,7 +63,8 @@ pub fn tune_pragma(rest: &[u8]) -> Option<usize> {
 /// Other words for `tune`.
 const OTHER_WORDS: [&[u8]; 3] = [b"nvtune", b"autotune", b"tuning"];
 
-/// The length of the word at the start of a text, if it is `tune` in any case, with at most one slip, or another word for it.
+/// The length of the word at the start of a text, if it is `tune` in any case, with at most one
+/// slip, or another word for it.
 fn misspelled_word(text: &[u8]) -> Option<usize> {
     let length = count(text, is_identifier);
     let word = &text[..length];
@@ -67,7 +73,8 @@ fn misspelled_word(text: &[u8]) -> Option<usize> {
     is_meant.then_some(length)
 }
 
-/// Whether one insertion, deletion, substitution or swap of neighbours at most makes a word the wanted one, in any case.
+/// Whether one insertion, deletion, substitution or swap of neighbours at most makes a word the
+/// wanted one, in any case.
 fn is_one_slip_away(word: &[u8], wanted: &[u8]) -> bool {
     let (short, long) = (word.len().min(wanted.len()), word.len().max(wanted.len()));
     if long - short > 1 {
@@ -106,7 +113,8 @@ pub fn occurrences(text: &[u8], wanted: u8) -> impl Iterator<Item = usize> {
 /// How many bytes are looked at as one.
 const BLOCK: usize = 256;
 
-/// The length of the opening (`//`, blanks, `@tune`) of a tuning comment, where `comment` is one.
+/// The length of the opening (`//`, blanks, `@tune`) of a tuning comment, where `comment` is
+/// one.
 pub(super) fn opening(comment: &str) -> Option<usize> {
     let body = comment.strip_prefix("//").or_else(|| comment.strip_prefix("/*"))?;
     let blanks = body.len() - body.trim_start_matches([' ', '\t']).len();

@@ -1,7 +1,9 @@
-//! Comments and pragmas that are surely meant as tuning comments and are none: `//@tunes block(auto)`, `// @ tune ...`, `/// @tune ...`,
-//! a line of a comment that begins otherwise, a comment behind code, `#pragma tune`.
+//! Comments and pragmas that are surely meant as tuning comments and are none: `//@tunes
+//! block(auto)`, `// @ tune ...`, `/// @tune ...`, a line of a comment that begins otherwise, a
+//! comment behind code, `#pragma tune`.
 //!
-//! Source text -> warnings. Invariant: a tuning comment gets none, nor does a comment in which no clause follows the word.
+//! Source text -> warnings. Invariant: a tuning comment gets none, nor does a comment in which
+//! no clause follows the word.
 
 use super::clause::is_clause;
 use super::marker::{nearly, occurrences, opening, tune_pragma};

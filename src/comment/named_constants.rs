@@ -1,8 +1,9 @@
 //! The names of the source's constants in a tuning comment -> their numbers.
 //!
-//! `block(BLOCK)` under `constexpr int BLOCK = 256;` is `block(256)`. A name that means something to the comment itself stays: a
-//! parameter of the kernel or of its template, a macro axis, and what stands where no value does. What is put in a name's place
-//! keeps the name's place in the source, so that messages show the name.
+//! `block(BLOCK)` under `constexpr int BLOCK = 256;` is `block(256)`. A name that means
+//! something to the comment itself stays: a parameter of the kernel or of its template, a macro
+//! axis, and what stands where no value does. What is put in a name's place keeps the name's
+//! place in the source, so that messages show the name.
 
 use super::annotation::NamedConstant;
 use super::constants::Constants;
@@ -30,7 +31,8 @@ pub(super) fn axes<'a>(source: &'a Source, tokens: &[Token]) -> HashSet<&'a str>
     found
 }
 
-/// The tokens with numbers in the places of constants, and the constants. `axes` are the macro axes of the whole file.
+/// The tokens with numbers in the places of constants, and the constants. `axes` are the macro
+/// axes of the whole file.
 pub(super) fn given(
     source: &Source,
     tokens: &[Token],
@@ -84,8 +86,9 @@ fn clauses<'a>(source: &'a Source, tokens: &[Token]) -> Vec<(usize, &'a str)> {
     tokens.iter().enumerate().filter_map(of).collect()
 }
 
-/// Whether the name from `first` to `last` stands where a value does: what is before `=` or before another name is being given one or is
-/// a type, and what a bracket follows is a function or the contents of a buffer.
+/// Whether the name from `first` to `last` stands where a value does: what is before `=` or
+/// before another name is being given one or is a type, and what a bracket follows is a
+/// function or the contents of a buffer.
 fn is_value(source: &Source, tokens: &[Token], first: usize, last: usize) -> bool {
     let is_before = ["(", "[", "{", "=", "."].iter().any(|mark| followed_by(tokens, last, mark));
     let is_type = name(source, tokens, last + 1).is_some()

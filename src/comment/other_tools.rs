@@ -1,6 +1,7 @@
 //! Words that other tools have for what a clause says -> how it is said here.
 //!
-//! No slip of the pen leads from `maxrregcount` to `regs`, so that the nearest name would not find it.
+//! No slip of the pen leads from `maxrregcount` to `regs`, so that the nearest name would not
+//! find it.
 
 /// Words without `_` and capitals, and what to write instead.
 const WORDS: [(&[&str], &str); 12] = [

@@ -4,7 +4,8 @@ use super::annotation::{Clauses, GivenValue, Spanned};
 use super::expression::Expr;
 use crate::diag::Span;
 
-/// The clauses of one comment as written, and the parts that depend on the kernel's declaration.
+/// The clauses of one comment as written, and the parts that depend on the kernel's
+/// declaration.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     /// Without `args`.

@@ -1,7 +1,8 @@
 //! Tokens -> expressions.
 //!
-//! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
-//! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
+//! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and
+//! never leaves it, so that an error in one item leaves the others to be checked. Depth and
+//! size of an expression are bounded.
 
 use super::constant_definitions::{UNTOLD, is_defined};
 use super::expression::{Expr, Node};

@@ -1,7 +1,8 @@
 //! The `symbol` clause: what `__constant__` and `__device__` variables hold before a launch.
 //!
-//! `symbol(ck = random[n])` takes the element's type from the variable's declaration in the same file;
-//! `symbol(float ck = random[n])` gives it, for a variable that is declared elsewhere.
+//! `symbol(ck = random[n])` takes the element's type from the variable's declaration in the
+//! same file; `symbol(float ck = random[n])` gives it, for a variable that is declared
+//! elsewhere.
 
 use super::annotation::GivenSymbol;
 use super::lexer::{Token, TokenKind};
@@ -37,7 +38,8 @@ pub(super) fn symbol(
     Ok(())
 }
 
-/// Returns the pieces between commas outside brackets. Before a `=`, `<` and `>` are brackets too.
+/// Returns the pieces between commas outside brackets. Before a `=`, `<` and `>` are brackets
+/// too.
 fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
     if cursor.is_empty() {
         return Vec::new();
@@ -57,7 +59,8 @@ fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
     })
 }
 
-/// Where the `<` of the template arguments is that end with `tokens`; `closed` of them stand behind these already.
+/// Where the `<` of the template arguments is that end with `tokens`; `closed` of them stand
+/// behind these already.
 fn opening_angle(tokens: &[Token], closed: i32) -> Option<usize> {
     let mut depth = closed;
     for (at, token) in tokens.iter().enumerate().rev() {
@@ -131,8 +134,9 @@ const SPECIFIERS: [&str; 11] = [
     "alignas",
 ];
 
-/// The type of the elements of a `__constant__` or `__device__` variable that is declared in `code`, as text; `None` where no
-/// declaration of that name is found, or one that is not plain.
+/// The type of the elements of a `__constant__` or `__device__` variable that is declared in
+/// `code`, as text; `None` where no declaration of that name is found, or one that is not
+/// plain.
 pub(super) fn declared_element(source: &Source, code: &[CxxToken], name: &str) -> Option<String> {
     let plain_name = name.split('<').next().unwrap_or(name);
     let arguments = instance_arguments(name).unwrap_or_default();
@@ -155,7 +159,8 @@ pub(super) fn declared_element(source: &Source, code: &[CxxToken], name: &str) -
     )
 }
 
-/// The names of the parameters that a declaration begins with (`template <typename T, int N>`), and what follows them.
+/// The names of the parameters that a declaration begins with (`template <typename T, int N>`),
+/// and what follows them.
 fn template_parameters<'w, 's>(words: &'w [&'s str]) -> (Vec<&'s str>, &'w [&'s str]) {
     let (Some(&"template"), Some(&"<")) = (words.first(), words.get(1)) else { return (Vec::new(), words) };
     let text = |at: usize| words[at];
@@ -164,8 +169,9 @@ fn template_parameters<'w, 's>(words: &'w [&'s str]) -> (Vec<&'s str>, &'w [&'s 
     (parameters.map(|(_, end)| words[end - 1]).collect(), &words[close + 1..])
 }
 
-/// The words of the type of a variable, of those from the start of its declaration to its name: all of them, or where several are
-/// declared together (`float a = 1, b[4], c`), those before the first one's name. `None` where it is not of that very type (`*c`).
+/// The words of the type of a variable, of those from the start of its declaration to its name:
+/// all of them, or where several are declared together (`float a = 1, b[4], c`), those before
+/// the first one's name. `None` where it is not of that very type (`*c`).
 fn shared_type<'w, 's>(words: &'w [&'s str]) -> Option<&'w [&'s str]> {
     let mut depth = Depth::default();
     let (mut first_end, mut last_comma) = (None, None);

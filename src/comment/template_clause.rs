@@ -1,7 +1,7 @@
 //! The `template` clause: which instances of a template kernel are tuned.
 //!
-//! Each clause names one instance by its template arguments, types or integer expressions; the arguments are compared with
-//! the instances that the compiler made, so a type stays text here.
+//! Each clause names one instance by its template arguments, types or integer expressions; the
+//! arguments are compared with the instances that the compiler made, so a type stays text here.
 
 use super::annotation::{Annotation, Instance, TemplateArgument};
 use super::constants::Constants;
@@ -36,7 +36,8 @@ fn instance(cursor: &Cursor<'_>, span: Span) -> Result<RawInstance, Diagnostic> 
     Ok(RawInstance { span, arguments })
 }
 
-/// The instance that an explicit specialization is, by the arguments behind its name; `None` where they hold what no clause can say.
+/// The instance that an explicit specialization is, by the arguments behind its name; `None`
+/// where they hold what no clause can say.
 pub(super) fn specialized(source: &Source, arguments: Span) -> Option<RawInstance> {
     let mut unreadable = Vec::new();
     let tokens = tokens(source, &[arguments], &mut unreadable);
@@ -44,7 +45,8 @@ pub(super) fn specialized(source: &Source, arguments: Span) -> Option<RawInstanc
 }
 
 impl RawInstance {
-    /// Whether the arguments begin with those of another: what a name leaves out, the types of the parameters tell.
+    /// Whether the arguments begin with those of another: what a name leaves out, the types of
+    /// the parameters tell.
     pub fn begins_with(&self, other: &RawInstance) -> bool {
         let texts = |instance: &RawInstance| -> Vec<String> {
             instance.arguments.iter().map(|argument| argument.text.clone()).collect()
@@ -52,8 +54,9 @@ impl RawInstance {
         texts(self).starts_with(&texts(other))
     }
 
-    /// The instance with the names of macro axes understood, and those of the source's constants where the comment's expressions name
-    /// (`asked`) the number that they are given for: of the others the compiler alone knows what they are.
+    /// The instance with the names of macro axes understood, and those of the source's
+    /// constants where the comment's expressions name (`asked`) the number that they are
+    /// given for: of the others the compiler alone knows what they are.
     pub fn resolve(self, annotation: &Annotation, asked: &HashSet<String>, constants: &Constants<'_>) -> Instance {
         let macros = &annotation.clauses.macros;
         let mut parameters = annotation.kernel.template_parameters.iter();

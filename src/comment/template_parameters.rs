@@ -1,8 +1,9 @@
 //! The parameters of a template in its tuning comment -> what an instance gives them.
 //!
-//! With `template(float, 4)` above `template <typename T, int N>`, `N` is 4 and `sizeof(T)` is 4 in every expression of the comment, as they are in
-//! the kernel. Arguments that only the compiler can evaluate leave the name of a number as it is; the space says so where it looks names
-//! up. A `sizeof` without a value is said here: no other name begins so.
+//! With `template(float, 4)` above `template <typename T, int N>`, `N` is 4 and `sizeof(T)` is
+//! 4 in every expression of the comment, as they are in the kernel. Arguments that only the
+//! compiler can evaluate leave the name of a number as it is; the space says so where it looks
+//! names up. A `sizeof` without a value is said here: no other name begins so.
 
 use super::annotation::{Annotation, Clauses, GivenFill, GivenValue, Grid, Instance, TemplateArgument};
 use super::expression::{Expr, Node};
@@ -15,7 +16,8 @@ use std::collections::HashSet;
 /// The variable of `each`, which comes before a parameter of this name.
 const INDEX: &str = "index";
 
-/// Puts the arguments of an instance, which only a template has, in place of the names of its template's parameters.
+/// Puts the arguments of an instance, which only a template has, in place of the names of its
+/// template's parameters.
 pub(super) fn give(annotation: &mut Annotation, instance: Option<&Instance>, problems: &mut Vec<Diagnostic>) {
     let known: Vec<(String, Expr)> = instance.map_or_else(Vec::new, |instance| known(annotation, instance));
     let mut unknown: Vec<(String, Span)> = Vec::new();

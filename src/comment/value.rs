@@ -1,7 +1,8 @@
 //! The numbers that expressions compute with.
 //!
-//! Two values and an operator -> a value or a [`Fault`]. Integers have 64 bits and every operation on them is checked:
-//! nothing wraps. As in C, an operation on an integer and a float is done in floats, and integer division truncates.
+//! Two values and an operator -> a value or a [`Fault`]. Integers have 64 bits and every
+//! operation on them is checked: nothing wraps. As in C, an operation on an integer and a float
+//! is done in floats, and integer division truncates.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -164,7 +165,8 @@ impl Unary {
     }
 }
 
-/// Operator, spelling and precedence (C's levels; a higher one binds tighter). Longer spellings stand before their prefixes.
+/// Operator, spelling and precedence (C's levels; a higher one binds tighter). Longer spellings
+/// stand before their prefixes.
 pub const BINARY: [(Binary, &str, u8); 18] = [
     (Binary::Or, "||", 1),
     (Binary::And, "&&", 2),

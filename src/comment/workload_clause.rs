@@ -74,8 +74,8 @@ fn has_no_name(item: &Cursor<'_>) -> bool {
     is_value && item.tokens.iter().all(|token| token.kind != TokenKind::Mark("="))
 }
 
-/// The type before a parameter's or a field's name, `float` in `float points = random[2 * n]`: names only, the last of which is
-/// the parameter's.
+/// The type before a parameter's or a field's name, `float` in `float points = random[2 * n]`:
+/// names only, the last of which is the parameter's.
 fn element(item: &mut Cursor<'_>) -> Option<String> {
     let names = item.tokens.iter().take_while(|token| token.kind == TokenKind::Name).count();
     let equals = item.tokens.get(names).is_some_and(|token| token.kind == TokenKind::Mark("="));
@@ -202,7 +202,8 @@ fn file(item: &mut Cursor<'_>, span: Span) -> Result<GivenValue, Diagnostic> {
     Ok(GivenValue::File(GivenFile { path: path.to_owned(), span, count, bytes: None }))
 }
 
-/// `{1, 2, 3}`, `[n]` behind it for a buffer that goes on with zeros; `{}` is a structure of which no field is given.
+/// `{1, 2, 3}`, `[n]` behind it for a buffer that goes on with zeros; `{}` is a structure of
+/// which no field is given.
 fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let span = item.rest();
     let inner = item.group("{", "}")?;

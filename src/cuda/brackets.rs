@@ -1,4 +1,5 @@
-//! Reads brackets and commas: the tokens of code by their texts, and plain text by its characters.
+//! Reads brackets and commas: the tokens of code by their texts, and plain text by its
+//! characters.
 //!
 //! A closing bracket is taken for the partner of any open one: in code that compiles, each is
 //! closed by its own kind. The caller knows whether `<` is a bracket.
@@ -16,7 +17,8 @@ impl Depth {
         self.round == 0 && self.angle == 0
     }
 
-    /// Passes a token and returns whether it is a bracket. One that closes nothing changes nothing.
+    /// Passes a token and returns whether it is a bracket. One that closes nothing changes
+    /// nothing.
     pub fn pass_token(&mut self, text: &str) -> bool {
         match text {
             "(" | "[" | "{" => self.round += 1,
@@ -26,8 +28,8 @@ impl Depth {
         true
     }
 
-    /// Passes a token where `<` and `>` are brackets of templates too. Within other brackets they
-    /// compare.
+    /// Passes a token where `<` and `>` are brackets of templates too. Within other brackets
+    /// they compare.
     pub fn pass_template(&mut self, text: &str) -> bool {
         match text {
             "<" | ">" | ">>" if self.round > 0 => {}
@@ -80,8 +82,8 @@ pub(crate) fn matching_bracket<'t>(
     None
 }
 
-/// Returns the place of the bracket that closes the one at the first of `places`. `pass` says what
-/// a bracket is.
+/// Returns the place of the bracket that closes the one at the first of `places`. `pass` says
+/// what a bracket is.
 pub(crate) fn closing_bracket<'t>(
     places: impl IntoIterator<Item = usize>,
     text: impl Fn(usize) -> &'t str,
@@ -116,7 +118,8 @@ pub(crate) fn text_inside<'t>(text: &'t str, open: &str, close: &str) -> Option<
     text.get(1..end)
 }
 
-/// Returns what stands between the parenthesis that a text begins with and the one that closes it.
+/// Returns what stands between the parenthesis that a text begins with and the one that closes
+/// it.
 pub(crate) fn text_in_parentheses(text: &str) -> Option<&str> {
     text_inside(text, "(", ")")
 }

@@ -17,8 +17,8 @@ struct Group {
 type LinePlace = Vec<(usize, usize)>;
 
 /// What the tokens between the first and the last can be: one list, or where `#if` stands among
-/// them, one for each choice of branches, first branches first. A group without `#else` may leave
-/// all of its branches out.
+/// them, one for each choice of branches, first branches first. A group without `#else` may
+/// leave all of its branches out.
 pub(crate) fn token_lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> {
     let (mut groups, mut here, mut places): (Vec<Group>, LinePlace, Vec<LinePlace>) =
         (Vec::new(), Vec::new(), Vec::new());

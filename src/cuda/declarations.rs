@@ -81,9 +81,9 @@ pub(crate) fn opaque_handle(declaration: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference,
-/// a pointer to a function or to pointers. Types may have other names, of which only the compiler
-/// knows what they are.
+/// Whether a parameter takes no value by its declaration alone: a texture or surface, a
+/// reference, a pointer to a function or to pointers. Types may have other names, of which only
+/// the compiler knows what they are.
 pub fn takes_no_value(declaration: &str) -> bool {
     let outer = without_arguments(declaration);
     // `float (*rows)[4]` is `float rows[][4]`: numbers side by side.
@@ -92,14 +92,15 @@ pub fn takes_no_value(declaration: &str) -> bool {
     opaque_handle(declaration).is_some() || pointers > 1 || outer.contains('&') || outer.contains('(') && !is_array
 }
 
-/// Whether a parameter points to arrays by its declaration: `float (*rows)[4]`, `float rows[][4]`.
+/// Whether a parameter points to arrays by its declaration: `float (*rows)[4]`, `float
+/// rows[][4]`.
 pub fn points_to_arrays(declaration: &str) -> bool {
     let outer = without_arguments(declaration);
     outer.matches('[').count() > usize::from(!outer.contains('(')) && !takes_no_value(declaration)
 }
 
-/// Whether a parameter may be a structure that is passed by value, as far as its declaration tells:
-/// neither a pointer nor the like, nor a number by its type's own name.
+/// Whether a parameter may be a structure that is passed by value, as far as its declaration
+/// tells: neither a pointer nor the like, nor a number by its type's own name.
 pub fn may_be_structure(declaration: &str) -> bool {
     const NUMBERS: [&str; 11] =
         ["bool", "_Bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "half"];

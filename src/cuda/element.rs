@@ -75,8 +75,8 @@ impl Scalar {
     }
 }
 
-/// What a buffer is made of: `lanes` scalars (4 for `float4`), one after the other (12 bytes for
-/// `float3`, as in CUDA).
+/// What a buffer is made of: `lanes` scalars (4 for `float4`), one after the other (12 bytes
+/// for `float3`, as in CUDA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Element {
     pub scalar: Scalar,

@@ -1,7 +1,7 @@
 //! Source texts -> the launches that they write, by tree-sitter's CUDA grammar.
 //!
-//! Text in, facts for advice out; no launch depends on them. What the grammar does not understand,
-//! and what may be another value in another build, is unknown.
+//! Text in, facts for advice out; no launch depends on them. What the grammar does not
+//! understand, and what may be another value in another build, is unknown.
 
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
@@ -11,8 +11,8 @@ use tree_sitter::{Node, Parser, Tree};
 /// How deep names may refer to other names in the value of an extent.
 const DEEPEST: u32 = 8;
 
-/// Functions of the runtime and the driver that launch a kernel by its address, without its launch
-/// stub.
+/// Functions of the runtime and the driver that launch a kernel by its address, without its
+/// launch stub.
 const BY_ADDRESS: [&str; 9] = [
     "cudaLaunchKernel",
     "cudaLaunchKernelEx",

@@ -1,7 +1,8 @@
 //! C++ tokens after a tuning comment -> the `__global__` function that follows it.
 //!
-//! No C++ parser: what is needed is the function's name, the names of its parameters and whether it
-//! is a template or has launch bounds. Types come from the compiler later (see `workload::entry`).
+//! No C++ parser: what is needed is the function's name, the names of its parameters and
+//! whether it is a template or has launch bounds. Types come from the compiler later (see
+//! `workload::entry`).
 
 use super::brackets;
 use super::brackets::{Depth, split_parts};
@@ -27,14 +28,14 @@ pub struct Kernel {
     pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
-    /// The template's parameters in order, as far as they can be told; `None` for a template, and
-    /// for one without a name.
+    /// The template's parameters in order, as far as they can be told; `None` for a template,
+    /// and for one without a name.
     pub template_parameters: Vec<Option<TemplateParameter>>,
     /// What stands between the angle brackets behind the name of an explicit specialization
     /// (`template <> ... k<float>(...)`).
     pub arguments: Option<Span>,
-    /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`):
-    /// what a header goes by where the kernel is not compiled.
+    /// Whether its body waits for the whole grid, as far as its words tell
+    /// (`this_grid().sync()`): what a header goes by where the kernel is not compiled.
     pub waits_for_grid: bool,
 }
 
@@ -51,8 +52,8 @@ const TYPES: [&str; 15] = [
     "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t",
     "char8_t", "char16_t", "char32_t",
 ];
-/// Words that are no name of a parameter and no type either: after one of these a name can still be
-/// the type.
+/// Words that are no name of a parameter and no type either: after one of these a name can
+/// still be the type.
 const QUALIFIERS: [&str; 15] = [
     "const",
     "volatile",
@@ -76,10 +77,11 @@ fn is_type_word(word: &str) -> bool {
     TYPES.contains(&word) || QUALIFIERS.contains(&word)
 }
 
-/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning
-/// comment is in them. `before` is the code above the comment, which may begin the declaration
-/// already (`template <typename T>`). `given` are the parameters that have a value. `around` are
-/// the files around the source, which may define a macro that stands for `__global__`.
+/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no
+/// tuning comment is in them. `before` is the code above the comment, which may begin the
+/// declaration already (`template <typename T>`). `given` are the parameters that have a value.
+/// `around` are the files around the source, which may define a macro that stands for
+/// `__global__`.
 pub(crate) fn find_kernel<'a>(
     source: &'a Source,
     before: &[CxxToken],
@@ -248,8 +250,8 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
     None
 }
 
-/// The parameters behind the word `template`; none where they cannot be told, nor behind what may
-/// be none or several: a macro, a pack, an `#if`.
+/// The parameters behind the word `template`; none where they cannot be told, nor behind what
+/// may be none or several: a macro, a pack, an `#if`.
 fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<TemplateParameter>> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     let open = template + 1;
@@ -298,8 +300,8 @@ fn compiled_parameters(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str
     lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
 }
 
-/// What a word that stands alone between commas is defined as, where it is a macro that the source
-/// defines once, as for parameters that kernels share.
+/// What a word that stands alone between commas is defined as, where it is a macro that the
+/// source defines once, as for parameters that kernels share.
 fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
     let [body] = macros::bodies_of(source, source.slice(alone.span))[..] else { return None };
     let tokens = cxx_tokens(source.slice(body)).into_iter();

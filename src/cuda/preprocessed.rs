@@ -1,5 +1,5 @@
-//! A preprocessed text -> which lines of each file the compiler is given, and the text of a file
-//! without those that `#if` leaves out.
+//! A preprocessed text -> which lines of each file the compiler is given, and the text of a
+//! file without those that `#if` leaves out.
 //!
 //! What always holds: a branch is left out only if it has code, and none of its lines is in the
 //! preprocessed text.
@@ -55,8 +55,8 @@ pub(crate) struct Branch {
     group: u32,
     /// It may be for one side of a compile alone.
     is_of_device: bool,
-    /// It stands among the arguments of a call, which the preprocessor writes in another place if
-    /// that is a macro's. Where another branch came through in its place, it does not.
+    /// It stands among the arguments of a call, which the preprocessor writes in another place
+    /// if that is a macro's. Where another branch came through in its place, it does not.
     is_in_call: bool,
 }
 
@@ -85,8 +85,8 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
     kept
 }
 
-/// The lines of the branches that are certainly not compiled, where these lines came through the
-/// preprocessor.
+/// The lines of the branches that are certainly not compiled, where these lines came through
+/// the preprocessor.
 pub fn left_out(text: &str, lines: &BTreeSet<u32>, side: Side) -> BTreeSet<u32> {
     let source = Source::new("", text.as_bytes());
     let Some((branches, code)) = compiled_branches(&source.text) else { return BTreeSet::new() };

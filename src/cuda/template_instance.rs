@@ -1,16 +1,17 @@
 //! The arguments of a `template` clause <-> the name that the compiler gives an instance.
 //!
-//! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned int)7u>`,
-//! `k<    ::__half>`. Both sides are read as tokens; names of types agree where one ends in the
-//! other (`Op` and `ns::Op`). A typedef that is not in [`TYPEDEFS`] is for the compiler to see
-//! through (see [`alias`](crate::workload::template_args)).
+//! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned
+//! int)7u>`, `k<    ::__half>`. Both sides are read as tokens; names of types agree where one
+//! ends in the other (`Op` and `ns::Op`). A typedef that is not in [`TYPEDEFS`] is for the
+//! compiler to see through (see [`alias`](crate::workload::template_args)).
 
 use super::brackets::{matching_bracket, split_at_commas};
 use super::tokens::{CxxKind, CxxToken, cxx_tokens, is_word};
 use crate::diag::Span;
 use std::collections::BTreeMap;
 
-/// Names that stand for builtin types on 64-bit systems other than Windows, and CUDA's short names.
+/// Names that stand for builtin types on 64-bit systems other than Windows, and CUDA's short
+/// names.
 const TYPEDEFS: [(&str, &str); 30] = [
     ("unsigned", "unsigned int"),
     ("signed", "int"),
@@ -58,8 +59,8 @@ pub(crate) fn is_unnamed(scope: &str) -> bool {
     UNNAMED.iter().any(|prefix| scope.starts_with(prefix))
 }
 
-/// Returns the template arguments in a qualified name, each as written; `None` for a name without
-/// any.
+/// Returns the template arguments in a qualified name, each as written; `None` for a name
+/// without any.
 pub(crate) fn template_arguments(qualified: &str) -> Option<Vec<&str>> {
     let (_, inner) = qualified.split_once('<')?;
     let inner = inner.trim_end().strip_suffix('>')?;
@@ -87,8 +88,9 @@ pub(crate) fn enumerator_value(compiled: &str) -> Option<u64> {
     }
 }
 
-/// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is `7`,
-/// `    ::ns::Op<(int)4> ` is `ns::Op<4>`. An enumerator keeps its cast, for its name is not told.
+/// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is
+/// `7`, `    ::ns::Op<(int)4> ` is `ns::Op<4>`. An enumerator keeps its cast, for its name is
+/// not told.
 pub(crate) fn as_written(compiled: &str) -> String {
     let mut found: Vec<&str> = Vec::new();
     for word in split_words(compiled) {
@@ -139,8 +141,8 @@ fn split_words(text: &str) -> Vec<&str> {
     spans.into_iter().map(|span| &text[span.start..span.end]).collect()
 }
 
-/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and
-/// marks.
+/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes,
+/// and marks.
 fn type_tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     for token in split_words(text) {

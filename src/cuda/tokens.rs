@@ -1,8 +1,8 @@
 //! C++ source -> its tokens, as far as finding kernels needs it.
 //!
 //! Strings, raw strings, characters, comments and preprocessor lines are recognized, so that
-//! nothing inside them looks like code. Nothing is refused: what is never closed goes to the end of
-//! the text.
+//! nothing inside them looks like code. Nothing is refused: what is never closed goes to the
+//! end of the text.
 
 use crate::diag::Span;
 
@@ -123,7 +123,8 @@ fn block_end(bytes: &[u8], at: usize) -> usize {
     bytes[from..].windows(2).position(|pair| pair == b"*/").map_or(bytes.len(), |length| from + length + 2)
 }
 
-/// The end of a preprocessor line with its continuations; block comments in it may go over lines.
+/// The end of a preprocessor line with its continuations; block comments in it may go over
+/// lines.
 pub(crate) fn directive_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     while let Some(&byte) = bytes.get(at) {

@@ -14,8 +14,8 @@ pub enum Type {
     Other(String),
 }
 
-/// Names of scalar types. `long` has 64 bits, as on every 64-bit system but Windows. A `bool` is a
-/// byte.
+/// Names of scalar types. `long` has 64 bits, as on every 64-bit system but Windows. A `bool`
+/// is a byte.
 const SCALARS: [(&str, Scalar); 54] = [
     ("bool", Scalar::U8),
     ("_Bool", Scalar::U8),
@@ -122,8 +122,8 @@ impl Type {
     }
 }
 
-/// Whether a type is const at its outermost level, and the type without qualifiers there and class
-/// keys.
+/// Whether a type is const at its outermost level, and the type without qualifiers there and
+/// class keys.
 fn strip_qualifiers(text: &str) -> (bool, String) {
     const IGNORED: [&str; 8] =
         ["volatile", "__restrict__", "__restrict", "restrict", "struct", "class", "enum", "__grid_constant__"];

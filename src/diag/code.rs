@@ -1,6 +1,7 @@
 //! The codes of all messages: the only table of them. `docs/messages.md` has an entry for each.
 //!
-//! Invariants: a code is never given another meaning, and a number that was in a release is never used again.
+//! Invariants: a code is never given another meaning, and a number that was in a release is
+//! never used again.
 
 use std::fmt;
 

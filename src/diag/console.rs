@@ -74,7 +74,8 @@ impl Console {
         self.warning_as_kept(&code.tag(message));
     }
 
-    /// Prints a warning whose text ends in its code: one that was kept, as a note of a decision is.
+    /// Prints a warning whose text ends in its code: one that was kept, as a note of a decision
+    /// is.
     pub fn warning_as_kept(&self, message: &str) {
         if let Some(held) = self.held.borrow_mut().as_mut() {
             return held.push(Held::Warning(message.to_owned()));
@@ -141,7 +142,8 @@ impl Console {
         }
     }
 
-    /// Prints what the call ends with: the errors of the last source, and the warnings that failed a strict build.
+    /// Prints what the call ends with: the errors of the last source, and the warnings that
+    /// failed a strict build.
     pub fn print_end(&self) {
         self.print_error_count();
         let count = self.strict_failures.take();
@@ -178,7 +180,8 @@ impl Console {
         }
     }
 
-    /// From now on warnings and diagnostics wait, where this is to be so: what comes before them is not known yet.
+    /// From now on warnings and diagnostics wait, where this is to be so: what comes before
+    /// them is not known yet.
     pub fn hold(&self, is_to_be: bool) {
         *self.held.borrow_mut() = is_to_be.then(Vec::new);
     }

@@ -6,10 +6,10 @@
 //! saxpy.cu(1): error: unknown clause `bock`; did you mean `block`? [N0101]
 //!   //@tune bock(256)
 //!           ^~~~
-//!
 //! ```
 //!
-//! As nvcc does, the line is shown after two blanks, a tab counts as one blank, notes follow, and a blank line ends it.
+//! As nvcc does, the line is shown after two blanks, a tab counts as one blank, notes follow,
+//! and a blank line ends it.
 
 use super::code::MessageCode;
 use std::fmt;
@@ -80,7 +80,8 @@ impl fmt::Display for Diagnostic {
 /// Most messages of a compile that are shown; nvcc's front end stops at 100 errors, too.
 const MOST_SHOWN: usize = 100;
 
-/// All messages of one file, in the order of their places, with the line that nvcc ends with when there are errors.
+/// All messages of one file, in the order of their places, with the line that nvcc ends with
+/// when there are errors.
 pub fn render(diagnostics: &[Diagnostic]) -> String {
     let path = diagnostics.first().map_or("", |first| &first.path);
     render_messages(diagnostics) + &render_count(errors(diagnostics), path)
@@ -103,7 +104,8 @@ pub(super) fn errors(diagnostics: &[Diagnostic]) -> usize {
     diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
 }
 
-/// The line that nvcc ends with after errors in the compilation of `source`; empty where there are none.
+/// The line that nvcc ends with after errors in the compilation of `source`; empty where there
+/// are none.
 pub(super) fn render_count(errors: usize, source: &str) -> String {
     let plural = if errors == 1 { "" } else { "s" };
     match errors {
@@ -123,7 +125,8 @@ pub(crate) fn suggestion<'a>(typed: &str, names: impl IntoIterator<Item = &'a st
     }
 }
 
-/// The name that begins with what was typed, or has the smallest edit distance, if it is near enough to be a slip.
+/// The name that begins with what was typed, or has the smallest edit distance, if it is near
+/// enough to be a slip.
 pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
     let typed = typed.to_lowercase();

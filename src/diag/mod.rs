@@ -1,6 +1,7 @@
 //! Source text and places in it, messages in nvcc's form, and everything that is printed.
 //!
-//! Invariants: a closed or full stream ends no build; messages of processes side by side do not mix.
+//! Invariants: a closed or full stream ends no build; messages of processes side by side do not
+//! mix.
 
 mod code;
 pub mod console;

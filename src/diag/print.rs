@@ -1,11 +1,12 @@
-//! Lines on standard error and standard output, which may be closed or full: Rust's own macros would end the process then, in the
-//! middle of a build, with what it has begun left behind.
+//! Lines on standard error and standard output, which may be closed or full: Rust's own macros
+//! would end the process then, in the middle of a build, with what it has begun left behind.
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 
-/// Prints a line on standard error. Where that cannot be written to, all else goes on: a build is not broken for what is said of it.
+/// Prints a line on standard error. Where that cannot be written to, all else goes on: a build
+/// is not broken for what is said of it.
 #[macro_export]
 macro_rules! say {
     ($($what:tt)*) => { $crate::diag::print::to_error(format_args!("{}\n", format_args!($($what)*))) };
@@ -17,7 +18,8 @@ macro_rules! say_on {
     ($($what:tt)*) => { $crate::diag::print::to_error(format_args!($($what)*)) };
 }
 
-/// Prints a line of a command's answer on standard output. Where that cannot be written to, the command is over.
+/// Prints a line of a command's answer on standard output. Where that cannot be written to, the
+/// command is over.
 #[macro_export]
 macro_rules! put {
     ($($what:tt)*) => { $crate::diag::print::to_output(format_args!("{}\n", format_args!($($what)*))) };
@@ -31,11 +33,13 @@ macro_rules! put_on {
 
 /// See [`say`].
 pub fn to_error(text: Arguments<'_>) {
-    // In one piece, so that lines of processes side by side do not mix. There is nobody to be told that this failed.
+    // In one piece, so that lines of processes side by side do not mix. There is nobody to be told
+    // that this failed.
     let _ = io::stderr().write_all(printable(&text.to_string()).as_bytes());
 }
 
-/// The text with control characters, which a file's name may have and a terminal would obey, as Rust writes them.
+/// The text with control characters, which a file's name may have and a terminal would obey, as
+/// Rust writes them.
 fn printable(text: &str) -> Cow<'_, str> {
     let is_control = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t' | '\r');
     if !text.contains(is_control) {

@@ -1,7 +1,8 @@
 //! A source file as text, and places in it.
 //!
-//! Goes in: the bytes of a file. Comes out: text (bytes that are not UTF-8 are replaced) and, for any span of it, the
-//! line, column and text that a message shows. Spans are byte ranges of the text and always lie on character borders.
+//! Goes in: the bytes of a file. Comes out: text (bytes that are not UTF-8 are replaced) and,
+//! for any span of it, the line, column and text that a message shows. Spans are byte ranges of
+//! the text and always lie on character borders.
 
 use super::code::MessageCode;
 use super::diagnostic::Diagnostic;
@@ -30,7 +31,8 @@ impl Span {
 }
 
 impl Source {
-    /// The source with these bytes; `path` is printed as it is given. A byte order mark is none of the text.
+    /// The source with these bytes; `path` is printed as it is given. A byte order mark is none
+    /// of the text.
     pub fn new(path: impl Into<String>, bytes: &[u8]) -> Source {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         Source { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }

@@ -1,9 +1,12 @@
-//! A call as a whole -> what an earlier call with the same inputs decided, without a process started.
+//! A call as a whole -> what an earlier call with the same inputs decided, without a process
+//! started.
 //!
-//! In: the call, its settings and the texts of its marked files. Out: the winners of all its kernels, or nothing. What always
-//! holds: a result is taken only where every file that the front end read is as it was (by size and times, else by its digest), the
-//! same programs would run, the lock file says the same of these kernels, and no other result for them came into the cache. One
-//! thing is not seen: a new file that would now be found earlier on the include path; the machine code is compared all the same.
+//! In: the call, its settings and the texts of its marked files. Out: the winners of all its
+//! kernels, or nothing. What always holds: a result is taken only where every file that the
+//! front end read is as it was (by size and times, else by its digest), the same programs would
+//! run, the lock file says the same of these kernels, and no other result for them came into
+//! the cache. One thing is not seen: a new file that would now be found earlier on the include
+//! path; the machine code is compared all the same.
 
 use crate::diag::console::{Console, Said};
 use crate::nvcc::{Programs, on_path};
@@ -20,7 +23,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What the compiler's tools read of the environment, besides PATH, by which the programs are found that are compared anyway.
+/// What the compiler's tools read of the environment, besides PATH, by which the programs are
+/// found that are compared anyway.
 const ENVIRONMENT: [&str; 10] = [
     "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS",
@@ -34,13 +38,15 @@ const ENVIRONMENT: [&str; 10] = [
     "LC_ALL",
 ];
 
-/// File systems may not tell two writes apart that are nearer than this: the times of so young a file prove nothing.
+/// File systems may not tell two writes apart that are nearer than this: the times of so young
+/// a file prove nothing.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// What was decided for a call, and what that hangs on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Where the toolkit's programs were, as nvcc itself took them: to be compared, not to be run.
+    /// Where the toolkit's programs were, as nvcc itself took them: to be compared, not to be
+    /// run.
     pub programs: Programs,
     /// What was said, to be said again.
     pub said: Vec<Said>,
@@ -181,8 +187,8 @@ impl<'a> Warm<'a> {
         Some(snapshot)
     }
 
-    /// Keeps what was decided. ``files` are those that the front end read, `compilers` what it was made of; with each source's winners
-    /// comes the text of its record.
+    /// Keeps what was decided. ``files` are those that the front end read, `compilers` what it
+    /// was made of; with each source's winners comes the text of its record.
     pub fn keep(
         &self,
         programs: Programs,

@@ -1,4 +1,5 @@
-//! Marked sources -> the winners of their kernels: tuned, or recalled from an earlier call with the same inputs.
+//! Marked sources -> the winners of their kernels: tuned, or recalled from an earlier call with
+//! the same inputs.
 
 use super::build::Build;
 use super::call_cache::{Call, Snapshot, Warm, Winners};
@@ -66,7 +67,8 @@ impl Build<'_> {
         }
     }
 
-    /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc builds it.
+    /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc
+    /// builds it.
     fn tune_source(&self, dryrun: &Dryrun, tuning: &mut Tuning, tuner: &mut Tuner<'_>) {
         let source = tuning.source.name();
         self.console.compiling(&source);
@@ -101,7 +103,8 @@ impl Build<'_> {
         }
     }
 
-    /// Decides for the other architectures of a fat build: what nothing is decided for stays as nvcc builds it there.
+    /// Decides for the other architectures of a fat build: what nothing is decided for stays as
+    /// nvcc builds it there.
     fn tune_others(&self, dryrun: &Dryrun, tuning: &mut Tuning, chosen: &Toolchain, tuner: &mut Tuner<'_>) {
         if tuning.tuned.is_empty() {
             return;
@@ -133,7 +136,8 @@ impl Build<'_> {
         self.invocation.sources.len() + self.invocation.host_sources > 1
     }
 
-    /// Makes the look-up of the whole call; none where there is no cache, or nothing that it keeps can be used.
+    /// Makes the look-up of the whole call; none where there is no cache, or nothing that it
+    /// keeps can be used.
     pub(super) fn warm(&self, tunings: &[Tuning]) -> Option<Warm<'_>> {
         Warm::new(&self.call(tunings), self.results, self.console).filter(|_| !self.invocation.device_debug)
     }
@@ -142,8 +146,8 @@ impl Build<'_> {
     fn call<'b>(&'b self, tunings: &'b [Tuning]) -> Call<'b> {
         let kernels = tunings.iter().flat_map(|tuning| &tuning.annotations);
         let kernels = kernels.map(|found| (found.text.clone(), found.name.clone(), tune::workload_data(found)));
-        // Host code too, which the compiler's device side may not read: launches and macros depend on it.
-        // But not the headers that come out of the call itself.
+        // Host code too, which the compiler's device side may not read: launches and macros depend on
+        // it. But not the headers that come out of the call itself.
         let is_made = |path: &Path| tunings.iter().any(|tuning| tuning.source.is_own_header(path));
         let texts = |tuning: &Tuning| {
             tuning.source.around().filter(|file| !is_made(&file.path)).map(|file| file.text).collect()
@@ -157,7 +161,8 @@ impl Build<'_> {
         }
     }
 
-    /// Returns where this call's own toolkit is, if that is the one that an earlier call was tuned with. The cache names no program to run.
+    /// Returns where this call's own toolkit is, if that is the one that an earlier call was
+    /// tuned with. The cache names no program to run.
     pub(super) fn programs(&self, snapshot: &Snapshot) -> Option<Programs> {
         let is_same = |programs: &Programs| programs.are_those(&snapshot.programs);
         let asked = || {
@@ -184,7 +189,8 @@ impl Build<'_> {
         }
     }
 
-    /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a GPU that failed.
+    /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a
+    /// GPU that failed.
     fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
         let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
         let is_final = |tuning: &Tuning| tuning.is_final(can_time);

@@ -1,4 +1,5 @@
-//! The final build: the real nvcc with the winners, and the ways back to what it builds without them.
+//! The final build: the real nvcc with the winners, and the ways back to what it builds without
+//! them.
 
 use super::build::{Build, hand_over};
 use super::call_cache::Warm;
@@ -84,7 +85,8 @@ impl Build<'_> {
 
     /// Writes headers and records and lets nvcc build with what is decided.
     fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
-        // A signal from here to the end of the build leaves nothing that speaks of an object that is not there, or not whole.
+        // A signal from here to the end of the build leaves nothing that speaks of an object that is
+        // not there, or not whole.
         let written = self.written.clone();
         process::set_undo(Some(Box::new(move || written.restore())));
         self.keep_beside_what_is_made(tunings);
@@ -136,7 +138,8 @@ impl Build<'_> {
         }
     }
 
-    /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
+    /// Builds with baselines, and says so in headers and records too: the object must be one
+    /// that plain nvcc would make.
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, code: MessageCode, problem: &str) -> u8 {
         if !self.settings.strict && self.write_baselines(folder, &mut tunings, (code, problem)).is_err() {
             return self.go_back(problem);
@@ -148,8 +151,9 @@ impl Build<'_> {
         self.including(folder, &tunings, |options| self.exec(options)).unwrap_or_else(|problem| self.go_back(&problem))
     }
 
-    /// Builds with baselines after nvcc failed with winners, then as nvcc does, without headers, too: they may be what fails, or what the
-    /// object has no room beside. If nvcc fails without, the user's own code is wrong, and its messages are on the screen already.
+    /// Builds with baselines after nvcc failed with winners, then as nvcc does, without
+    /// headers, too: they may be what fails, or what the object has no room beside. If nvcc
+    /// fails without, the user's own code is wrong, and its messages are on the screen already.
     fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
         let problem = "nvcc fails with it (see the messages above)";
         if process::is_short_of_processes() {
@@ -207,7 +211,8 @@ impl Build<'_> {
         tunings.iter().try_for_each(|tuning| self.write_results(folder, tuning, None))
     }
 
-    /// Makes the folder in which the sources find their headers; `None` where no source includes one.
+    /// Makes the folder in which the sources find their headers; `None` where no source
+    /// includes one.
     fn include_folder(&self, folder: &Path, tunings: &[Tuning]) -> Result<Option<IncludeFolder>, String> {
         let included = |tuning: &Tuning| {
             let (places, text) = (tuning.source.header_places(), tuning.header_text());

@@ -1,7 +1,8 @@
 //! The folder in which a compile finds the headers of its sources.
 //!
-//! It holds nothing else: the object's folder may have a `limits.h` or a `version` that no compile should find. The compiler names files of
-//! this folder in dependency files, which get the names of the lasting headers once the compiler has ended.
+//! It holds nothing else: the object's folder may have a `limits.h` or a `version` that no
+//! compile should find. The compiler names files of this folder in dependency files, which get
+//! the names of the lasting headers once the compiler has ended.
 
 use crate::nvcc::{Renamed, list_value, renamed};
 use crate::process::Temporary;
@@ -13,10 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// The header of a source, for its compile.
 pub struct IncludedHeader {
-    /// By what names below a folder of the include path the source includes it, the file name first.
+    /// By what names below a folder of the include path the source includes it, the file name
+    /// first.
     pub places: Vec<PathBuf>,
     pub text: String,
-    /// The header that remains after the build; `None` if the present one belongs to another object.
+    /// The header that remains after the build; `None` if the present one belongs to another
+    /// object.
     pub lasting: Option<PathBuf>,
 }
 
@@ -25,7 +28,8 @@ fn plain_place(number: usize) -> PathBuf {
     PathBuf::from(format!("included/{number}.h"))
 }
 
-/// Whether nvcc and the shells that it starts leave a path as it is, and have nothing to say of it.
+/// Whether nvcc and the shells that it starts leave a path as it is, and have nothing to say of
+/// it.
 fn is_passed_on(path: &Path) -> bool {
     path.to_str().is_some_and(|path| !path.bytes().any(|byte| byte.is_ascii_control() || b"'\"\\$`".contains(&byte)))
 }
@@ -50,18 +54,21 @@ impl IncludeFolder {
         Ok(Self { folder, headers })
     }
 
-    /// The options that make a source find its header. `is_only_source`: a call of one source includes it first of all.
+    /// The options that make a source find its header. `is_only_source`: a call of one source
+    /// includes it first of all.
     pub fn options(&self, is_only_source: bool) -> Vec<OsString> {
         let mut options = vec!["-I".into(), list_value(self.folder.path().as_os_str())];
-        // A quoted include finds a header that a build into the source's own folder left before it looks in this folder: its grids would
-        // be for another winner. The include guard makes it empty once the right one is read.
+        // A quoted include finds a header that a build into the source's own folder left before it
+        // looks in this folder: its grids would be for another winner. The include guard makes
+        // it empty once the right one is read.
         for (number, header) in self.headers.iter().enumerate().filter(|_| is_only_source) {
             options.extend(["-include".into(), list_value(self.first_included(number, header).as_os_str())]);
         }
         options
     }
 
-    /// The lasting header where that will do: debug information names it, and is then the same in each build.
+    /// The lasting header where that will do: debug information names it, and is then the same
+    /// in each build.
     fn first_included(&self, number: usize, header: &IncludedHeader) -> PathBuf {
         let is_same = |path: &&PathBuf| read_regular(path).is_ok_and(|present| present == header.text.as_bytes());
         let own = || self.folder.path().join(plain_place(number));

@@ -1,4 +1,5 @@
-//! A source of a call that carries tuning comments -> its annotations, and the compiler's steps for it.
+//! A source of a call that carries tuning comments -> its annotations, and the compiler's steps
+//! for it.
 
 use crate::comment;
 use crate::comment::Annotation;
@@ -33,7 +34,8 @@ pub struct MarkedSource {
     missing_headers: Vec<(MarkedFile, String)>,
     /// Where includes are looked for.
     search: SearchPaths,
-    /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
+    /// What of which file is compiled for the host, by paths without links; `None` where it is
+    /// not known.
     compiled: Option<BTreeMap<PathBuf, CompiledFile>>,
 }
 
@@ -89,8 +91,9 @@ impl MarkedSource {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Reads the tuning comments of every marked file, and the files of data that they name below the source's own folder or
-    /// `data`. What is wrong with a file's comments comes beside the annotations of the others.
+    /// Reads the tuning comments of every marked file, and the files of data that they name
+    /// below the source's own folder or `data`. What is wrong with a file's comments comes
+    /// beside the annotations of the others.
     pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
         let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
@@ -112,8 +115,9 @@ impl MarkedSource {
         (annotations, problems)
     }
 
-    /// Empties the lines that are compiled for no architecture, so that no comment is read there; tells whether there are such. Where the
-    /// source cannot be preprocessed, all counts.
+    /// Empties the lines that are compiled for no architecture, so that no comment is read
+    /// there; tells whether there are such. Where the source cannot be preprocessed, all
+    /// counts.
     pub fn leave_out_uncompiled(&mut self, dryrun: &Dryrun) -> bool {
         let mut compiled: BTreeMap<PathBuf, BTreeSet<u32>> = BTreeMap::new();
         for pipeline in self.pipelines(dryrun) {
@@ -143,8 +147,9 @@ impl MarkedSource {
         leaves_out
     }
 
-    /// Leaves out the templates of included files that the source surely makes no instance of: no file has the name but where the kernel is
-    /// defined, and none may put it together from others. A library's header is in many sources, few of which use a kernel.
+    /// Leaves out the templates of included files that the source surely makes no instance of:
+    /// no file has the name but where the kernel is defined, and none may put it together
+    /// from others. A library's header is in many sources, few of which use a kernel.
     pub fn leave_out_unused(&self, annotations: &mut Vec<Annotation>) {
         let own = self.name();
         let is_candidate = |of: &Annotation| of.kernel.template.is_some() && of.source.path != own;
@@ -161,7 +166,8 @@ impl MarkedSource {
         annotations.retain(|of| !is_candidate(of) || uses(&of.kernel.name) > 1);
     }
 
-    /// The source, its marked files, and what they include with quotes. What nvtune writes itself is no word of theirs.
+    /// The source, its marked files, and what they include with quotes. What nvtune writes
+    /// itself is no word of theirs.
     pub fn around(&self) -> impl Iterator<Item = MarkedFile> {
         let marked = self.files.iter().map(|file| file.path.as_path());
         // The last is visited first.
@@ -174,7 +180,8 @@ impl MarkedSource {
         path.file_name() == Some(OsStr::new(&Header::file_name(&self.stem)))
     }
 
-    /// Warns of each `__has_include` that misspells the header: the code behind it is left out without a word.
+    /// Warns of each `__has_include` that misspells the header: the code behind it is left out
+    /// without a word.
     pub fn misspelled_headers(&self) -> Vec<Diagnostic> {
         let header = Header::file_name(&self.stem);
         let warning = |(file, name): &(MarkedFile, String)| {
@@ -192,7 +199,8 @@ impl MarkedSource {
         self.missing_headers.iter().map(warning).collect()
     }
 
-    /// A warning for each kernel whose macros in the header, where it is included, would be called as those of another one of its file.
+    /// A warning for each kernel whose macros in the header, where it is included, would be
+    /// called as those of another one of its file.
     pub fn without_macros(&self, annotations: &[Annotation]) -> Vec<Diagnostic> {
         if !self.includes_header {
             return Vec::new();
@@ -209,8 +217,9 @@ impl MarkedSource {
         annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
     }
 
-    /// Has the source preprocessed for the host: what `#if` leaves out launches nothing, and a header that it leaves out is not included.
-    /// Where that fails, all counts; the compiler will say why.
+    /// Has the source preprocessed for the host: what `#if` leaves out launches nothing, and a
+    /// header that it leaves out is not included. Where that fails, all counts; the
+    /// compiler will say why.
     pub fn preprocess(&mut self, dryrun: &Dryrun, annotations: &[Annotation]) {
         let Some(pipeline) = self.pipelines(dryrun).into_iter().find(Pipeline::has_host_code) else { return };
         let Ok(toolchain) = Toolchain::new(dryrun, pipeline) else { return };
@@ -237,7 +246,8 @@ impl MarkedSource {
         Surroundings { includes_header: self.includes_header, has_stubs, is_relocatable, host: HostCode::new(sources) }
     }
 
-    /// Where the header must be below a folder of the include path: by its own name first, and by all that it is included by.
+    /// Where the header must be below a folder of the include path: by its own name first, and
+    /// by all that it is included by.
     pub fn header_places(&self) -> Vec<PathBuf> {
         let name = PathBuf::from(Header::file_name(&self.stem));
         let is_below = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -270,8 +280,8 @@ impl MarkedSource {
         dryrun.pipelines().into_iter().filter(|pipeline| pipeline.source == source).collect()
     }
 
-    /// The compiler's steps for the source on `device`'s architecture, with the baselines' header in its place; `Err` is why
-    /// it cannot be tuned.
+    /// The compiler's steps for the source on `device`'s architecture, with the baselines'
+    /// header in its place; `Err` is why it cannot be tuned.
     pub fn toolchain(
         &self,
         dryrun: &Dryrun,
@@ -287,7 +297,8 @@ impl MarkedSource {
         self.toolchain_of(dryrun, annotations, pipeline, Some(loads))
     }
 
-    /// The same for each other architecture that nvcc makes machine code for, one for each compute capability.
+    /// The same for each other architecture that nvcc makes machine code for, one for each
+    /// compute capability.
     pub fn other_toolchains(
         &self,
         dryrun: &Dryrun,
@@ -323,9 +334,10 @@ impl MarkedSource {
     }
 }
 
-/// Tells of a kernel whether it is compiled for the device, and is asked besides whether `#if` decides that: true also where that is not
-/// certain. Of what `#if` decides it tells nothing where the preprocessed source does not say which lines it is of. `None` if the source
-/// cannot be preprocessed.
+/// Tells of a kernel whether it is compiled for the device, and is asked besides whether `#if`
+/// decides that: true also where that is not certain. Of what `#if` decides it tells nothing
+/// where the preprocessed source does not say which lines it is of. `None` if the source cannot
+/// be preprocessed.
 pub fn compiled_kernels(toolchain: &Toolchain) -> Option<impl Fn(&Annotation, bool) -> Option<bool>> {
     let files = by_whole_paths(compiled_files(&toolchain.device_source().ok()?));
     let whole = |path: &str| Path::new(path).canonicalize().ok();
@@ -367,7 +379,8 @@ fn count_word(text: &[u8], word: &str) -> usize {
     places.filter(|&at| !is_file_name(at)).count()
 }
 
-/// Whether a source of a call includes a header that nvtune made, its own or that of another source.
+/// Whether a source of a call includes a header that nvtune made, its own or that of another
+/// source.
 pub fn reads_header(invocation: &Invocation) -> bool {
     let files = invocation.sources.iter().flat_map(|source| quoted_files([source.as_path()], &invocation.search));
     files.into_iter().any(|file| Header::is_one(&file.text))
@@ -378,7 +391,8 @@ pub fn is_marked(arguments: &[OsString]) -> bool {
     read(arguments).is_some_and(|invocation| !MarkedSource::of(&invocation).is_empty())
 }
 
-/// The names of the kernels that a source of a call has, `None` where its comments cannot be read.
+/// The names of the kernels that a source of a call has, `None` where its comments cannot be
+/// read.
 pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option<Vec<String>> {
     let arguments: Vec<OsString> = arguments.iter().map(|word| word.into()).collect();
     let mut invocation = read(&arguments)?;

@@ -1,7 +1,7 @@
 //! One call of nvcc, from argv to the object.
 //!
-//! In: argv and the environment. Out: what nvcc would make, with the winners of marked kernels in it. [`pipeline`] has the steps in
-//! their order.
+//! In: argv and the environment. Out: what nvcc would make, with the winners of marked kernels
+//! in it. [`pipeline`] has the steps in their order.
 
 mod build;
 mod call_cache;

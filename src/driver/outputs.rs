@@ -1,4 +1,5 @@
-//! The headers and records of a compile, beside what it makes: where they go, when they stay, and what is taken back.
+//! The headers and records of a compile, beside what it makes: where they go, when they stay,
+//! and what is taken back.
 
 use super::build::Build;
 use super::call_cache::Warm;
@@ -11,11 +12,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long before nvtune's own start a header is dated; a build system's start of the call is a little earlier.
+/// How long before nvtune's own start a header is dated; a build system's start of the call is
+/// a little earlier.
 const HEADER_AGE: Duration = Duration::from_millis(250);
 
 impl Build<'_> {
-    /// Returns the folder for headers and records, which must be there before anything is written.
+    /// Returns the folder for headers and records, which must be there before anything is
+    /// written.
     ///
     /// # Errors
     /// The exit code, once it is said that there is none.
@@ -43,7 +46,8 @@ impl Build<'_> {
         Err(format!("output folder '{}' does not exist; make it first", folder.display()))
     }
 
-    /// Where nvcc fails or is stopped from now on, header and record of each source whose object is whole stay.
+    /// Where nvcc fails or is stopped from now on, header and record of each source whose
+    /// object is whole stay.
     pub(super) fn keep_beside_what_is_made(&self, tunings: &[Tuning]) {
         let sources = tunings.iter().map(|tuning| tuning.source.path.clone());
         let made = sources.filter_map(|source| Some((Made::of(self.invocation, &source)?, source)));
@@ -51,8 +55,9 @@ impl Build<'_> {
         self.written.stay_where(Some(Box::new(move |source| made.get(source).is_some_and(Made::is_whole))));
     }
 
-    /// Decides whose header and record stay: those of the first object of a folder, for as long as it is there. Builds of two objects that
-    /// write over each other's header would each have the other done again, without end.
+    /// Decides whose header and record stay: those of the first object of a folder, for as long
+    /// as it is there. Builds of two objects that write over each other's header would each
+    /// have the other done again, without end.
     pub(super) fn choose_lasting(&self, folder: &Path, tunings: &mut [Tuning]) {
         for tuning in tunings.iter_mut().filter(|tuning| tuning.has_results()) {
             if matches!(self.invocation.phase, Phase::Assembly(_)) {
@@ -103,7 +108,8 @@ impl Build<'_> {
         code
     }
 
-    /// A compile that fails leaves no object of its source; what is beside that must not speak of one.
+    /// A compile that fails leaves no object of its source; what is beside that must not speak
+    /// of one.
     pub(super) fn restore_files(&self) {
         process::uninterrupted(|| self.written.restore());
     }
@@ -113,8 +119,8 @@ impl Build<'_> {
         serde_json::to_vec_pretty(&tuning.record(&self.invocation.arguments)).ok()
     }
 
-    /// The compile that makes a header also depends on it. Ninja takes what is newer than the start of a command for changed since,
-    /// and would run it once more.
+    /// The compile that makes a header also depends on it. Ninja takes what is newer than the
+    /// start of a command for changed since, and would run it once more.
     pub(super) fn date_back(&self, header: &Path) {
         let is_new = std::fs::metadata(header).and_then(|data| data.modified()).is_ok_and(|time| time > self.started);
         if is_new && let Ok(file) = std::fs::File::options().append(true).open(header) {

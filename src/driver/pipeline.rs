@@ -1,7 +1,8 @@
-//! A call of nvcc from argv to objects: handed over where nothing is marked, else tuned and then built by nvcc itself.
+//! A call of nvcc from argv to objects: handed over where nothing is marked, else tuned and
+//! then built by nvcc itself.
 //!
-//! [`run`] and `Build::compile` are the table of contents: `decisions.rs` chooses winners, `final_build.rs` builds with them, and
-//! `outputs.rs` writes headers and records.
+//! [`run`] and `Build::compile` are the table of contents: `decisions.rs` chooses winners,
+//! `final_build.rs` builds with them, and `outputs.rs` writes headers and records.
 
 use super::build::{Build, hand_over};
 use super::call_cache::Warm;
@@ -21,8 +22,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Runs as nvcc; the call's nvcc is what nvtune was called by, or the compiler named in `nvtune /path/nvcc ...`. Comes back only
-/// where nvcc was not given the process.
+/// Runs as nvcc; the call's nvcc is what nvtune was called by, or the compiler named in `nvtune
+/// /path/nvcc ...`. Comes back only where nvcc was not given the process.
 pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -> u8 {
     let environment = |name: &str| std::env::var_os(name);
     let mut nvcc = match RealNvcc::find(Some(name), environment) {
@@ -84,7 +85,8 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
     code
 }
 
-/// Runs as the nvcc that is found where `nvtune` was called with nvcc's arguments alone, as by `make NVCC=nvtune`.
+/// Runs as the nvcc that is found where `nvtune` was called with nvcc's arguments alone, as by
+/// `make NVCC=nvtune`.
 pub fn run_without_name(arguments: &[OsString]) -> u8 {
     let name = OsStr::new("nvcc");
     if let Err(NotFound::Nowhere) = RealNvcc::find(Some(name), |name| std::env::var_os(name)) {
@@ -97,8 +99,9 @@ pub fn run_without_name(arguments: &[OsString]) -> u8 {
     run(LaunchedCall { launcher: None, nvcc: name, arguments })
 }
 
-/// Tunes the kernels of a call of nvcc (the words of `call`, the first being nvcc) without building anything, and prints the records
-/// of its sources. `anew`: whatever is known already. Gives the exit code.
+/// Tunes the kernels of a call of nvcc (the words of `call`, the first being nvcc) without
+/// building anything, and prints the records of its sources. `anew`: whatever is known already.
+/// Gives the exit code.
 pub fn decide(call: &[OsString], anew: bool) -> u8 {
     let (mut settings, problems) = Settings::new(|name| std::env::var_os(name));
     settings.trust = if anew { Trust::Nothing } else { Trust::Timed };
@@ -136,8 +139,8 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
 }
 
 impl Build<'_> {
-    /// Takes the marked sources of a call from their comments to objects. Returns the exit code, as an error where the call
-    /// ends before the final build.
+    /// Takes the marked sources of a call from their comments to objects. Returns the exit
+    /// code, as an error where the call ends before the final build.
     fn compile(&self, marked: Vec<MarkedSource>) -> Result<u8, u8> {
         let mut tunings = self.annotate(marked)?;
         if self.builds_as_nvcc(&tunings) {
@@ -183,7 +186,8 @@ impl Build<'_> {
         }
     }
 
-    /// Tells whether nvcc alone does what the call asks: no kernel is left to tune, or nothing of the result stays.
+    /// Tells whether nvcc alone does what the call asks: no kernel is left to tune, or nothing
+    /// of the result stays.
     fn builds_as_nvcc(&self, tunings: &[Tuning]) -> bool {
         // `-o /dev/null` asks whether a source compiles, and no header belongs in /dev.
         let is_device = |output: &Path| output.exists() && !output.is_file();

@@ -48,8 +48,8 @@ impl Tuning {
         }
     }
 
-    /// Leaves out what is not compiled of kernels of which `#if` lets one through, and where nothing else is compiled (`alone`) all that
-    /// is not; tells whether there are such.
+    /// Leaves out what is not compiled of kernels of which `#if` lets one through, and where
+    /// nothing else is compiled (`alone`) all that is not; tells whether there are such.
     ///
     /// # Errors
     /// Two kernels of one name, or with one macro, that are both compiled.
@@ -77,13 +77,15 @@ impl Tuning {
         self.left_out.clone_from(kernels);
     }
 
-    /// The annotations of the kernels that are compiled for an architecture, as far as `#if` and what is included say. One that is left out
-    /// may have another of its name in its place, which nobody marked.
+    /// The annotations of the kernels that are compiled for an architecture, as far as `#if`
+    /// and what is included say. One that is left out may have another of its name in its
+    /// place, which nobody marked.
     pub fn compiled(&self, toolchain: &Toolchain) -> Cow<'_, [Annotation]> {
         self.among(toolchain, |is_compiled| is_compiled == Some(true))
     }
 
-    /// The annotations of the kernels of which it is wanted that they are compiled, are not, or that it cannot be told.
+    /// The annotations of the kernels of which it is wanted that they are compiled, are not, or
+    /// that it cannot be told.
     fn among(&self, toolchain: &Toolchain, is_wanted: impl Fn(Option<bool>) -> bool) -> Cow<'_, [Annotation]> {
         let are_conditional = are_conditional(&self.annotations);
         let (all, own) = (|| Cow::Borrowed(self.annotations.as_slice()), self.source.name());
@@ -99,8 +101,8 @@ impl Tuning {
             .collect()
     }
 
-    /// Whether the same inputs would have it decided so again: nothing was only for now, and what could be timed (`can_time`: there is a GPU
-    /// for it) was, or is refused for good.
+    /// Whether the same inputs would have it decided so again: nothing was only for now, and
+    /// what could be timed (`can_time`: there is a GPU for it) was, or is refused for good.
     pub fn is_final(&self, can_time: bool) -> bool {
         let is_final = |tuned: &Tuned| {
             let decision = &tuned.decision;
@@ -121,7 +123,8 @@ impl Tuning {
         self.tuned.iter().any(|tuned| tuned.tickets().next().is_some())
     }
 
-    /// Whether the source includes its header. One that speaks of no kernel stands in place of what an earlier build left.
+    /// Whether the source includes its header. One that speaks of no kernel stands in place of
+    /// what an earlier build left.
     pub fn needs_header(&self) -> bool {
         self.source.includes_header && !(self.annotations.is_empty() && self.left_out.is_empty())
     }
@@ -147,8 +150,9 @@ impl Tuning {
         self.needs_header().then(|| self.results_in(folder).0)
     }
 
-    /// Returns both paths if the record belongs to another existing object: its object, then the call's. With `shares_folder`, all
-    /// records are in one folder, not next to their objects.
+    /// Returns both paths if the record belongs to another existing object: its object, then
+    /// the call's. With `shares_folder`, all records are in one folder, not next to their
+    /// objects.
     pub fn object_of_others(&self, record: &Path, call: &Invocation, shares_folder: bool) -> Option<(String, String)> {
         let present: Record = serde_json::from_slice(&read_regular(record).ok()?).ok()?;
         let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();
@@ -162,7 +166,8 @@ impl Tuning {
         (differs && is_here).then(|| (other.display().to_string(), own.display().to_string()))
     }
 
-    /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.
+    /// What the header says: the winners and, for a source that includes it, the baselines of
+    /// kernels that were not tuned.
     fn header_kernels(&self) -> Vec<HeaderKernel> {
         let tuned = self.tuned.iter().map(Tuned::header);
         if !self.source.includes_header {

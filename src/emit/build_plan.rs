@@ -5,8 +5,8 @@ use crate::ptx::Transplant;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Written by nvtune before the final build, read by the shims that nvcc calls in place of ptxas
-/// and cicc.
+/// Written by nvtune before the final build, read by the shims that nvcc calls in place of
+/// ptxas and cicc.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// Folder for the shim's answers, a file for each call.

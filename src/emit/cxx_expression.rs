@@ -182,8 +182,8 @@ fn is_never_zero(divisor: &Expr) -> bool {
     }
 }
 
-/// A name for each parameter, and each field of one, that the header's functions may take: no two
-/// alike. Those in capitals alone get a `_`, for they are likely to be macros somewhere.
+/// A name for each parameter, and each field of one, that the header's functions may take: no
+/// two alike. Those in capitals alone get a `_`, for they are likely to be macros somewhere.
 fn identifiers(annotation: &Annotation) -> BTreeMap<&str, String> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     let threads = annotation.clauses.threads.iter().flat_map(|threads| &threads.value);

@@ -1,10 +1,10 @@
-//! Writes the C++ by which the launch stub of a kernel chooses an entry: nvcc's own, or a winner's
-//! in the winner's shape.
+//! Writes the C++ by which the launch stub of a kernel chooses an entry: nvcc's own, or a
+//! winner's in the winner's shape.
 //!
 //! Every `<<<>>>` launch of a kernel, from any translation unit, calls one stub, which pops the
 //! launch configuration that was pushed before. The text pops it first, and either pushes the
-//! winner's and launches the winner, or pushes what it popped for the toolkit's own code behind it.
-//! Launches that it does not recognize run as plain nvcc's do.
+//! winner's and launches the winner, or pushes what it popped for the toolkit's own code behind
+//! it. Launches that it does not recognize run as plain nvcc's do.
 
 use crate::launch::Dim3;
 use serde::{Deserialize, Serialize};
@@ -26,11 +26,11 @@ pub struct Dispatch {
     pub baseline: LaunchText,
     /// One for each compute capability that has a winner.
     pub winners: Vec<Winner>,
-    /// Whether a launch in a winner's own shape (host code that launches by the header) runs that
-    /// winner.
+    /// Whether a launch in a winner's own shape (host code that launches by the header) runs
+    /// that winner.
     pub accepts_winner_launches: bool,
-    /// Whether launches of the baseline's shape are given to winners; else only the winners' own
-    /// launches are.
+    /// Whether launches of the baseline's shape are given to winners; else only the winners'
+    /// own launches are.
     pub reshapes: bool,
 }
 
@@ -120,8 +120,8 @@ impl LaunchText {
     }
 }
 
-/// Names the variable whose address stands for an entry in the runtime. It holds what is known of
-/// the entry on each device.
+/// Names the variable whose address stands for an entry in the runtime. It holds what is known
+/// of the entry on each device.
 ///
 /// It is data: linkers that fold identical code would give two functions one address.
 pub(super) fn key(entry: &str) -> String {

@@ -1,11 +1,12 @@
-//! Winners -> the text of `STEM.tune.h`: launch parameters as macros and functions for C and C++.
+//! Winners -> the text of `STEM.tune.h`: launch parameters as macros and functions for C and
+//! C++.
 //!
 //! In: what the header says of each kernel ([`HeaderKernel`]). Out: the text, which depends on
-//! nothing else, so that equal results give equal bytes. A section for each kernel comes first: its
-//! numbers in a comment, its macros, and declarations of its functions. Definitions and helpers
-//! come last. A part for any C or C++ file and a part that takes the types of CUDA's headers have
-//! guards of their own, so the header may be included again after those. No line has more than 120
-//! columns, unless one word is longer.
+//! nothing else, so that equal results give equal bytes. A section for each kernel comes first:
+//! its numbers in a comment, its macros, and declarations of its functions. Definitions and
+//! helpers come last. A part for any C or C++ file and a part that takes the types of CUDA's
+//! headers have guards of their own, so the header may be included again after those. No line
+//! has more than 120 columns, unless one word is longer.
 
 use super::header_kernel::{HeaderKernel, Section, macro_name};
 use super::header_text::{HEADER_END, Text};
@@ -22,8 +23,8 @@ pub struct Header {
 /// How the names of the functions begin that expressions of the header call.
 pub const HEADER_DETAIL: &str = "nvtune_detail_";
 
-/// What a structure in the namespace `nvtune` cannot be called: its own functions, and words of C++
-/// that `name(...)` allows.
+/// What a structure in the namespace `nvtune` cannot be called: its own functions, and words of
+/// C++ that `name(...)` allows.
 const RESERVED: &str = " block grid shared carveout launch \
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await co_return \
     co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast else \
@@ -39,9 +40,9 @@ pub fn without_macros<'a>(names: &[&'a str]) -> BTreeSet<&'a str> {
     names.iter().filter(shares).copied().collect()
 }
 
-/// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of one
-/// name in different folders may be used side by side. Of one source an old header in another
-/// folder may be found, too: it has nothing new to say of its kernels.
+/// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of
+/// one name in different folders may be used side by side. Of one source an old header in
+/// another folder may be found, too: it has nothing new to say of its kernels.
 fn guard(stem: &str, kernel: &str) -> String {
     // FNV-1a (Fowler, Noll, Vo), 32 bits, of what the names in upper case do not tell apart.
     let digest = |digest: u32, byte: u8| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193);
@@ -58,8 +59,8 @@ impl Header {
         text.starts_with(b"/* made by nvtune ")
     }
 
-    /// Names the macro that nvtune's builds define where the object has the winners that the header
-    /// speaks of.
+    /// Names the macro that nvtune's builds define where the object has the winners that the
+    /// header speaks of.
     pub fn tuned_macro(stem: &str) -> String {
         format!("NVTUNE_{}_TUNED", macro_name(stem))
     }
@@ -99,8 +100,8 @@ impl Header {
     }
 }
 
-/// A name in the namespace `nvtune` for each kernel: its own, with `_` behind it where that cannot
-/// be.
+/// A name in the namespace `nvtune` for each kernel: its own, with `_` behind it where that
+/// cannot be.
 fn type_names(names: &[&str]) -> Vec<String> {
     let is_reserved = |name: &str| RESERVED.split_whitespace().any(|word| word == name);
     let of = |name: &&str| {

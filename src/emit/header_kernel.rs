@@ -14,8 +14,8 @@ pub struct HeaderKernel {
     pub function: String,
     pub parameters: Vec<KernelParameter>,
     pub block: Dim3,
-    /// The winner's block if the launches of the header are the baseline's and the object starts
-    /// the winner instead.
+    /// The winner's block if the launches of the header are the baseline's and the object
+    /// starts the winner instead.
     pub winner_block: Option<Dim3>,
     /// Register cap; 0 is none.
     pub cap: u32,
@@ -23,16 +23,16 @@ pub struct HeaderKernel {
     pub macros: BTreeMap<String, i64>,
     /// The values that the source itself gives them.
     pub source_macros: BTreeMap<String, i64>,
-    /// Whether the winner stands in the place of nvcc's kernel, so that launches by the kernel's
-    /// address run it too.
+    /// Whether the winner stands in the place of nvcc's kernel, so that launches by the
+    /// kernel's address run it too.
     pub is_in_place: bool,
     pub provenance: Provenance,
     /// The baseline's time over the winner's; meaningless for a baseline.
     pub speedup: f64,
     /// The GPU's name and architecture, `NVIDIA H200, sm_90`.
     pub gpu: String,
-    /// Resident warps in percent of the most that an SM holds, rounded; `None` where the machine
-    /// code was not looked at.
+    /// Resident warps in percent of the most that an SM holds, rounded; `None` where the
+    /// machine code was not looked at.
     pub occupancy: Option<u32>,
     /// Blocks of the grid in x, y and z.
     pub grid: HostFunction,
@@ -43,8 +43,8 @@ pub struct HeaderKernel {
     pub others: Vec<(u32, HeaderKernel)>,
     /// Whether its blocks wait for each other, so that it must be launched cooperatively.
     pub cooperative: bool,
-    /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where it
-    /// is no axis, and not spoken of.
+    /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where
+    /// it is no axis, and not spoken of.
     pub carveout: Option<i32>,
 }
 
@@ -72,8 +72,8 @@ pub struct HostParameter {
     /// The type in C.
     pub kind: String,
     pub name: String,
-    /// Which of the kernel's parameters it is, from 0, and which field of it (`.n`); empty for the
-    /// parameter itself.
+    /// Which of the kernel's parameters it is, from 0, and which field of it (`.n`); empty for
+    /// the parameter itself.
     pub argument: usize,
     pub field: String,
 }

@@ -13,8 +13,8 @@ const MOST_COLUMNS: usize = 120;
 /// Columns of a label in the comment of a kernel.
 const LABEL_COLUMNS: usize = 11;
 
-/// What declarations of `launch` need. It takes arguments as the kernel declares them, converted as
-/// in any call.
+/// What declarations of `launch` need. It takes arguments as the kernel declares them,
+/// converted as in any call.
 const DECLARED: &str = "\
 #include <stddef.h>
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
@@ -43,13 +43,13 @@ pub(super) const HEADER_END: &str = "\
 #endif";
 
 /// The functions of the comment's language that C does not have. No division stops a user's
-/// program, and a number of blocks that no grid can have is passed on as one. Several headers may
-/// be included together.
+/// program, and a number of blocks that no grid can have is passed on as one. Several headers
+/// may be included together.
 const HELPERS: &str = include_str!("header_helpers.h").trim_ascii_end();
 
-/// For a fat build: the compute capability of the current device, asked once for each; a race of
-/// two threads stores the same value twice. Without the runtime's declarations, the capability of
-/// the GPU at hand is taken. A program may define `NVTUNE_CAPABILITY` itself.
+/// For a fat build: the compute capability of the current device, asked once for each; a race
+/// of two threads stores the same value twice. Without the runtime's declarations, the
+/// capability of the GPU at hand is taken. A program may define `NVTUNE_CAPABILITY` itself.
 const CAPABILITY: &str = include_str!("header_capability.h").trim_ascii_end();
 
 /// What `launch` calls.
@@ -73,8 +73,8 @@ impl Text {
         self.0
     }
 
-    /// Adds the first lines of the file: what it is, and what all sections need. `off` is the macro
-    /// that leaves it empty.
+    /// Adds the first lines of the file: what it is, and what all sections need. `off` is the
+    /// macro that leaves it empty.
     pub fn begin(&mut self, source: &str, off: &str) {
         let version = env!("CARGO_PKG_VERSION");
         self.line(format_args!(
@@ -88,8 +88,8 @@ impl Text {
         ));
     }
 
-    /// Adds the section of a kernel: the comment with its numbers, its macros, and declarations of
-    /// its functions.
+    /// Adds the section of a kernel: the comment with its numbers, its macros, and declarations
+    /// of its functions.
     pub fn section(&mut self, section: &Section<'_>, axes: &BTreeSet<&str>, tuned: &str) {
         let Section { kernel, type_name, guard, has_macros } = section;
         self.describe(section);
@@ -267,9 +267,9 @@ impl Text {
         }
     }
 
-    /// Adds the macro axes under their own names: the source's values. If the winner replaces the
-    /// kernel, code that is compiled without nvtune gets the winner's values, which its launches
-    /// need. Another value is an error there.
+    /// Adds the macro axes under their own names: the source's values. If the winner replaces
+    /// the kernel, code that is compiled without nvtune gets the winner's values, which its
+    /// launches need. Another value is an error there.
     fn axes(&mut self, kernel: &HeaderKernel, tuned: &str) {
         let elsewhere = if kernel.is_in_place { &kernel.macros } else { &kernel.source_macros };
         for (name, source) in &kernel.source_macros {
@@ -518,7 +518,8 @@ impl<'a> Choice<'a> {
         self.0.iter().any(|(_, kernel)| launch(kernel) != launch(self.0[0].1))
     }
 
-    /// Returns statements that return the value of the newest architecture that the device can run.
+    /// Returns statements that return the value of the newest architecture that the device can
+    /// run.
     fn by_device(&self, value: impl Fn(&HeaderKernel) -> String) -> String {
         let mut text = String::new();
         let last = self.0.len().saturating_sub(1);

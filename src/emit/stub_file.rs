@@ -1,5 +1,5 @@
-//! Rewrites the stub file that cicc makes: registers the winners' entries and puts each dispatch
-//! before its launch.
+//! Rewrites the stub file that cicc makes: registers the winners' entries and puts each
+//! dispatch before its launch.
 
 use super::dispatch::{Dispatch, RUNTIME, key};
 use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
@@ -23,7 +23,8 @@ pub struct StubText {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewrittenStubs {
     pub text: String,
-    /// For each stub, in the order given: why it is as cicc wrote it, or `None` if it is rewritten.
+    /// For each stub, in the order given: why it is as cicc wrote it, or `None` if it is
+    /// rewritten.
     pub problems: Vec<Option<String>>,
 }
 
@@ -33,8 +34,8 @@ const LAUNCH_HEADER: &str = "#include \"crt/host_runtime.h\"\n";
 /// Text to insert at a place.
 type Insertion = (usize, String);
 
-/// Returns the stub file with a dispatch in each of these stubs. A stub with a problem stays as it
-/// is.
+/// Returns the stub file with a dispatch in each of these stubs. A stub with a problem stays as
+/// it is.
 pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     let mut insertions: Vec<Insertion> = Vec::new();
     let mut keys = String::new();
@@ -113,8 +114,8 @@ fn bodies<'t>(file: &'t str, name: &'t str) -> impl Iterator<Item = Range<usize>
     })
 }
 
-/// Returns the places behind the registrations of an entry, and the handle that they register it
-/// with.
+/// Returns the places behind the registrations of an entry, and the handle that they register
+/// it with.
 fn registrations<'t>(file: &'t str, symbol: &'t str) -> impl Iterator<Item = (usize, &'t str)> + 't {
     calls(file, "__cudaRegisterEntry").into_iter().filter_map(move |(range, arguments)| match arguments.as_slice() {
         [handle, _, name, _] if *name == symbol && file[range.end..].starts_with(';') => Some((range.end + 1, *handle)),
@@ -145,7 +146,8 @@ mod tests {
     use crate::emit::{LaunchText, Winner};
     use expect_test::expect;
 
-    /// By cicc of CUDA 13.0: ordinary, `extern "C"`, template, namespace and anonymous namespace.
+    /// By cicc of CUDA 13.0: ordinary, `extern "C"`, template, namespace and anonymous
+    /// namespace.
     const STUBS: &str = include_str!("../../tests/stubs/kernels.stub.c");
 
     fn stub(stub: &str, symbol: &str) -> StubText {
@@ -163,8 +165,8 @@ mod tests {
         StubText { source: "a.cu".into(), stub: stub.into(), symbol: symbol.into(), dispatch }
     }
 
-    /// Returns the parts of the rewritten file that name an entry, and the launches that they stand
-    /// before.
+    /// Returns the parts of the rewritten file that name an entry, and the launches that they
+    /// stand before.
     fn changes(stubs: &[&StubText]) -> String {
         let rewritten = rewrite_stubs(STUBS, stubs);
         assert_eq!(rewritten.problems, vec![None; stubs.len()]);

@@ -1,15 +1,16 @@
 //! Compute capability -> the limits and rates of an SM, and of a whole GPU.
 //!
 //! The tables are data: what holds for every GPU of a capability ([`Architecture`]), and what
-//! differs between GPUs ([`Machine`]: a nominal one for each capability, or what a device reports).
+//! differs between GPUs ([`Machine`]: a nominal one for each capability, or what a device
+//! reports).
 
 use super::device::Device;
 
 /// What an SM of one compute capability holds.
 ///
-/// Sources: blocks, allocation units, barriers and virtual resources from `cuda_occupancy.h` (CUDA
-/// 13.0); threads and shared memory from "Technical Specifications per Compute Capability" of the
-/// CUDA C++ programming guide.
+/// Sources: blocks, allocation units, barriers and virtual resources from `cuda_occupancy.h`
+/// (CUDA 13.0); threads and shared memory from "Technical Specifications per Compute
+/// Capability" of the CUDA C++ programming guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Architecture {
     /// Two digits: 90 is 9.0.
@@ -75,8 +76,8 @@ const TABLE: &[ArchitectureRow] = &[
     (121, 1536, 24, 100,  99, 128, 1024, 1, 128),
 ];
 
-/// KB of shared memory that an SM can be set to, of those up to its most (`cuda_occupancy.h`); 7.x
-/// has others.
+/// KB of shared memory that an SM can be set to, of those up to its most (`cuda_occupancy.h`);
+/// 7.x has others.
 const CAPACITIES: &[u32] = &[0, 8, 16, 32, 64, 100, 132, 164, 196, 228];
 const CAPACITIES_70: &[u32] = &[0, 8, 16, 32, 64, 96];
 const CAPACITIES_75: &[u32] = &[32, 64];
@@ -88,8 +89,8 @@ impl Architecture {
         TABLE.iter().find(|row| row.0 == capability).map(Self::from_row)
     }
 
-    /// As [`Architecture::find`]; an unknown capability is taken for the nearest one below, or the
-    /// oldest.
+    /// As [`Architecture::find`]; an unknown capability is taken for the nearest one below, or
+    /// the oldest.
     pub fn nearest(capability: u32) -> Self {
         let row = TABLE.iter().rev().find(|row| row.0 <= capability).unwrap_or(&TABLE[0]);
         Self::from_row(row)
@@ -124,8 +125,8 @@ impl Architecture {
         self.shared_capacity(u64::from(self.shared) * u64::from(percent) / 100)
     }
 
-    /// The least shared memory of at least so many bytes that an SM can be set to; the most, where
-    /// there is none.
+    /// The least shared memory of at least so many bytes that an SM can be set to; the most,
+    /// where there is none.
     pub fn shared_capacity(&self, bytes: u64) -> u32 {
         let capacities = match self.capability {
             75 => CAPACITIES_75,
@@ -142,9 +143,9 @@ impl Architecture {
     }
 }
 
-/// The register caps that `regs(auto)` means: none given (0), then for each number of warps that a
-/// sub-core may hold the largest cap that lets it, in the hardware's unit of 8 registers a thread;
-/// ascending.
+/// The register caps that `regs(auto)` means: none given (0), then for each number of warps
+/// that a sub-core may hold the largest cap that lets it, in the hardware's unit of 8 registers
+/// a thread; ascending.
 pub fn auto_caps(architecture: &Architecture) -> Vec<u32> {
     let lane_registers = REGISTERS / SUB_CORES / WARP;
     let unit = REGISTER_UNIT / WARP;
@@ -169,7 +170,8 @@ pub struct Machine {
     pub l2_bytes: u64,
 }
 
-/// What a copy reaches of the bandwidth in the data sheet (4.3 of 4.8 TB/s measured on an H200).
+/// What a copy reaches of the bandwidth in the data sheet (4.3 of 4.8 TB/s measured on an
+/// H200).
 const REACHED: f64 = 0.9;
 
 /// capability, name, SMs, GHz (boost), GB/s (data sheet), MB of level-2 cache

@@ -11,8 +11,8 @@ pub struct Condition {
     pub memory_mhz: u32,
     /// In degrees Celsius.
     pub temperature_c: u32,
-    /// Why the clocks are lower than they could be: NVML's reasons that come and go by themselves
-    /// (see `nvml.rs`).
+    /// Why the clocks are lower than they could be: NVML's reasons that come and go by
+    /// themselves (see `nvml.rs`).
     pub throttled: Vec<String>,
 }
 

@@ -29,8 +29,8 @@ pub struct Device {
     pub l2_bytes: u64,
     /// Peak of the memory in bytes a second: clock x 2 (double data rate) x width / 8.
     pub bandwidth: f64,
-    /// Shared memory that a block may take without and with opting in, and that a multiprocessor
-    /// has, in bytes.
+    /// Shared memory that a block may take without and with opting in, and that a
+    /// multiprocessor has, in bytes.
     pub shared_per_block: u32,
     pub shared_per_block_optin: u32,
     pub shared_per_sm: u32,
@@ -44,8 +44,8 @@ pub struct Device {
 /// Maximum number of characters of a GPU's name.
 const LONGEST_NAME: usize = 80;
 
-/// Replaces by `?` every character that no NVIDIA name has, so that the name is safe in a header
-/// and on a terminal.
+/// Replaces by `?` every character that no NVIDIA name has, so that the name is safe in a
+/// header and on a terminal.
 pub fn sanitized_name(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " ._()+-,/".contains(letter);
     name.chars().take(LONGEST_NAME).map(|letter| if is_plain(letter) { letter } else { '?' }).collect()

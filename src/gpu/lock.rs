@@ -1,8 +1,8 @@
 //! One measurer for each GPU at a time: a lock by the GPU's UUID.
 //!
 //! In: a UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a
-//! claim ends with its process, however that ends, for the kernel releases a file's lock with the
-//! last handle of it. All measuring processes of a user on a machine see the same locks.
+//! claim ends with its process, however that ends, for the kernel releases a file's lock with
+//! the last handle of it. All measuring processes of a user on a machine see the same locks.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::getuid;

@@ -1,7 +1,7 @@
 //! Clocks, temperature and throttling of a GPU, as NVIDIA's management library tells them.
 //!
-//! In: a GPU's UUID. Out: its [`Condition`], now. What always holds: the library is looked for at
-//! run time, and nothing fails without it: a condition of zeros says that nothing is known.
+//! In: a GPU's UUID. Out: its [`Condition`], now. What always holds: the library is looked for
+//! at run time, and nothing fails without it: a condition of zeros says that nothing is known.
 
 use super::condition::Condition;
 use crate::process;
@@ -11,12 +11,13 @@ use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use std::ffi::OsStr;
 
-/// The library as drivers install it; the name without a version belongs to developers' packages.
+/// The library as drivers install it; the name without a version belongs to developers'
+/// packages.
 const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 
-/// The reasons for lower clocks that come and go by themselves: while one holds, a time says little
-/// of the kernel. Idle, and clocks that somebody has set, are none of them: those hold for all
-/// rounds alike.
+/// The reasons for lower clocks that come and go by themselves: while one holds, a time says
+/// little of the kernel. Idle, and clocks that somebody has set, are none of them: those hold
+/// for all rounds alike.
 const PASSING: [(ThrottleReasons, &str); 6] = [
     (ThrottleReasons::SW_POWER_CAP, "power cap"),
     (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
@@ -65,8 +66,8 @@ fn reason_names(reasons: ThrottleReasons) -> Vec<String> {
     PASSING.iter().filter(|(reason, _)| reasons.contains(*reason)).map(|(_, name)| (*name).to_owned()).collect()
 }
 
-/// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is a
-/// context on it; `None` where nobody tells.
+/// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is
+/// a context on it; `None` where nobody tells.
 pub(crate) fn free_bytes(uuid: &str) -> Option<u64> {
     let nvml = open_library()?;
     let memory = nvml.device_by_uuid(uuid).ok()?.memory_info().ok()?;

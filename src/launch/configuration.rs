@@ -26,24 +26,24 @@ pub struct Configuration {
     /// Values of the macro axes by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub macros: BTreeMap<String, i64>,
-    /// The cache operator of global loads, where it is an axis (`cache(ca, cg)`) and one is given;
-    /// without, loads are nvcc's own.
+    /// The cache operator of global loads, where it is an axis (`cache(ca, cg)`) and one is
+    /// given; without, loads are nvcc's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheOperator>,
-    /// The preferred shared-memory carve-out in percent of what an SM has at most, where it is an
-    /// axis (`carveout({0, 100})`) and one is given; without, the driver chooses.
+    /// The preferred shared-memory carve-out in percent of what an SM has at most, where it is
+    /// an axis (`carveout({0, 100})`) and one is given; without, the driver chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carveout: Option<u8>,
-    /// Whether the code is compiled for exactly this block (`.reqntid`). No axis of a space: the
-    /// fastest configurations are tried both ways.
+    /// Whether the code is compiled for exactly this block (`.reqntid`). No axis of a space:
+    /// the fastest configurations are tried both ways.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact_block: bool,
 }
 
 impl Configuration {
-    /// How far it is from what a program has: first how many values differ, then whether the block
-    /// is one that nobody would write (its threads no power of two, or no whole warps), then how
-    /// many times as large or as small that is.
+    /// How far it is from what a program has: first how many values differ, then whether the
+    /// block is one that nobody would write (its threads no power of two, or no whole
+    /// warps), then how many times as large or as small that is.
     pub fn departure(&self, from: &Self) -> Departure {
         let differs = [
             self.block != from.block,
@@ -111,8 +111,8 @@ impl Launch {
     }
 }
 
-/// `block=32x8 reqntid regs=64 cache=cg carveout=50 TILE=16`; without a cap no `regs`, and so on; a
-/// grid only where it is an axis.
+/// `block=32x8 reqntid regs=64 cache=cg carveout=50 TILE=16`; without a cap no `regs`, and so
+/// on; a grid only where it is an axis.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block={}", shape(self.block))?;

@@ -22,10 +22,12 @@ pub(crate) trait Bench {
     /// Whether the results that it keeps are this baseline's.
     fn has_reference(&self, job: &Job) -> bool;
 
-    /// Runs a candidate once and compares its results with the baseline's; microseconds of the launch.
+    /// Runs a candidate once and compares its results with the baseline's; microseconds of the
+    /// launch.
     fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt>;
 
-    /// Makes a job that was checked ready to be sampled, where the process was started anew since.
+    /// Makes a job that was checked ready to be sampled, where the process was started anew
+    /// since.
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt>;
 
     /// Microseconds of one launch, or what stands for it.
@@ -38,7 +40,8 @@ pub(crate) trait Bench {
 /// How a sample is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sampling {
-    /// The kernel is so short that several launches are taken together, by which the launch itself counts for little.
+    /// The kernel is so short that several launches are taken together, by which the launch
+    /// itself counts for little.
     pub short: bool,
     pub caches: Caches,
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub struct Candidate {
     /// The caller's number for it. Not looked at here.
     pub id: u32,
-    /// The configuration as words (`block=128 cap=64 TILE=16`), for messages and as a key of recorded timings.
+    /// The configuration as words (`block=128 cap=64 TILE=16`), for messages and as a key of
+    /// recorded timings.
     pub label: String,
     /// The variant's machine code. Sent once, however many candidates share it.
     pub cubin: Arc<[u8]>,
@@ -19,7 +20,8 @@ pub struct Candidate {
     pub launch: Launch,
     /// Whether its blocks wait for each other, so that it must be launched cooperatively.
     pub cooperative: bool,
-    /// Whether it is refused unless the baseline writes a buffer that is compared: nothing else proves that it works.
+    /// Whether it is refused unless the baseline writes a buffer that is compared: nothing else
+    /// proves that it works.
     pub needs_comparison: bool,
     /// Sent once, however many candidates share it.
     pub workload: Arc<Workload>,
@@ -32,25 +34,29 @@ pub enum Caches {
     /// Nothing of the kernel's: the L2 cache is written over before each launch.
     #[default]
     Cold,
-    /// What a launch of the same candidate right before left there, as in a program that calls the kernel again and again.
+    /// What a launch of the same candidate right before left there, as in a program that calls
+    /// the kernel again and again.
     Warm,
 }
 
 /// How thoroughly to time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Seconds that the whole of it may take, restarts included. What could not be reached in time is
-    /// [`Outcome::Skipped`](super::outcome::Outcome::Skipped).
+    /// Seconds that the whole of it may take, restarts included. What could not be reached in
+    /// time is [`Outcome::Skipped`](super::outcome::Outcome::Skipped).
     pub budget_s: f64,
-    /// Samples of each candidate that is within a factor of [`Plan::keep`] of the best. Kernels under 20 us get three times
-    /// as many.
+    /// Samples of each candidate that is within a factor of [`Plan::keep`] of the best. Kernels
+    /// under 20 us get three times as many.
     pub rounds: u32,
-    /// A candidate that is slower than this times the best so far after its first sample is not sampled again.
+    /// A candidate that is slower than this times the best so far after its first sample is not
+    /// sampled again.
     pub keep: f64,
-    /// Seconds of launches after which a candidate is not sampled again, however few samples it has.
+    /// Seconds of launches after which a candidate is not sampled again, however few samples it
+    /// has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_s: Option<f64>,
-    /// Seconds that a launch may take before it counts as hung, where 20 times the baseline's time is less.
+    /// Seconds that a launch may take before it counts as hung, where 20 times the baseline's
+    /// time is less.
     pub patience_s: f64,
     /// Seed of the order within rounds.
     pub seed: u64,

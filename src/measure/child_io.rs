@@ -1,6 +1,8 @@
-//! The caller's end of a measuring process: starts it, exchanges messages with it under time limits, ends it.
+//! The caller's end of a measuring process: starts it, exchanges messages with it under time
+//! limits, ends it.
 //!
-//! What always holds: no call here waits longer than its limit, and the process is ended and collected when the link is dropped.
+//! What always holds: no call here waits longer than its limit, and the process is ended and
+//! collected when the link is dropped.
 
 use super::protocol;
 use super::protocol::{Reply, VERSION};
@@ -13,7 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process has to end by itself once its standard input is closed, and once it was killed.
+/// How long a process has to end by itself once its standard input is closed, and once it was
+/// killed.
 const GRACE: Duration = Duration::from_millis(500);
 const KILL_GRACE: Duration = Duration::from_secs(5);
 
@@ -46,7 +49,8 @@ pub(super) enum Incoming {
 /// A running measuring process.
 pub(super) struct Link {
     child: Option<Child>,
-    /// To the thread that writes, so that a process that does not read blocks nobody; `None` once hung up.
+    /// To the thread that writes, so that a process that does not read blocks nobody; `None`
+    /// once hung up.
     requests: Option<mpsc::Sender<Vec<u8>>>,
     replies: mpsc::Receiver<Incoming>,
     /// Bytes that the process has taken.
@@ -90,7 +94,8 @@ impl Link {
         Ok(link)
     }
 
-    /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them shows in what it says.
+    /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them
+    /// shows in what it says.
     pub fn send(&self, frame: Vec<u8>) {
         if let Some(requests) = &self.requests {
             let _ = requests.send(frame);
@@ -112,7 +117,8 @@ impl Link {
         }
     }
 
-    /// Whether it has said nothing but that it is at work for as long as a tool may take: that is as good as silence.
+    /// Whether it has said nothing but that it is at work for as long as a tool may take: that
+    /// is as good as silence.
     fn is_working_for_ever(&self, incoming: &Incoming) -> bool {
         if !matches!(incoming, Incoming::Reply(Reply::Working)) {
             self.working.set(None);
@@ -128,7 +134,8 @@ impl Link {
         let status = self.stop();
         // Standard error is read in a thread; what the process wrote last may still be on its way.
         thread::sleep(Duration::from_millis(5));
-        // One that a signal to nvtune ended, or to all processes of the terminal, tells nothing of what it ran.
+        // One that a signal to nvtune ended, or to all processes of the terminal, tells nothing of what
+        // it ran.
         crate::process::wait_where_interrupted();
         let kept = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
@@ -140,7 +147,8 @@ impl Link {
         }
     }
 
-    /// Hangs up, which ends the process; kills it where it does not; `None` where even that takes long.
+    /// Hangs up, which ends the process; kills it where it does not; `None` where even that
+    /// takes long.
     fn stop(&mut self) -> Option<ExitStatus> {
         let mut child = self.child.take()?;
         // A runner may be a script: what it started ends with it.

@@ -1,11 +1,13 @@
 //! Bytes of two result buffers -> the first difference between them, if there is one.
 //!
-//! In: the baseline's bytes and a candidate's, the element type and how closely they must agree. Out: a [`Difference`] or
-//! nothing. Pure. Integers must agree exactly; floats within |got - expected| <= absolute + relative * |expected|. A NaN agrees
-//! with a NaN only, an infinity with the same infinity only.
+//! In: the baseline's bytes and a candidate's, the element type and how closely they must
+//! agree. Out: a [`Difference`] or nothing. Pure. Integers must agree exactly; floats within
+//! |got - expected| <= absolute + relative * |expected|. A NaN agrees with a NaN only, an
+//! infinity with the same infinity only.
 //!
-//! Where no absolute tolerance is given it follows the numbers that a buffer is made of: what is left where large terms cancel may
-//! differ by the terms' rounding, in a buffer of millions as in one of millionths.
+//! Where no absolute tolerance is given it follows the numbers that a buffer is made of: what
+//! is left where large terms cancel may differ by the terms' rounding, in a buffer of millions
+//! as in one of millionths.
 
 use super::outcome::Difference;
 use crate::cuda::{Element, Scalar};
@@ -44,8 +46,8 @@ impl Tolerance {
     }
 }
 
-/// Compares `got` with `expected`, both the contents of a buffer called `name`. Buffers of different length differ at the
-/// first element that only one has.
+/// Compares `got` with `expected`, both the contents of a buffer called `name`. Buffers of
+/// different length differ at the first element that only one has.
 pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[u8], got: &[u8]) -> Option<Difference> {
     let layout = Layout::of(element);
     let bounds = tolerance.bounds(match tolerance.wants_magnitude() && expected != got {
@@ -53,7 +55,8 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
         false => 0.0,
     });
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
-    // A slice for each thread, whole elements, and none so small that starting the thread costs more than it saves.
+    // A slice for each thread, whole elements, and none so small that starting the thread costs
+    // more than it saves.
     let slice = (expected.len() / threads).max(1 << 20).next_multiple_of(layout.stride);
     let pairs: Vec<_> = expected.chunks(slice).zip(got.chunks(slice)).enumerate().collect();
     let scan = |&(i, (expected, got)): &(usize, (&[u8], &[u8]))| {
@@ -95,7 +98,8 @@ impl Bounds {
     }
 }
 
-/// The median magnitude of the finite numbers of a buffer that are not 0, of a sample where there are many; 0 where there are none.
+/// The median magnitude of the finite numbers of a buffer that are not 0, of a sample where
+/// there are many; 0 where there are none.
 pub(crate) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
     let layout = Layout::of(element);
     let count = bytes.len() / layout.stride;
@@ -107,12 +111,14 @@ pub(crate) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
 
 /// The elements of a buffer of so many whose first scalars stand for all.
 pub(crate) fn sample(count: usize) -> impl Iterator<Item = usize> {
-    // A step that has no factor in common with the rows of a matrix: else a sample may be a column of it.
+    // A step that has no factor in common with the rows of a matrix: else a sample may be a column
+    // of it.
     let step = move |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize % count.max(1);
     (0..count.min(SAMPLE)).map(move |number| if count > SAMPLE { step(number) } else { number })
 }
 
-/// The median magnitude of the first of these scalars that are finite and not 0; `None` where none is.
+/// The median magnitude of the first of these scalars that are finite and not 0; `None` where
+/// none is.
 pub(crate) fn median_magnitude(scalar: Scalar, scalars: impl Iterator<Item = impl AsRef<[u8]>>) -> Option<f64> {
     let of = |bytes: &[u8]| match Value::decode(scalar, bytes) {
         Value::Float(value) if value.is_finite() && value != 0.0 => Some(value.abs()),
@@ -147,7 +153,8 @@ struct Part {
 }
 
 fn scan(scalar: Scalar, layout: Layout, tolerance: Bounds, first_index: u64, expected: &[u8], got: &[u8]) -> Part {
-    /// Elements that are compared as bytes before any is decoded: most of a buffer agrees to the bit.
+    /// Elements that are compared as bytes before any is decoded: most of a buffer agrees to
+    /// the bit.
     const RUN: usize = 256;
     let mut part = Part::default();
     let run = RUN * layout.stride;
@@ -176,8 +183,9 @@ fn scan(scalar: Scalar, layout: Layout, tolerance: Bounds, first_index: u64, exp
     part
 }
 
-/// Whether all floats are surely close enough; false where a look at each has to tell, as for those that are not finite. It is what is
-/// fast of the comparison: results that are rounded otherwise differ in most numbers of a buffer.
+/// Whether all floats are surely close enough; false where a look at each has to tell, as for
+/// those that are not finite. It is what is fast of the comparison: results that are rounded
+/// otherwise differ in most numbers of a buffer.
 fn all_near(scalar: Scalar, tolerance: Bounds, expected: &[u8], got: &[u8]) -> bool {
     match scalar {
         Scalar::F64 => near(tolerance, expected, got, f64::from_le_bytes),
@@ -252,7 +260,8 @@ impl Value {
 
 /// IEEE 754 binary16, without a branch.
 fn half(bits: u16) -> f64 {
-    // Exponents are 112 less in a half than in a float, whose subnormal numbers take those of the half for what they are.
+    // Exponents are 112 less in a half than in a float, whose subnormal numbers take those of the
+    // half for what they are.
     let magnitude = f32::from_bits(u32::from(bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
     let beyond = if bits & 0x3ff == 0 { f32::INFINITY } else { f32::NAN };
     let magnitude = if bits & 0x7c00 == 0x7c00 { beyond } else { magnitude };

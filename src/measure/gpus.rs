@@ -1,7 +1,9 @@
-//! The GPUs that the measuring process may use: which of them is claimed, and what runs jobs on it.
+//! The GPUs that the measuring process may use: which of them is claimed, and what runs jobs on
+//! it.
 //!
-//! What always holds: jobs run on a claimed GPU alone, and a process has one GPU at a time. Which GPUs there are is the driver's
-//! word, so `CUDA_VISIBLE_DEVICES`, MIG and MPS hold here as for any program; of several models only the first one's are used.
+//! What always holds: jobs run on a claimed GPU alone, and a process has one GPU at a time.
+//! Which GPUs there are is the driver's word, so `CUDA_VISIBLE_DEVICES`, MIG and MPS hold here
+//! as for any program; of several models only the first one's are used.
 
 use super::bench::Bench;
 use super::gpu::{Gpu, visible};
@@ -13,7 +15,8 @@ use std::fs::File;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How often a GPU that others have is asked for, and how often the caller hears that it still waits.
+/// How often a GPU that others have is asked for, and how often the caller hears that it still
+/// waits.
 const ASK: Duration = Duration::from_millis(20);
 const TELL: Duration = Duration::from_secs(1);
 
@@ -77,13 +80,15 @@ impl Gpus {
         (first.unwrap_or_default(), self.devices.len())
     }
 
-    /// Opens one that is free, if there is, and leaves it free. What goes wrong will go wrong again when one is claimed.
+    /// Opens one that is free, if there is, and leaves it free. What goes wrong will go wrong
+    /// again when one is claimed.
     pub fn prepare(&mut self) {
         let _ = self.take();
         self.rest();
     }
 
-    /// Claims a GPU and opens it; waits at most so many seconds for it. `None`: others have them all.
+    /// Claims a GPU and opens it; waits at most so many seconds for it. `None`: others have
+    /// them all.
     pub fn claim(&mut self, wait_s: f64, send: &mut dyn FnMut(Reply)) -> Result<Option<Device>, String> {
         let begin = Instant::now();
         let mut told: Option<Instant> = None;
@@ -106,8 +111,9 @@ impl Gpus {
         Some(open.bench.as_mut())
     }
 
-    /// The bench of a GPU that is free just now, claimed for a moment (see [`Self::give_back`]); `None` where there is none, or one is
-    /// claimed already. What goes wrong will go wrong again when one is claimed.
+    /// The bench of a GPU that is free just now, claimed for a moment (see
+    /// [`Self::give_back`]); `None` where there is none, or one is claimed already. What
+    /// goes wrong will go wrong again when one is claimed.
     pub fn borrow(&mut self) -> Option<&mut dyn Bench> {
         if self.claimed || !self.take().unwrap_or(false) {
             return None;
@@ -142,7 +148,8 @@ impl Gpus {
         self.pause();
     }
 
-    /// Claims the first GPU that is free, the open one before all others, and opens it. False where none is.
+    /// Claims the first GPU that is free, the open one before all others, and opens it. False
+    /// where none is.
     fn take(&mut self) -> Result<bool, String> {
         if self.claimed {
             return Ok(true);

@@ -17,7 +17,8 @@ pub struct Present {
 }
 
 impl Present {
-    /// Looks at settings and environment, and at what NVIDIA's kernel module shows below `proc` (`/proc/driver/nvidia`).
+    /// Looks at settings and environment, and at what NVIDIA's kernel module shows below `proc`
+    /// (`/proc/driver/nvidia`).
     pub fn look(settings: &Settings, environment: impl Fn(&str) -> Option<OsString>, proc: &Path) -> Self {
         if let Some(replay) = &settings.replay {
             return Self::of_recording(replay);
@@ -56,8 +57,9 @@ impl Present {
     }
 }
 
-/// The GPUs that CUDA_VISIBLE_DEVICES names, up to the first that is none, as -1; `None` where it is not set and all are visible (CUDA C++
-/// Programming Guide, "CUDA Environment Variables").
+/// The GPUs that CUDA_VISIBLE_DEVICES names, up to the first that is none, as -1; `None` where
+/// it is not set and all are visible (CUDA C++ Programming Guide, "CUDA Environment
+/// Variables").
 pub fn visible(environment: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> {
     let names = environment("CUDA_VISIBLE_DEVICES")?;
     let names = names.to_string_lossy().split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>();
@@ -70,8 +72,8 @@ fn value(text: &str, name: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.to_owned())
 }
 
-/// The driver's version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ...`: the first word that begins with a
-/// digit and has a point.
+/// The driver's version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue
+/// ...`: the first word that begins with a digit and has a point.
 fn driver(line: &str) -> Option<String> {
     let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
     line.split_whitespace().find(is_version).map(str::to_owned)

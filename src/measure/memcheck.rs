@@ -1,7 +1,7 @@
 //! A candidate under NVIDIA's compute-sanitizer -> what it finds, if anything.
 //!
-//! The measuring process itself runs under the tool, in one launch of the candidate on its workload. The tool's report goes to a
-//! file, for standard output is the protocol's.
+//! The measuring process itself runs under the tool, in one launch of the candidate on its
+//! workload. The tool's report goes to a file, for standard output is the protocol's.
 
 use super::candidate::{Candidate, Plan};
 use super::error::Error;
@@ -28,7 +28,8 @@ pub enum Unsanitized {
     Failed(String),
 }
 
-/// Looks for wrong accesses to memory in one launch; `None` where there is none, else the tool's first words on them.
+/// Looks for wrong accesses to memory in one launch; `None` where there is none, else the
+/// tool's first words on them.
 pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<String>, Unsanitized> {
     if !options.runner.is_empty() {
         return Err(Unsanitized::Runner);
@@ -40,8 +41,9 @@ pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<Strin
     let folder = Temporary::new().map_err(|error| failed(error.to_string()))?;
     let report = folder.path().join("report");
     let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    // What the driver's functions answer is no error of the kernel's: its parameters are counted by asking for one too many. Padding,
-    // for what lies right behind a buffer may be the next one.
+    // What the driver's functions answer is no error of the kernel's: its parameters are counted by
+    // asking for one too many. Padding, for what lies right behind a buffer may be the next
+    // one.
     let words = ["--tool", "memcheck", "--report-api-errors", "no", "--padding", "256", "--log-file"]
         .map(str::to_owned)
         .into_iter();

@@ -1,4 +1,5 @@
-//! How the measuring process is started: the settings -> a command, and how long to wait for it.
+//! How the measuring process is started: the settings -> a command, and how long to wait for
+//! it.
 
 use super::error::Error;
 use super::runner::{RunnerError, split};
@@ -11,15 +12,18 @@ use std::time::Duration;
 /// How the child is started.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Words put before the command (`ssh gpu01`). With a runner the command is `nvtune`, found by it; else this executable.
+    /// Words put before the command (`ssh gpu01`). With a runner the command is `nvtune`, found
+    /// by it; else this executable.
     pub runner: Vec<String>,
     /// In place of that command.
     pub program: Option<PathBuf>,
     /// A file of recorded timings to answer from, instead of a GPU.
     pub replay: Option<PathBuf>,
-    /// Without a guard behind buffers: what looks for accesses beyond an allocation itself would take the guard for the buffer's.
+    /// Without a guard behind buffers: what looks for accesses beyond an allocation itself
+    /// would take the guard for the buffer's.
     pub unguarded: bool,
-    /// How long it may take to be ready: by default 30 s, and behind a runner, which may queue for a GPU, as long as `wait`.
+    /// How long it may take to be ready: by default 30 s, and behind a runner, which may queue
+    /// for a GPU, as long as `wait`.
     pub start_limit: Option<Duration>,
     /// How long it may say nothing while no kernel runs: by default a minute.
     pub silence: Option<Duration>,

@@ -44,7 +44,8 @@ impl Timing {
     }
 }
 
-/// The quantile `q` of sorted values, interpolated between neighbours; `None` where there are none.
+/// The quantile `q` of sorted values, interpolated between neighbours; `None` where there are
+/// none.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let place = q * sorted.len().checked_sub(1)? as f64;
     let low = *sorted.get(place.floor() as usize)?;
@@ -76,7 +77,8 @@ pub enum Reason {
         #[serde(deserialize_with = "one_line")]
         buffer: String,
     },
-    /// Nothing proves that it gives the baseline's results: the baseline writes no buffer that is compared.
+    /// Nothing proves that it gives the baseline's results: the baseline writes no buffer that
+    /// is compared.
     Uncompared,
     /// The driver would not load or launch it; `error` is CUDA's name.
     LaunchFailed {
@@ -106,8 +108,9 @@ pub enum Reason {
     OutOfMemory { bytes: u64 },
 }
 
-/// Errors of CUDA that a kernel or its launch brings about and that it will bring about again (CUDA Driver API, `CUresult`). Others
-/// may be the machine's: memory that somebody else has, a time limit, hardware that fails.
+/// Errors of CUDA that a kernel or its launch brings about and that it will bring about again
+/// (CUDA Driver API, `CUresult`). Others may be the machine's: memory that somebody else has, a
+/// time limit, hardware that fails.
 const OWN_ERRORS: [&str; 15] = [
     "CUDA_ERROR_ASSERT",
     "CUDA_ERROR_HARDWARE_STACK_ERROR",

@@ -1,8 +1,9 @@
 //! [`Measurer`] by all GPUs of one model: one process for each.
 //!
-//! In: candidates. Out: their timings, as one GPU would give them. What always holds: the baseline is timed on every GPU that
-//! candidates are timed on, and their times are scaled by it, for no two GPUs are equally fast; duels are fought on one. A GPU
-//! that others measure on is not waited for as long as this has one.
+//! In: candidates. Out: their timings, as one GPU would give them. What always holds: the
+//! baseline is timed on every GPU that candidates are timed on, and their times are scaled by
+//! it, for no two GPUs are equally fast; duels are fought on one. A GPU that others measure on
+//! is not waited for as long as this has one.
 
 use super::candidate::{Caches, Candidate, Plan};
 use super::error::Error;
@@ -14,7 +15,8 @@ use crate::gpu::{Conditions, Device};
 use crate::process::spawn_or_run;
 use std::time::{Duration, Instant};
 
-/// Further GPUs are called in where the candidates would take longer than this on one: their processes take a while to start.
+/// Further GPUs are called in where the candidates would take longer than this on one: their
+/// processes take a while to start.
 const WORTH_S: f64 = 3.0;
 
 /// Candidates that are timed on one GPU to find how long they take.
@@ -32,8 +34,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts the process of the first GPU. A machine without a driver or a GPU gives [`Error::NoDevice`], soon and without a word
-    /// printed.
+    /// Starts the process of the first GPU. A machine without a driver or a GPU gives
+    /// [`Error::NoDevice`], soon and without a word printed.
     pub fn start(options: Options) -> Result<Pool, Error> {
         let first = Process::start(options.clone())?;
         Ok(Pool { options, first, others: Vec::new(), pace_s: None, asked: false })

@@ -1,7 +1,8 @@
 //! [`Measurer`] by a child process: `nvtune measure`, on this machine or behind a runner.
 //!
-//! What always holds: a candidate that crashes, hangs or kills the child is refused by name, and the rest goes on in a new child;
-//! each new child is paid for by one refused candidate or ends the work, so the work ends.
+//! What always holds: a candidate that crashes, hangs or kills the child is refused by name,
+//! and the rest goes on in a new child; each new child is paid for by one refused candidate or
+//! ends the work, so the work ends.
 
 use super::batch::{Batch, Catalog};
 use super::candidate::{Caches, Candidate, Plan};
@@ -19,19 +20,23 @@ use std::time::{Duration, Instant};
 /// A start that takes longer is worth a word to the user.
 const LONG: Duration = Duration::from_secs(5);
 
-/// Most messages in answer to one request: some for each sample, of which a whole space's budget has some 100,000.
+/// Most messages in answer to one request: some for each sample, of which a whole space's
+/// budget has some 100,000.
 const MOST_REPLIES: u32 = 10_000_000;
 
 /// Most samples of one candidate that are kept: a second of launches takes some 1,000.
 const MOST_SAMPLES: usize = 100_000;
 
-/// So many processes may die with a candidate that is then refused; more are no candidate's fault.
+/// So many processes may die with a candidate that is then refused; more are no candidate's
+/// fault.
 const DEATHS: u32 = 3;
 
-/// A launch that takes this many times the baseline's time counts as hung, if that is more than the plan's patience.
+/// A launch that takes this many times the baseline's time counts as hung, if that is more than
+/// the plan's patience.
 const HUNG_FACTOR: f64 = 20.0;
 
-/// A measuring process, started anew when a candidate takes it down. Ended when this is dropped.
+/// A measuring process, started anew when a candidate takes it down. Ended when this is
+/// dropped.
 pub struct Process {
     options: Options,
     /// The command, for messages.
@@ -56,8 +61,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the process and waits until it is ready. A machine without a driver or a GPU gives [`Error::NoDevice`], soon and
-    /// without a word printed.
+    /// Starts the process and waits until it is ready. A machine without a driver or a GPU
+    /// gives [`Error::NoDevice`], soon and without a word printed.
     pub fn start(options: Options) -> Result<Process, Error> {
         let command = options.command()?;
         let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -174,8 +179,8 @@ impl Process {
         outcome
     }
 
-    /// Waits until what was asked for ahead is done. A process that this takes down is started anew: a request that is about the
-    /// baseline will find out what is wrong with it.
+    /// Waits until what was asked for ahead is done. A process that this takes down is started
+    /// anew: a request that is about the baseline will find out what is wrong with it.
     fn hear_of_ahead(&mut self) {
         let patience = self.patience.max(seconds(Plan::default().patience_s));
         let (mut is_running, mut taken) = (false, 0);
@@ -199,7 +204,8 @@ impl Process {
         }
     }
 
-    /// No launch of a kernel whose baseline takes so many microseconds is taken to hang before its time.
+    /// No launch of a kernel whose baseline takes so many microseconds is taken to hang before
+    /// its time.
     fn bear_with(&mut self, baseline_us: f64) {
         self.patience = self.patience.max(seconds(HUNG_FACTOR * baseline_us / 1e6));
     }
@@ -216,8 +222,8 @@ impl Process {
         }
     }
 
-    /// Sends a request with all that it refers to, and passes on what is said of its jobs until it is served or the process is
-    /// lost.
+    /// Sends a request with all that it refers to, and passes on what is said of its jobs until
+    /// it is served or the process is lost.
     fn request(&mut self, request: &Request, told: &mut dyn FnMut(Told)) -> Result<Served, Error> {
         self.claim()?;
         // `claim` has put one there.
@@ -473,8 +479,9 @@ impl State {
 /// A median of fewer samples hangs on one that something was in the way of.
 const SETTLED: usize = 3;
 
-/// What is known for sure while a request is under way: what was refused, what has enough samples of rounds that count, what is
-/// too slow to be sampled again, and, however few its samples, the baseline, which all other times are in units of.
+/// What is known for sure while a request is under way: what was refused, what has enough
+/// samples of rounds that count, what is too slow to be sampled again, and, however few its
+/// samples, the baseline, which all other times are in units of.
 fn settled(states: &[State], plan: &Plan) -> Vec<Outcome> {
     let sure = |state: &State| state.samples.iter().take(state.sure).copied().fold(f64::INFINITY, f64::min);
     let best = states.iter().filter(|state| state.refused.is_none()).map(sure).fold(f64::INFINITY, f64::min);
@@ -524,7 +531,8 @@ fn remaining(jobs: &[Job], states: &[State]) -> Vec<Job> {
         .collect()
 }
 
-/// A duration of so many seconds: at least a millisecond, at most some days, whatever the number.
+/// A duration of so many seconds: at least a millisecond, at most some days, whatever the
+/// number.
 fn seconds(seconds: f64) -> Duration {
     let longest = Duration::from_secs(1_000_000);
     let positive = if seconds > 0.0 { seconds } else { 0.0 };

@@ -1,8 +1,10 @@
 //! What the caller and the measuring process say to each other over two byte streams.
 //!
-//! The measuring process speaks first: a line with the protocol's version (see [`hello`]), so that another version, or anything
-//! else that a broken runner prints, is told apart at once. After it both sides send frames: the length of a JSON text and of a
-//! payload (both little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on different machines.
+//! The measuring process speaks first: a line with the protocol's version (see [`hello`]), so
+//! that another version, or anything else that a broken runner prints, is told apart at once.
+//! After it both sides send frames: the length of a JSON text and of a payload (both
+//! little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on
+//! different machines.
 
 use super::candidate::{Caches, Plan};
 use super::outcome::{Reason, one_line};
@@ -13,19 +15,21 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-/// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of what they carry: the two sides
-/// must have the same.
+/// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of
+/// what they carry: the two sides must have the same.
 pub const VERSION: u32 = 9;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
 
-/// First line from the measuring process: the version of the protocol and, for messages, of the program.
+/// First line from the measuring process: the version of the protocol and, for messages, of the
+/// program.
 pub(crate) fn hello(version: u32) -> String {
     format!("{NAME}{version} (nvtune {})", env!("CARGO_PKG_VERSION"))
 }
 
-/// The version of the protocol that a line says; `None` where it is no first line of a measuring process.
+/// The version of the protocol that a line says; `None` where it is no first line of a
+/// measuring process.
 pub(crate) fn greeted(line: &str) -> Option<u32> {
     line.strip_prefix(NAME)?.split_whitespace().next()?.parse().ok()
 }
@@ -34,11 +38,12 @@ pub(crate) fn greeted(line: &str) -> Option<u32> {
 const TEXT_LIMIT: u32 = 64 << 20;
 const PAYLOAD_LIMIT: u32 = 512 << 20;
 
-/// From the caller. Variants and workloads are numbered from 0 in the order sent, until a [`Request::Rest`], or
-/// until another GPU is claimed than before a [`Request::Pause`].
+/// From the caller. Variants and workloads are numbered from 0 in the order sent, until a
+/// [`Request::Rest`], or until another GPU is claimed than before a [`Request::Pause`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may be waited for so many seconds.
+    /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may
+    /// be waited for so many seconds.
     Claim {
         wait_s: f64,
     },
@@ -50,8 +55,9 @@ pub(crate) enum Request {
     Variant,
     /// The bytes of its files are in the payload.
     Workload(Workload),
-    /// The baseline of what will be timed: where a GPU is free just now, it is run for its results, and nothing but these and its
-    /// buffers stays there. Whether that was done or not, or the baseline failed, is the next request's to find out.
+    /// The baseline of what will be timed: where a GPU is free just now, it is run for its
+    /// results, and nothing but these and its buffers stays there. Whether that was done or
+    /// not, or the baseline failed, is the next request's to find out.
     Ahead {
         baseline: Job,
     },
@@ -66,7 +72,8 @@ pub(crate) enum Request {
     },
 }
 
-/// The rounds of a duel: how many, with what in the caches before each sample, and the seed of the order within them.
+/// The rounds of a duel: how many, with what in the caches before each sample, and the seed of
+/// the order within them.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Rounds {
     pub count: u32,
@@ -82,14 +89,16 @@ pub(crate) struct Job {
     pub label: String,
     pub kernel: String,
     pub launch: Launch,
-    /// Its blocks wait for each other: it is launched so that all of them are resident at once, or not at all.
+    /// Its blocks wait for each other: it is launched so that all of them are resident at once,
+    /// or not at all.
     pub cooperative: bool,
     /// Nothing but equal results in a compared buffer proves that it works.
     pub needs_comparison: bool,
     /// Numbers of the variant and the workload.
     pub variant: usize,
     pub workload: usize,
-    /// Its results were found right before: the process died of another candidate since, or it is the baseline once more.
+    /// Its results were found right before: the process died of another candidate since, or it
+    /// is the baseline once more.
     pub checked: bool,
 }
 
@@ -114,7 +123,8 @@ pub(crate) enum Reply {
     Checked(u32, f64),
     /// Microseconds of one launch.
     Sample(u32, f64),
-    /// The end of a round: how the GPU was, and whether the samples since the round before count.
+    /// The end of a round: how the GPU was, and whether the samples since the round before
+    /// count.
     Round(Condition, bool),
     Refused(u32, Reason),
     /// The candidate took the device's context with it; the process ends after this.
@@ -145,7 +155,8 @@ pub(crate) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec
     Ok(bytes)
 }
 
-/// Reads one frame; `None` where the stream ends between frames. What is no frame is an error of kind `InvalidData`.
+/// Reads one frame; `None` where the stream ends between frames. What is no frame is an error
+/// of kind `InvalidData`.
 pub(crate) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<(T, Vec<u8>)>> {
     let mut head = [0; 8];
     let mut filled = 0;

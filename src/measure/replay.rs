@@ -15,14 +15,18 @@
 //! }
 //! ```
 //!
-//! The first entry whose conditions all hold answers a job: `kernel`, `grid`, `block`, `shared` and `cooperative` are the launch's, and
-//! each word of `label` is a word of the candidate's label. `time_us` is its time, with a deterministic noise of up to `spread`
-//! (a share of it) up and down, `short_us`, where it is given, what is found for it as a short kernel's, and `warm_us` with warm
-//! caches; `refused` refuses it; `fault` breaks the process: `die`, `hang`, `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
-//! all GPUs, where there is more than the one of `device`. `start` breaks the process before it is ready: `die`, `hang`,
-//! `garbage`, `version`, `no-device`, or `banner`, which is harmless. `conditions` are those at the ends of rounds; the last one
-//! stays. `uncompared`: the baseline writes no buffer that is compared. `pause_ms` is how long a launch keeps the process busy. `log` is a file that says what ran, a line each: `baseline`, `check`,
-//! `warm` or `sample`, and the candidate's label.
+//! The first entry whose conditions all hold answers a job: `kernel`, `grid`, `block`, `shared`
+//! and `cooperative` are the launch's, and each word of `label` is a word of the candidate's
+//! label. `time_us` is its time, with a deterministic noise of up to `spread` (a share of it)
+//! up and down, `short_us`, where it is given, what is found for it as a short kernel's, and
+//! `warm_us` with warm caches; `refused` refuses it; `fault` breaks the process: `die`, `hang`,
+//! `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
+//! all GPUs, where there is more than the one of `device`. `start` breaks the process before it
+//! is ready: `die`, `hang`, `garbage`, `version`, `no-device`, or `banner`, which is harmless.
+//! `conditions` are those at the ends of rounds; the last one stays. `uncompared`: the baseline
+//! writes no buffer that is compared. `pause_ms` is how long a launch keeps the process busy.
+//! `log` is a file that says what ran, a line each: `baseline`, `check`, `warm` or `sample`,
+//! and the candidate's label.
 
 use super::bench::{Bench, Halt, Sampling};
 use super::candidate::Caches;

@@ -1,7 +1,7 @@
 //! The text of `NVTUNE_RUNNER` -> words, without a shell.
 //!
-//! Words are separated by white space. Single quotes keep everything; double quotes and a backslash keep white space and
-//! quotes, as in a shell. Nothing is expanded.
+//! Words are separated by white space. Single quotes keep everything; double quotes and a
+//! backslash keep white space and quotes, as in a shell. Nothing is expanded.
 
 use thiserror::Error;
 

@@ -1,8 +1,11 @@
-//! Jobs and a plan -> the order in which a bench checks and samples them, and the replies that tell of it.
+//! Jobs and a plan -> the order in which a bench checks and samples them, and the replies that
+//! tell of it.
 //!
-//! The method is nvbench's cold measurement (`measure_cold.cuh`: one launch a sample, the L2 cache flushed before each), but
-//! with the samples of all candidates interleaved round by round, so that a drift of the clocks meets all of them alike. What
-//! always holds: no candidate is sampled before its results were found to agree, and each sample is announced before.
+//! The method is nvbench's cold measurement (`measure_cold.cuh`: one launch a sample, the L2
+//! cache flushed before each), but with the samples of all candidates interleaved round by
+//! round, so that a drift of the clocks meets all of them alike. What always holds: no
+//! candidate is sampled before its results were found to agree, and each sample is announced
+//! before.
 
 use super::bench::{Bench, Halt, Sampling};
 use super::candidate::Plan;
@@ -10,25 +13,30 @@ use super::protocol::{Job, Reply, Rounds};
 use crate::workload::random::Order;
 use std::time::{Duration, Instant};
 
-/// The baseline is run for this long before the first sample, for the clocks to rise from idle, but not more often than this.
+/// The baseline is run for this long before the first sample, for the clocks to rise from idle,
+/// but not more often than this.
 const WARM_UP: Duration = Duration::from_millis(50);
 const WARM_UP_LAUNCHES: u32 = 50;
 
 /// So long after the last launch the clocks are still up.
 const WARM: Duration = Duration::from_millis(500);
 
-/// Where the baseline takes less than so many microseconds, what a launch itself takes would swamp what candidates differ by.
+/// Where the baseline takes less than so many microseconds, what a launch itself takes would
+/// swamp what candidates differ by.
 pub(super) const SHORT_US: f64 = 20.0;
 
-/// The host holds up a launch now and then, for so many microseconds at most: one that may be short is looked at so often.
+/// The host holds up a launch now and then, for so many microseconds at most: one that may be
+/// short is looked at so often.
 const HELD_UP_US: f64 = 400.0;
 const LOOKS: u32 = 10;
 
-/// Share of the budget after which no further candidate is checked, so that some is left for those that were.
+/// Share of the budget after which no further candidate is checked, so that some is left for
+/// those that were.
 const CHECK_SHARE: f64 = 0.7;
 
-/// A round during which the GPU was throttled is repeated after a pause, but not more often than this: some GPUs run at the limit
-/// of their power all the time, and the order within rounds is fair to all candidates even so.
+/// A round during which the GPU was throttled is repeated after a pause, but not more often
+/// than this: some GPUs run at the limit of their power all the time, and the order within
+/// rounds is fair to all candidates even so.
 const REPEATS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -37,7 +45,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Pace {
     /// When the last request was served.
     served: Option<Instant>,
-    /// Whether the baseline is short, whose results the bench has: times of different requests are compared with each other.
+    /// Whether the baseline is short, whose results the bench has: times of different requests
+    /// are compared with each other.
     short: Option<bool>,
 }
 
@@ -52,8 +61,8 @@ impl Pace {
     }
 }
 
-/// Serves [`Request::Time`](super::protocol::Request::Time): the first job is the baseline. An error means that the bench is of
-/// no more use; the replies were sent.
+/// Serves [`Request::Time`](super::protocol::Request::Time): the first job is the baseline. An
+/// error means that the bench is of no more use; the replies were sent.
 pub(super) fn time(
     bench: &mut dyn Bench,
     jobs: &[Job],
@@ -78,7 +87,8 @@ pub(super) fn time(
     };
     let sampling = Sampling { short: pace.is_short(us), ..Sampling::default() };
 
-    // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample however short the budget.
+    // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample
+    // however short the budget.
     let mut field: Vec<Sampled<'_>> = Vec::with_capacity(jobs.len());
     for job in jobs {
         if !field.is_empty() && spent() > CHECK_SHARE * plan.budget_s {
@@ -134,7 +144,8 @@ pub(super) fn time(
     Ok(())
 }
 
-/// Serves [`Request::Ahead`](super::protocol::Request::Ahead): runs the baseline for its results, where they are not there.
+/// Serves [`Request::Ahead`](super::protocol::Request::Ahead): runs the baseline for its
+/// results, where they are not there.
 pub(super) fn ahead(
     bench: &mut dyn Bench,
     baseline: &Job,
@@ -166,7 +177,8 @@ fn has_results(
 struct Sampled<'a> {
     job: &'a Job,
     fastest: f64,
-    /// The same, were the launch for its check a sample: a first sample that the host held up does not end its sampling.
+    /// The same, were the launch for its check a sample: a first sample that the host held up
+    /// does not end its sampling.
     least: f64,
     total: f64,
 }
@@ -211,7 +223,8 @@ pub(super) fn duel(
     Ok(())
 }
 
-/// Ends a round: tells how the GPU is, and whether the round counts. One that does not is followed by a pause.
+/// Ends a round: tells how the GPU is, and whether the round counts. One that does not is
+/// followed by a pause.
 fn round_counts(bench: &mut dyn Bench, repeats: &mut u32, time_is_left: bool, send: &mut dyn FnMut(Reply)) -> bool {
     let condition = bench.condition();
     let counts = condition.throttled.is_empty() || *repeats >= REPEATS || !time_is_left;
@@ -228,8 +241,8 @@ fn round_counts(bench: &mut dyn Bench, repeats: &mut u32, time_is_left: bool, se
 #[derive(Debug)]
 pub(super) struct Unusable;
 
-/// Runs `job` until the clocks have risen, or where they are up until it is known whether it is short; gives the microseconds of its
-/// fastest launch. `None` where it was refused.
+/// Runs `job` until the clocks have risen, or where they are up until it is known whether it is
+/// short; gives the microseconds of its fastest launch. `None` where it was refused.
 fn warm_up(
     bench: &mut dyn Bench,
     job: &Job,
@@ -304,7 +317,8 @@ mod tests {
         conditions: Vec<Condition>,
         /// So many samples of the second job are held up.
         held_up: u32,
-        /// How long the baseline is held up, launch by launch, the first one last, and then takes this long.
+        /// How long the baseline is held up, launch by launch, the first one last, and then
+        /// takes this long.
         baseline: (Vec<f64>, Option<f64>),
         /// Whether the samples of the last request were a short kernel's.
         short: bool,
@@ -374,7 +388,8 @@ mod tests {
         Rounds { count, caches: Caches::Cold, seed: 1 }
     }
 
-    /// The slots sampled, in order. Panics where a sample was not announced, or is of a job that was not checked.
+    /// The slots sampled, in order. Panics where a sample was not announced, or is of a job
+    /// that was not checked.
     fn samples(replies: &[Reply], unchecked: bool) -> Vec<u32> {
         let mut checked = Vec::new();
         let mut samples = Vec::new();

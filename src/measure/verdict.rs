@@ -1,13 +1,15 @@
 //! Paired samples of two candidates -> whether one is faster.
 //!
-//! In: times of the baseline and of a challenger, pair by pair from the same rounds. Out: a [`Verdict`]. Pure, and the same for
-//! the same samples. What always holds: a challenger is called faster only with 99% confidence and a gain of at least 1%.
+//! In: times of the baseline and of a challenger, pair by pair from the same rounds. Out: a
+//! [`Verdict`]. Pure, and the same for the same samples. What always holds: a challenger is
+//! called faster only with 99% confidence and a gain of at least 1%.
 
 /// A gain below this is not worth a change of the build.
 pub const MINIMUM_GAIN: f64 = 1.01;
 
-/// Pairs needed before a verdict other than [`Verdict::Ambiguous`] is possible: with fewer, even all of them pointing one way
-/// happens by chance more often than [`ERROR_RATE`] (2 * 0.5^7 = 0.016).
+/// Pairs needed before a verdict other than [`Verdict::Ambiguous`] is possible: with fewer,
+/// even all of them pointing one way happens by chance more often than [`ERROR_RATE`] (2 *
+/// 0.5^7 = 0.016).
 pub const MINIMUM_PAIRS: usize = 8;
 
 /// How often the confidence interval may miss the true ratio.
@@ -24,12 +26,14 @@ pub enum Verdict {
     Ambiguous { ratio: f64 },
 }
 
-/// Judges `challenger` against `baseline`, microseconds of the same rounds in the same order; what exceeds the shorter of the two
-/// is not looked at, nor is a pair that is not finite and positive.
+/// Judges `challenger` against `baseline`, microseconds of the same rounds in the same order;
+/// what exceeds the shorter of the two is not looked at, nor is a pair that is not finite and
+/// positive.
 ///
-/// The median of the paired ratios is bracketed by order statistics: of `n` samples the k-th smallest and the k-th largest
-/// enclose the true median with probability 1 - 2 * P(Binomial(n, 1/2) < k) whatever the distribution (the interval that
-/// belongs to the sign test; Gibbons and Chakraborti, Nonparametric Statistical Inference, 5.2).
+/// The median of the paired ratios is bracketed by order statistics: of `n` samples the k-th
+/// smallest and the k-th largest enclose the true median with probability 1 - 2 * P(Binomial(n,
+/// 1/2) < k) whatever the distribution (the interval that belongs to the sign test; Gibbons and
+/// Chakraborti, Nonparametric Statistical Inference, 5.2).
 pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
     let mut ratios: Vec<f64> =
         baseline.iter().zip(challenger).map(|(b, c)| b / c).filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
@@ -47,13 +51,15 @@ pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
     }
 }
 
-/// The confidence interval of the median of sorted samples; `None` for fewer than [`MINIMUM_PAIRS`].
+/// The confidence interval of the median of sorted samples; `None` for fewer than
+/// [`MINIMUM_PAIRS`].
 fn median_interval(sorted: &[f64]) -> Option<(f64, f64)> {
     let n = sorted.len();
     if n < MINIMUM_PAIRS {
         return None;
     }
-    // The largest k with 2 * P(Binomial(n, 1/2) < k) <= ERROR_RATE, by logarithms so that no n underflows.
+    // The largest k with 2 * P(Binomial(n, 1/2) < k) <= ERROR_RATE, by logarithms so that no n
+    // underflows.
     let mut log_term = n as f64 * 0.5f64.ln();
     let mut tail = 0.0;
     let mut k = 0;

@@ -1,7 +1,8 @@
 //! The measuring process: requests from standard input -> replies on standard output.
 //!
-//! What always holds: standard output carries nothing but the protocol (what a kernel prints goes to standard error), and the
-//! process ends at once, whatever runs, when its standard input does: nobody has to kill it.
+//! What always holds: standard output carries nothing but the protocol (what a kernel prints
+//! goes to standard error), and the process ends at once, whatever runs, when its standard
+//! input does: nobody has to kill it.
 
 use super::gpus::Gpus;
 use super::options::UNGUARDED;
@@ -21,8 +22,8 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::mpsc;
 
-/// Runs `nvtune measure`; `arguments` are those after it: `--unguarded` for buffers without a guard behind them, `--replay FILE` to
-/// answer from recorded timings.
+/// Runs `nvtune measure`; `arguments` are those after it: `--unguarded` for buffers without a
+/// guard behind them, `--replay FILE` to answer from recorded timings.
 pub fn serve(arguments: &[OsString]) -> ExitCode {
     let unguarded = arguments.first().is_some_and(|option| option == UNGUARDED);
     let arguments = arguments.get(usize::from(unguarded)..).unwrap_or_default();
@@ -69,7 +70,8 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
             let (device, count) = gpus.first();
             send(&mut stdout, Reply::Ready(device, count));
             answer(gpus, &requests, &mut stdout);
-            // A context that faulted, or one of a driver that is unloading, may hang where it is taken down in order.
+            // A context that faulted, or one of a driver that is unloading, may hang where it is taken down
+            // in order.
             exit_now(0);
         }
         Err(reason) => send(&mut stdout, Reply::NoDevice(reason)),
@@ -80,7 +82,8 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
 /// Serves requests until the bench is of no more use.
 fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
     let (mut variants, mut workloads) = (Vec::new(), Vec::new());
-    // How many of these a bench was given ahead, which may not be the one that is claimed in the end.
+    // How many of these a bench was given ahead, which may not be the one that is claimed in the
+    // end.
     let mut ahead: Option<(u64, usize, usize)> = None;
     let mut pace = Pace::default();
     // A context takes a while to make: the caller compiles meanwhile.
@@ -160,7 +163,8 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
     }
 }
 
-/// Reads requests in a thread of their own, so that the end of standard input is seen while a kernel runs.
+/// Reads requests in a thread of their own, so that the end of standard input is seen while a
+/// kernel runs.
 fn listen() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
     let (sender, requests) = mpsc::channel();
     std::thread::Builder::new().spawn(move || {
@@ -201,19 +205,23 @@ fn complain(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The stream to the caller, and standard output turned over to standard error: `printf` in a kernel writes to it.
+/// The stream to the caller, and standard output turned over to standard error: `printf` in a
+/// kernel writes to it.
 fn take_stdout() -> io::Result<File> {
     let ours = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let (from, to) = (io::stderr().as_raw_fd(), io::stdout().as_raw_fd());
-    // SAFETY: both are the process's standard streams, which stay open; POSIX's dup2 touches nothing else.
+    // SAFETY: both are the process's standard streams, which stay open; POSIX's dup2 touches
+    // nothing else.
     if unsafe { libc::dup2(from, to) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(ours)
 }
 
-/// Ends the process without running what the driver registered for its end, which may wait for a kernel that never ends.
+/// Ends the process without running what the driver registered for its end, which may wait for
+/// a kernel that never ends.
 fn exit_now(code: i32) -> ! {
-    // SAFETY: _exit of the C library takes any code, and no destructor of ours has to run: all state is this process's.
+    // SAFETY: _exit of the C library takes any code, and no destructor of ours has to run: all
+    // state is this process's.
     unsafe { libc::_exit(code) }
 }

@@ -1,8 +1,8 @@
 //! A profile's accesses -> what accesses are like of which it says nothing.
 //!
-//! What was executed but not looked at is most often a copy that the compiler made of a loop, for
-//! another case or for what unrolling leaves: it is taken to access memory as the others of its
-//! space, kind and width do on average.
+//! What was executed but not looked at is most often a copy that the compiler made of a loop,
+//! for another case or for what unrolling leaves: it is taken to access memory as the others of
+//! its space, kind and width do on average.
 
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::Profile;

@@ -27,8 +27,8 @@ const PASS_BYTES: u32 = 4;
 /// Sectors of a store that leave the level-1 cache in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
-/// Shares of what is near for which a warp's cycles are found; between them they lie on straight
-/// lines.
+/// Shares of what is near for which a warp's cycles are found; between them they lie on
+/// straight lines.
 pub const HELD: [f64; 2] = [0.9, 1.0];
 
 /// A kernel of one variant: all that scoring needs to know of its code.
@@ -41,10 +41,11 @@ pub struct Analysis {
     pub cycles: f64,
     /// Of these, cycles waiting for global and local memory.
     pub memory_cycles: f64,
-    /// Cycles besides, were what is read again in the level-2 cache and not in the level-1 cache.
+    /// Cycles besides, were what is read again in the level-2 cache and not in the level-1
+    /// cache.
     pub far_cycles: f64,
-    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others have
-    /// brought into it, and not none.
+    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others
+    /// have brought into it, and not none.
     pub held_cycles: [f64; HELD.len()],
     /// Instructions that a thread executes.
     pub instructions: f64,
@@ -82,8 +83,8 @@ pub struct Traffic {
     pub partial: f64,
     /// Sectors that are completed after a part of them has left.
     pub completed: f64,
-    /// Lines with a sector of which its block writes some bytes, and neither writes nor reads the
-    /// others.
+    /// Lines with a sector of which its block writes some bytes, and neither writes nor reads
+    /// the others.
     pub unfinished: f64,
     /// Bytes that it writes.
     pub written: f64,
@@ -99,7 +100,8 @@ pub struct Traffic {
     pub spread: Spread,
 }
 
-/// Local-memory instructions, by spilled registers or local arrays, in the code (not executions).
+/// Local-memory instructions, by spilled registers or local arrays, in the code (not
+/// executions).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spills {
     pub loads: u32,
@@ -111,12 +113,12 @@ pub struct Spills {
 pub struct Work {
     /// Cycles of an SM that each pipe is busy for the warp.
     pub pipes: [f64; Pipe::COUNT],
-    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a warp
-    /// tell each other something.
+    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a
+    /// warp tell each other something.
     pub shared_cycles: f64,
     pub exchange_cycles: f64,
-    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often as
-    /// anything of it is.
+    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often
+    /// as anything of it is.
     pub local_loaded: f64,
     pub local_loaded_lines: f64,
     /// The same of what is stored, and the sectors of which a store writes only a part.
@@ -129,11 +131,11 @@ pub struct Work {
     pub open_lines: f64,
     /// Cycles of the average warp over those of the busiest, each alone.
     pub activity: f64,
-    /// Instructions of the longest warp of the average block over those of the average warp; 1 at
-    /// least.
+    /// Instructions of the longest warp of the average block over those of the average warp; 1
+    /// at least.
     pub straggling: f64,
-    /// As in the profile: the share of the grid's blocks, its last ones, that have next to nothing
-    /// to do.
+    /// As in the profile: the share of the grid's blocks, its last ones, that have next to
+    /// nothing to do.
     pub idle: f64,
 }
 
@@ -148,8 +150,8 @@ struct Decoded {
 }
 
 impl Analysis {
-    /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for
-    /// each variant.
+    /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once
+    /// for each variant.
     pub fn new(kernel: &CubinKernel<'_>, profile: Option<&Profile>) -> Self {
         Self::with_trips(kernel, profile, &[])
     }
@@ -291,11 +293,12 @@ impl Analysis {
     }
 }
 
-/// How often instructions execute whose guards hold only for some of the warps that come to them.
+/// How often instructions execute whose guards hold only for some of the warps that come to
+/// them.
 #[derive(Default)]
 struct Conditional {
-    /// By PTX line, of those that access memory: what the profile says over how often warps come
-    /// there.
+    /// By PTX line, of those that access memory: what the profile says over how often warps
+    /// come there.
     shares: BTreeMap<u32, f64>,
 }
 
@@ -338,8 +341,8 @@ fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (u
         .flat_map(|(block, &count)| block.instructions.clone().map(move |at| (at, count)))
 }
 
-/// What the profile says of an instruction's access; without one, what it says of those like it, or
-/// threads side by side.
+/// What the profile says of an instruction's access; without one, what it says of those like
+/// it, or threads side by side.
 fn access_of_instruction(
     instruction: &Instruction,
     line: Option<u32>,

@@ -1,11 +1,11 @@
 //! PTX line counts -> how often each SASS block is executed.
 //!
-//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block runs.
-//! The lines of a block vote: a line counts where it is deepest in loops (elsewhere it was
-//! hoisted), divided by the copies that unrolling made of it there, and the weighted median wins.
-//! Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the
-//! most unrolled one first, as ptxas's code does it. Blocks without votes get what flow
-//! conservation leaves (see `conservation.rs`).
+//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block
+//! runs. The lines of a block vote: a line counts where it is deepest in loops (elsewhere it
+//! was hoisted), divided by the copies that unrolling made of it there, and the weighted median
+//! wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations
+//! go to the most unrolled one first, as ptxas's code does it. Blocks without votes get what
+//! flow conservation leaves (see `conservation.rs`).
 
 use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
@@ -16,26 +16,27 @@ use crate::sass::instruction::Instruction;
 use crate::sim::Profile;
 use std::collections::BTreeMap;
 
-/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities),
-/// which are rare.
+/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals,
+/// infinities), which are rare.
 const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
 /// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more
 /// than one.
 const FAITHFUL: f64 = 4.0;
 
-/// Weight of a line that only a branch or the like has: ptxas attaches those to some line nearby.
+/// Weight of a line that only a branch or the like has: ptxas attaches those to some line
+/// nearby.
 const ATTACHED: f64 = 0.25;
 
-/// A block of a loop is taken for one that is executed more often than the loop is entered where
-/// lines that say so have at least this part of the weight of the others.
+/// A block of a loop is taken for one that is executed more often than the loop is entered
+/// where lines that say so have at least this part of the weight of the others.
 const OWN_SHARE: f64 = 0.25;
 
-/// Loops that are copies of one PTX loop share at least this part of the lines of the one that has
-/// fewer.
+/// Loops that are copies of one PTX loop share at least this part of the lines of the one that
+/// has fewer.
 const COPY_SHARE: f64 = 0.25;
 
-/// Share of its weight that a line's vote keeps where the instruction executes under a condition:
-/// so little that a few instructions without one outvote all with.
+/// Share of its weight that a line's vote keeps where the instruction executes under a
+/// condition: so little that a few instructions without one outvote all with.
 const GUARDED: f64 = 0.0625;
 
 /// What the counts are found from.
@@ -53,9 +54,9 @@ pub(super) struct BlockCounts {
     pub busiest: Vec<f64>,
     /// By the average warp of the grid.
     pub mean: Vec<f64>,
-    /// Instructions that the average warp executes besides: where parts of it that went different
-    /// ways come to the place at which they meet, each executes what leads there from the beginning
-    /// of the block.
+    /// Instructions that the average warp executes besides: where parts of it that went
+    /// different ways come to the place at which they meet, each executes what leads there
+    /// from the beginning of the block.
     pub again: f64,
 }
 
@@ -97,8 +98,8 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
 const MEETING: &str = "BSYNC";
 
 /// The blocks that only threads of a warp that have parted come to. They are copies of what the
-/// warp executes as a whole, for code in which all have to meet (shuffles, votes): where PTX asks
-/// for all of them, they have met.
+/// warp executes as a whole, for code in which all have to meet (shuffles, votes): where PTX
+/// asks for all of them, they have met.
 fn only_parted(code: &Code<'_>) -> Vec<bool> {
     let flow = code.flow;
     let mut unreached = vec![true; flow.blocks.len()];
@@ -135,9 +136,9 @@ fn is_optional(flow: &Flow, block: &Block) -> bool {
 /// A loop, or what is in none.
 type Region = Option<usize>;
 
-/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may be
-/// several of SASS; only over those of the greatest weight, for ptxas gives its own moves and
-/// branches some line nearby.
+/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may
+/// be several of SASS; only over those of the greatest weight, for ptxas gives its own moves
+/// and branches some line nearby.
 #[derive(Clone, Copy)]
 struct Copies {
     region: Region,
@@ -255,7 +256,8 @@ impl<'a> Votes<'a> {
         counts
     }
 
-    /// How often each loop is entered: as often as the header of the loop around it is executed.
+    /// How often each loop is entered: as often as the header of the loop around it is
+    /// executed.
     fn loop_entries(&self) -> Vec<f64> {
         let flow = self.code.flow;
         let mut entered: Vec<f64> = Vec::with_capacity(flow.loops.len());
@@ -293,8 +295,8 @@ impl<'a> Votes<'a> {
         weighted_median(if votes.is_empty() { moved } else { votes })
     }
 
-    /// Executions of each block by the average warp over those by the busiest: the weighted median
-    /// of what its lines say.
+    /// Executions of each block by the average warp over those by the busiest: the weighted
+    /// median of what its lines say.
     fn lane_parts(&self) -> Vec<Option<f64>> {
         let mut seen = vec![usize::MAX; self.lines.len()];
         let mut parts: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
@@ -327,7 +329,8 @@ impl<'a> Votes<'a> {
     }
 
     /// Loops beside each other that share their lines: copies of one PTX loop. Different loops
-    /// share a few lines, too, of what ptxas recomputes in each rather than keep it in a register.
+    /// share a few lines, too, of what ptxas recomputes in each rather than keep it in a
+    /// register.
     fn unrolled_groups(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut own = vec![0_usize; loops.len()];
@@ -484,8 +487,8 @@ fn find_leader(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
-/// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched
-/// around the line, which so says too little.
+/// What the vote of an instruction's line weighs. Where it executes under a condition PTX
+/// branched around the line, which so says too little.
 fn vote_weight(instruction: &Instruction) -> f64 {
     let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
     part * match instruction.opcode.class {

@@ -28,8 +28,8 @@ pub struct Terms {
     pub constant: f64,
     /// Starting blocks.
     pub launch: f64,
-    /// No time, but the share of what memory takes that comes on top of the latency: see `queue` in
-    /// `time.rs`.
+    /// No time, but the share of what memory takes that comes on top of the latency: see
+    /// `queue` in `time.rs`.
     pub queue: f64,
 }
 
@@ -39,15 +39,15 @@ impl Terms {
         LAUNCH_US + self.beyond_launch()
     }
 
-    /// The same, did its parts meet in corners that are power means with another `exponent` than
-    /// [`CORNER`]: the greater, the less do two parts that are near each other add to the time.
+    /// The same, did its parts meet in corners that are power means with another `exponent`
+    /// than [`CORNER`]: the greater, the less do two parts that are near each other add to the time.
     pub fn us_with(&self, exponent: f64) -> f64 {
         LAUNCH_US + self.with_corner(|a, b| power_mean(a, b, exponent))
     }
 
-    /// What the launch's instructions take to be issued and executed where nothing ever waits: a
-    /// bound of its time that hangs on counts and widths alone. No point of the suite's recorded
-    /// spaces took less than 0.99 of it.
+    /// What the launch's instructions take to be issued and executed where nothing ever waits:
+    /// a bound of its time that hangs on counts and widths alone. No point of the suite's
+    /// recorded spaces took less than 0.99 of it.
     pub fn least_us(&self) -> f64 {
         self.issue.max(self.pipe)
     }
@@ -57,11 +57,11 @@ impl Terms {
         self.with_corner(smooth_max)
     }
 
-    /// An SM's own units overlap with each other; with a warp's latency the busiest of them meets
-    /// in a corner, and both with device memory. No warp waits for a store, so that the share that
-    /// stores have of what moves to the level-2 cache bounds a launch but lengthens no wait. The
-    /// start of blocks waits for nothing, and nothing waits for it as long as it is not the
-    /// slowest.
+    /// An SM's own units overlap with each other; with a warp's latency the busiest of them
+    /// meets in a corner, and both with device memory. No warp waits for a store, so that
+    /// the share that stores have of what moves to the level-2 cache bounds a launch but
+    /// lengthens no wait. The start of blocks waits for nothing, and nothing waits for it
+    /// as long as it is not the slowest.
     fn with_corner(&self, corner: impl Fn(f64, f64) -> f64) -> f64 {
         let read = self.cache * (1.0 - self.stored);
         let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
@@ -73,8 +73,8 @@ impl Terms {
 }
 
 /// The exponent of the power mean that a corner is. Loads wait in queues long before a bound is
-/// reached, so that the corner is a wide one: of exponents of 1 to 8, that of 2 orders the recorded
-/// spaces best as a whole.
+/// reached, so that the corner is a wide one: of exponents of 1 to 8, that of 2 orders the
+/// recorded spaces best as a whole.
 pub const CORNER: f64 = 2.0;
 
 /// A smooth maximum: the power mean with [`CORNER`], which has a quicker form.

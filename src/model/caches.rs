@@ -1,5 +1,5 @@
-//! What the warps of a launch access -> what of it the caches hold, and what moves between them and
-//! to and from device memory.
+//! What the warps of a launch access -> what of it the caches hold, and what moves between them
+//! and to and from device memory.
 
 use super::analysis::{Analysis, Traffic};
 use super::occupancy::Occupancy;
@@ -9,12 +9,12 @@ use crate::launch::Launch;
 use crate::sim::profile::VARIABLES;
 
 /// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel
-/// `scattered`, which reads and writes one sector of each, takes three to four times as long as its
-/// sectors' bytes would.
+/// `scattered`, which reads and writes one sector of each, takes three to four times as long as
+/// its sectors' bytes would.
 pub(super) const LINE_BYTES: f64 = 128.0;
 pub(super) const SECTOR_BYTES: f64 = 32.0;
-/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of it
-/// lies in memory of the other part.
+/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of
+/// it lies in memory of the other part.
 const COPIES: f64 = 1.5;
 
 /// The caches that a launch meets, and what it does to them.
@@ -80,8 +80,9 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Share of the accesses to local memory that the level-1 cache cannot hold, of so many warps:
-    /// CRAT's rule, the resident threads' stacks over the cache that shared memory leaves.
+    /// Share of the accesses to local memory that the level-1 cache cannot hold, of so many
+    /// warps: CRAT's rule, the resident threads' stacks over the cache that shared memory
+    /// leaves.
     pub fn local_missed(&self, warps: f64) -> f64 {
         let stacks = f64::from(self.analysis.resources.stack_frame) * warps * f64::from(WARP);
         if stacks <= self.level1_bytes() { 0.0 } else { 1.0 - self.level1_bytes() / stacks }
@@ -92,10 +93,10 @@ impl<'a> Caches<'a> {
         (f64::from(self.machine.architecture.unified_cache) - self.shared).max(0.0)
     }
 
-    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts, each of
-    /// which caches for the SMs next to it (NVIDIA's A100 white paper), so that what all SMs read
-    /// is there twice, and what a warp alone reads again twice as well where its memory belongs to
-    /// the other part.
+    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts,
+    /// each of which caches for the SMs next to it (NVIDIA's A100 white paper), so that
+    /// what all SMs read is there twice, and what a warp alone reads again twice as well
+    /// where its memory belongs to the other part.
     fn level2_bytes(&self) -> f64 {
         let parts = if self.machine.architecture.capability >= 80 { COPIES } else { 1.0 };
         self.machine.l2_bytes as f64 / parts
@@ -130,8 +131,8 @@ impl<'a> Caches<'a> {
         })
     }
 
-    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the bytes
-    /// of a buffer that come into it while a warp touches so many sectors.
+    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the
+    /// bytes of a buffer that come into it while a warp touches so many sectors.
     fn missed_sectors(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
         let lost = |reuse: &Reuse| {
             let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
@@ -184,9 +185,9 @@ impl<'a> Caches<'a> {
         moved
     }
 
-    /// Of the sectors of a buffer that a block leaves unfinished, the part that the level-2 cache
-    /// lets go of so. Where the grid writes all of the buffer other blocks finish them, and soon,
-    /// but for lone sectors that each block writes all over it.
+    /// Of the sectors of a buffer that a block leaves unfinished, the part that the level-2
+    /// cache lets go of so. Where the grid writes all of the buffer other blocks finish
+    /// them, and soon, but for lone sectors that each block writes all over it.
     fn left_unfinished(&self, of: &Traffic) -> f64 {
         let size = self.buffer_bytes(of.buffer);
         if of.written * self.warps < size * WRITTEN {
@@ -195,8 +196,8 @@ impl<'a> Caches<'a> {
         lone_share(of) * (of.spread.together * size / (self.level2_bytes() * SOON)).min(1.0)
     }
 
-    /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1 cache
-    /// holds; `total` is all that it reads and writes.
+    /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1
+    /// cache holds; `total` is all that it reads and writes.
     ///
     /// Each sector is read at random times while the window that the SM's blocks look at passes
     /// over it, and is held if it was read before, and no longer ago than the cache takes to be
@@ -224,10 +225,10 @@ impl<'a> Caches<'a> {
     }
 
     /// Share of a buffer that the blocks that an SM has at once look at, of which each looks at
-    /// such a share. Blocks are dealt to the SMs in turn, so that those of one are apart by as many
-    /// as there are SMs, and what they look at as far as these advance through the buffer. On an
-    /// H200 `spmv` hits less, the more rows a block has: 28% of the vector's sectors with 16 lanes
-    /// for each, 22, 17, 14 and none with 8 to 1 (`traffic.json`).
+    /// such a share. Blocks are dealt to the SMs in turn, so that those of one are apart by as
+    /// many as there are SMs, and what they look at as far as these advance through the
+    /// buffer. On an H200 `spmv` hits less, the more rows a block has: 28% of the vector's
+    /// sectors with 16 lanes for each, 22, 17, 14 and none with 8 to 1 (`traffic.json`).
     fn window_share(&self, of_block: f64) -> f64 {
         let advance = (1.0 - of_block) / self.in_all.max(1.0);
         (of_block + (self.at_once - 1.0) * advance.min(of_block)).min(1.0)
@@ -242,10 +243,10 @@ impl<'a> Caches<'a> {
 
     /// What all warps move to and from device memory.
     ///
-    /// Each buffer is fetched once, as far as it is touched. What is touched again comes from the
-    /// level-2 cache if that holds what passes through it between two passes over the buffer; where
-    /// whole lines are accessed, threads side by side share them soon, so that only lone sectors
-    /// are far apart.
+    /// Each buffer is fetched once, as far as it is touched. What is touched again comes from
+    /// the level-2 cache if that holds what passes through it between two passes over the
+    /// buffer; where whole lines are accessed, threads side by side share them soon, so
+    /// that only lone sectors are far apart.
     pub fn device_traffic(&self) -> Device {
         let warps = self.warps;
         // What a block stores to again is in the level-2 cache still, or is counted by its reuse.
@@ -281,8 +282,8 @@ impl<'a> Caches<'a> {
     }
 }
 
-/// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes whether
-/// they are used or not.
+/// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes
+/// whether they are used or not.
 fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
     let reserved = machine.architecture.shared_reserved;
     let of_block = analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(reserved);
@@ -290,8 +291,8 @@ fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, l
     (f64::from(of_block) * f64::from(occupancy.blocks)).max(f64::from(carved))
 }
 
-/// A cache loses the first of what is read again when this share of it has been replaced since, and
-/// the last when as much beyond all of it: sets fill unevenly, and warps do not keep step.
+/// A cache loses the first of what is read again when this share of it has been replaced since,
+/// and the last when as much beyond all of it: sets fill unevenly, and warps do not keep step.
 const LOSES_FROM: f64 = 0.5;
 
 /// Share of what is read again that a cache has lost, so many bytes after it.
@@ -299,8 +300,8 @@ fn lost_share(moved: f64, cache: f64) -> f64 {
     (moved / cache.max(1.0) - LOSES_FROM).clamp(0.0, 1.0)
 }
 
-/// Bytes of the level-1 cache that a byte of lone sectors takes: between those of its sector and
-/// those of its line, of which others may be read soon.
+/// Bytes of the level-1 cache that a byte of lone sectors takes: between those of its sector
+/// and those of its line, of which others may be read soon.
 const GATHERED: f64 = 2.0;
 /// Rounds in which what is held and what therefore passes through come to agree, to this share.
 const ROUNDS: usize = 8;
@@ -308,9 +309,9 @@ const AGREE: f64 = 0.001;
 
 /// Share of a buffer's bytes from which on all of them are taken to be written.
 const WRITTEN: f64 = 0.95;
-/// Assumed: other blocks finish a sector before the level-2 cache lets go of it, the likelier, the
-/// smaller the window is in which a few warps of a block write; not any longer where the window is
-/// this share of the cache.
+/// Assumed: other blocks finish a sector before the level-2 cache lets go of it, the likelier,
+/// the smaller the window is in which a few warps of a block write; not any longer where the
+/// window is this share of the cache.
 const SOON: f64 = 1.0 / 16.0;
 
 /// Share of a line that a lone sector is.

@@ -16,14 +16,15 @@ pub struct Constants {
 /// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al.,
 /// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CAPACITY: f64 = 32.0;
-/// Iterations of a loop whose lines it finds again when the loop is run once more: where a register
-/// has the address, four values of it are held and no fifth, however few their lines are
-/// (`kernels/results/h200/constants.txt`).
+/// Iterations of a loop whose lines it finds again when the loop is run once more: where a
+/// register has the address, four values of it are held and no fifth, however few their lines
+/// are (`kernels/results/h200/constants.txt`).
 const HELD_ITERATIONS: f64 = 4.0;
-/// Numbers of executions that differ by no more than this quotient are taken for those of one loop.
+/// Numbers of executions that differ by no more than this quotient are taken for those of one
+/// loop.
 const ONE_LOOP: f64 = 1.01;
-/// Part of a loop's iterations in which it has to load anything from memory for its warps to have
-/// other things to wait for.
+/// Part of a loop's iterations in which it has to load anything from memory for its warps to
+/// have other things to wait for.
 const BESIDES: f64 = 0.5;
 
 /// What a loop, or the code outside of loops, reads in an iteration.

@@ -5,12 +5,12 @@
 //! architecture's; expect 30 % of error there.
 //!
 //! Sources of latencies. 7.0: Jokeren/GPA's `GPUArchitecture.cpp`. 7.5, atomics: lanl/PPT's ISA
-//! files. 8.0: Abdelkhalik et al. 2022 (as in PPT-GPU). 8.6: Huerta et al., MICRO 2025, table 2.
-//! 8.9, 9.0, 10.0, 12.0: Luo et al. 2025 (arXiv 2501.12084), Jarmusch et al. 2025, and
-//! markdewing/AI_kernels `latency/README.md` (GH200 40/281/690, 4090 40/296/636, B200 40/295/860,
-//! 5090 44/360/936 for L1/L2/DRAM); device memory of 9.0, and how waits grow with what is waited
-//! for, on an H200: `kernels/results/h200/latency.txt`. Throughputs: "Arithmetic Instructions" of
-//! NVIDIA's CUDA C++ programming and best-practices guides.
+//! files. 8.0: Abdelkhalik et al. 2022 (as in PPT-GPU). 8.6: Huerta et al., MICRO 2025, table
+//! 2. 8.9, 9.0, 10.0, 12.0: Luo et al. 2025 (arXiv 2501.12084), Jarmusch et al. 2025, and
+//! markdewing/AI_kernels `latency/README.md` (GH200 40/281/690, 4090 40/296/636, B200
+//! 40/295/860, 5090 44/360/936 for L1/L2/DRAM); device memory of 9.0, and how waits grow with
+//! what is waited for, on an H200: `kernels/results/h200/latency.txt`. Throughputs: "Arithmetic
+//! Instructions" of NVIDIA's CUDA C++ programming and best-practices guides.
 
 use crate::sass::Pipe;
 
@@ -37,8 +37,8 @@ pub struct Latencies {
     pub fence: f64,
 }
 
-/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; little depends on
-/// it).
+/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; little depends
+/// on it).
 pub const OPERANDS_READ: f64 = 12.0;
 /// Cycles of an operation that is not known but releases a scoreboard.
 pub const UNKNOWN: f64 = 20.0;
@@ -47,8 +47,8 @@ pub const UNKNOWN: f64 = 20.0;
 pub const BARRIER: f64 = 22.0;
 pub const BARRIER_WARP: f64 = 2.0;
 /// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With so many the points of
-/// `radix_pass` (recorded on an H200) that match are predicted as well as those that vote on each
-/// bit instead.
+/// `radix_pass` (recorded on an H200) that match are predicted as well as those that vote on
+/// each bit instead.
 pub const MATCH: f64 = 32.0;
 /// `cp.async` after a load from the level-2 cache (Huerta et al.).
 pub const ASYNC_COPY: f64 = 10.0;
@@ -69,8 +69,8 @@ const LATENCIES: &[(u32, [f64; 17])] = &[
     (120, [18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.]),
 ];
 
-/// What a load from device memory or the level-2 cache takes longer when it waits for twice as many
-/// sectors or lines, as a share of the latency.
+/// What a load from device memory or the level-2 cache takes longer when it waits for twice as
+/// many sectors or lines, as a share of the latency.
 const DRAM_DOUBLING: f64 = 0.17;
 const L2_DOUBLING: f64 = 0.05;
 /// Sectors of a line, for which the table's latency of device memory holds.
@@ -141,8 +141,8 @@ const TENSOR_STEP: f64 = 2048.0;
 /// multiples of that.
 pub const ASYNC_TENSOR_STEPS: f64 = 16.0;
 
-/// Results (of a thread) that an SM's pipes give in a cycle; for the tensor pipe, multiply-adds of
-/// 16-bit floats.
+/// Results (of a thread) that an SM's pipes give in a cycle; for the tensor pipe, multiply-adds
+/// of 16-bit floats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     by_pipe: [f64; Pipe::COUNT],

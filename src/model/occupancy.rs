@@ -20,8 +20,8 @@ pub struct Demand {
     pub barriers: u32,
     /// Virtual resources of a block.
     pub virtual_resources: u32,
-    /// Preferred shared-memory carve-out in percent; `None` leaves it to the driver, which gives
-    /// what the blocks need.
+    /// Preferred shared-memory carve-out in percent; `None` leaves it to the driver, which
+    /// gives what the blocks need.
     pub carveout: Option<u8>,
 }
 

@@ -1,10 +1,10 @@
-//! A kernel's memory accesses in the order of its code -> what a warp moves between two uses of one
-//! sector.
+//! A kernel's memory accesses in the order of its code -> what a warp moves between two uses of
+//! one sector.
 //!
-//! The profile says how many instructions a thread executes between two uses. The stretch of that
-//! length which ends at an access is laid over the smallest loop around it that is as long, and
-//! what the warp touches along it is added up: each sector once. Whether a cache still holds the
-//! sector follows from that and from the warps that share the cache.
+//! The profile says how many instructions a thread executes between two uses. The stretch of
+//! that length which ends at an access is laid over the smallest loop around it that is as
+//! long, and what the warp touches along it is added up: each sector once. Whether a cache
+//! still holds the sector follows from that and from the warps that share the cache.
 
 use crate::ptx::AccessKind;
 use crate::sass::control_flow::Flow;
@@ -13,8 +13,8 @@ use crate::sim::profile::Access;
 /// Sectors that a warp reads again after it has moved so much else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reuse {
-    /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's buffer
-    /// (none where it is not known).
+    /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's
+    /// buffer (none where it is not known).
     pub between: Vec<(Option<u32>, f64)>,
     /// Sectors that it touches again so, over its life.
     pub sectors: f64,
@@ -177,8 +177,8 @@ impl Region {
     }
 }
 
-/// What a block is to the region around it: the inner loop that it is in, or itself; `None` where
-/// it is not in the region.
+/// What a block is to the region around it: the inner loop that it is in, or itself; `None`
+/// where it is not in the region.
 fn block_below(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
     let mut at = flow.blocks[block].innermost;
     if at == around {

@@ -64,8 +64,8 @@ mod tests {
         compute_occupancy(&G80, &Demand { threads, registers, shared, ..Demand::default() })
     }
 
-    /// Section 2.2: 256 threads of 10 registers with 4 KB of shared memory; a register more costs a
-    /// block of three, 1 KB more nothing.
+    /// Section 2.2: 256 threads of 10 registers with 4 KB of shared memory; a register more
+    /// costs a block of three, 1 KB more nothing.
     #[test]
     fn occupancy_of_the_paper() {
         let of = |registers: u32, kilobytes: u32| {
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!((on_g80(64, 10, 0).blocks, on_g80(256, 10, 0).blocks), (8, 3));
     }
 
-    /// The matrix multiplication that the paper works through in section 4: 4096 x 4096, tiles of
-    /// 16 x 16.
+    /// The matrix multiplication that the paper works through in section 4: 4096 x 4096, tiles
+    /// of 16 x 16.
     #[test]
     fn matrix_multiplication_of_the_paper() {
         let (barriers, pairs_of_loads) = (512.0, 256.0);

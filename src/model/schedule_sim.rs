@@ -1,9 +1,9 @@
 //! Scheduled instructions -> the cycles that a single warp takes for each block, uncontended.
 //!
 //! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as
-//! scoreboards. Replaying them in order gives the schedule; only the variable latencies come from a
-//! table. Scoreboards are carried from block to block, and the blocks of a loop are replayed twice,
-//! so that they are in their steady state.
+//! scoreboards. Replaying them in order gives the schedule; only the variable latencies come
+//! from a table. Scoreboards are carried from block to block, and the blocks of a loop are
+//! replayed twice, so that they are in their steady state.
 
 use super::latency;
 use super::latency::Latencies;
@@ -17,7 +17,8 @@ use crate::sim::profile::Access;
 const STEADY_DEPTH: u32 = 4;
 /// Operations outstanding on one scoreboard that are told apart.
 const OUTSTANDING: usize = 8;
-/// Sectors of a warp's access that arrive together (a fully coalesced access of 4 bytes a thread).
+/// Sectors of a warp's access that arrive together (a fully coalesced access of 4 bytes a
+/// thread).
 const TOGETHER: f64 = 4.0;
 /// Lines of an access beyond which its lanes gather from all over.
 const GATHERED: f64 = 3.0;
@@ -39,14 +40,14 @@ pub(super) struct Cost {
 pub(super) struct Served {
     /// Latency of what the warp has touched before.
     pub again: f64,
-    /// Share of what others have brought into the level-2 cache that is still there; the rest comes
-    /// from device memory.
+    /// Share of what others have brought into the level-2 cache that is still there; the rest
+    /// comes from device memory.
     pub held: f64,
 }
 
-/// What a load's wait grows by when it is for more than that: one is done when its last sector is
-/// there, and so are several that are waited for together. Of the longest of waits that are chance
-/// the mean grows with the logarithm of their number.
+/// What a load's wait grows by when it is for more than that: one is done when its last sector
+/// is there, and so are several that are waited for together. Of the longest of waits that are
+/// chance the mean grows with the logarithm of their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Chance {
     /// Cycles for each doubling of the sectors waited for.
@@ -63,7 +64,8 @@ pub(super) struct Replay<'a> {
     pub counts: &'a [f64],
     pub latencies: Latencies,
     pub served: Served,
-    /// Whether special functions count as long operations: only where nothing longer is executed.
+    /// Whether special functions count as long operations: only where nothing longer is
+    /// executed.
     pub special_blocks: bool,
 }
 
@@ -77,8 +79,8 @@ impl Replay<'_> {
         costs
     }
 
-    /// Replays blocks in the order of their addresses; those of an inner loop once more after its
-    /// end.
+    /// Replays blocks in the order of their addresses; those of an inner loop once more after
+    /// its end.
     fn walk_blocks(&self, blocks: &[usize], within: Option<usize>, warp: &mut ReplayedWarp, costs: &mut [Cost]) {
         let mut is_done = vec![false; blocks.len()];
         for at in 0..blocks.len() {
@@ -181,7 +183,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Cycles until an instruction's scoreboard is released, and by how much chance lengthens them.
+    /// Cycles until an instruction's scoreboard is released, and by how much chance lengthens
+    /// them.
     fn release_latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, Chance) {
         let known = &self.latencies;
         let cycles = match instruction.opcode.class {
@@ -214,9 +217,9 @@ impl Replay<'_> {
     }
 
     /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for
-    /// each sector that comes later. Where lanes gather from all over, the last of them is waited
-    /// for: one that misses is as bad as all. Where they lie side by side, what is new at the rim
-    /// another warp has brought.
+    /// each sector that comes later. Where lanes gather from all over, the last of them is
+    /// waited for: one that misses is as bad as all. Where they lie side by side, what is
+    /// new at the rim another warp has brought.
     fn global_latency(&self, access: Option<&Access>) -> (f64, Chance) {
         let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
             let again = if access.lines > GATHERED { access.hits } else { access.at_hand };
@@ -244,8 +247,8 @@ struct ReplayedWarp {
     boards: [Board; SCOREBOARDS],
     /// The asynchronous copies issued so far.
     copies: Operation,
-    /// Loads between two waits are a batch: its number, and whether a wait has come since the last
-    /// load.
+    /// Loads between two waits are a batch: its number, and whether a wait has come since the
+    /// last load.
     batch: u32,
     has_waited: bool,
     /// The batch that was waited for last, and the weight of its loads that are done.
@@ -267,7 +270,8 @@ impl ReplayedWarp {
         self.batch
     }
 
-    /// When all that was waited for is done: the latest, and later the more of its batch there are.
+    /// When all that was waited for is done: the latest, and later the more of its batch there
+    /// are.
     fn ready_cycle(&mut self, drained: &Drained) -> f64 {
         let Operation { done, chance, batch } = drained.all;
         if chance.weight <= 0.0 {
@@ -329,7 +333,8 @@ impl Board {
         self.is_long |= is_long;
     }
 
-    /// Waits until at most `remaining` operations are outstanding, and adds what was waited for.
+    /// Waits until at most `remaining` operations are outstanding, and adds what was waited
+    /// for.
     fn drain_to(&mut self, remaining: usize, drained: &mut Drained) {
         let waited = self.count.saturating_sub(remaining);
         drained.is_long |= self.is_long && (waited > 0 || self.earlier.done > 0.0);

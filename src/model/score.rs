@@ -47,8 +47,8 @@ pub struct Score {
     /// What the predicted time is made of.
     #[serde(skip)]
     pub terms: Terms,
-    /// Threads that an SM has at once in this launch, over the most that it holds: less than the
-    /// occupancy where warps are not full or the grid has no more blocks.
+    /// Threads that an SM has at once in this launch, over the most that it holds: less than
+    /// the occupancy where warps are not full or the grid has no more blocks.
     #[serde(skip)]
     pub in_flight: f64,
     pub bottleneck: Bottleneck,
@@ -110,8 +110,8 @@ fn in_flight(machine: &Machine, launch: &Launch, occupancy: &Occupancy) -> f64 {
     blocks * f64::from(block_threads(launch)) / f64::from(machine.architecture.max_threads)
 }
 
-/// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever their
-/// size.
+/// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever
+/// their size.
 fn block_threads(launch: &Launch) -> u32 {
     launch.block.iter().try_fold(1u32, |all, &n| all.checked_mul(n)).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,5 @@
-//! A dependency file as nvcc writes it -> the same with other names of some files, or without them.
+//! A dependency file as nvcc writes it -> the same with other names of some files, or without
+//! them.
 //!
 //! Invariant: what is between two names that stay is as it was.
 
@@ -34,7 +35,8 @@ pub fn renamed(text: &[u8], rename: impl Fn(&Path) -> Renamed) -> Vec<u8> {
     made
 }
 
-/// Returns how many bytes of white space and of line ends, also escaped ones, a text begins with.
+/// Returns how many bytes of white space and of line ends, also escaped ones, a text begins
+/// with.
 fn blank_length(text: &[u8]) -> usize {
     let is_blank = |at: usize| text[at].is_ascii_whitespace() || text[at..].starts_with(b"\\\n");
     (0..text.len()).find(|&at| !is_blank(at)).unwrap_or(text.len())

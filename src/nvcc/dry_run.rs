@@ -1,6 +1,8 @@
-//! The steps behind a compile, as `nvcc --dryrun` prints them: an environment and shell command lines.
+//! The steps behind a compile, as `nvcc --dryrun` prints them: an environment and shell command
+//! lines.
 //!
-//! nvcc runs every step as `sh -c "<line>"`, so a line is kept as text and only the file names in it are replaced.
+//! nvcc runs every step as `sh -c "<line>"`, so a line is kept as text and only the file names
+//! in it are replaced.
 
 use crate::process;
 use crate::process::Temporary;
@@ -45,7 +47,8 @@ pub struct Pipeline {
     pub preprocess: Step,
     pub cicc: Step,
     pub ptxas: Step,
-    /// The steps that make the module id (preprocessing for the host, cudafe++), where they are there.
+    /// The steps that make the module id (preprocessing for the host, cudafe++), where they are
+    /// there.
     pub module_id: Vec<Step>,
 }
 
@@ -86,7 +89,8 @@ impl Dryrun {
         Ok(Self::parse(&text))
     }
 
-    /// Tells whether two dry runs have the same environment and command lines, apart from the names of temporary files.
+    /// Tells whether two dry runs have the same environment and command lines, apart from the
+    /// names of temporary files.
     pub fn has_same_steps_as(&self, other: &Self) -> bool {
         let lines = |dryrun: &Self| -> Vec<String> {
             let environment = dryrun.environment.iter().map(|(name, value)| format!("{name}={value}"));
@@ -171,7 +175,8 @@ impl Pipeline {
         ["-c", "--compile-only"].iter().any(|option| self.ptxas.has(option))
     }
 
-    /// Whether the source's host code, launch stubs included, is compiled too; not with `-cubin` and `-fatbin`.
+    /// Whether the source's host code, launch stubs included, is compiled too; not with
+    /// `-cubin` and `-fatbin`.
     pub fn has_host_code(&self) -> bool {
         self.module_id.iter().any(|step| step.program() == "cudafe++")
     }
@@ -183,7 +188,8 @@ fn is_table_of_times(word: &OsString) -> bool {
     name.is_some_and(|name| name == b"time" || name.starts_with(b"time="))
 }
 
-/// Removes from a line what differs between two runs: folder and process of `/tmp/x/tmpxft_0001_0002-6_k.ii`.
+/// Removes from a line what differs between two runs: folder and process of
+/// `/tmp/x/tmpxft_0001_0002-6_k.ii`.
 fn without_temporary_names(line: &str) -> String {
     let is_of_path = |letter: char| !letter.is_whitespace() && !matches!(letter, '"' | '\'' | '=');
     let is_of_run = |letter: char| letter.is_ascii_hexdigit() || letter == '_';
@@ -197,7 +203,8 @@ fn without_temporary_names(line: &str) -> String {
 
 impl Step {
     fn new(line: &str) -> Self {
-        // With `-t` each step's output goes to temporary files; whoever runs a step here reads it himself.
+        // With `-t` each step's output goes to temporary files; whoever runs a step here reads it
+        // himself.
         let kept = line.trim_end().strip_suffix("_stderr").and_then(|head| head.rfind(" > "));
         let line = &line[..kept.unwrap_or(line.len())];
         Self { line: line.to_owned(), words: words(line) }

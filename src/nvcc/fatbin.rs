@@ -1,9 +1,11 @@
 //! The code that an object will hold for its kernels, and what of it a GPU loads.
 //!
-//! The rules are those of the CUDA programming guide ("Application Compatibility", "Feature set compiler targets"): a cubin runs on
-//! GPUs of its major version with the same or a higher minor one; one of an architecture-specific target (`sm_90a`) on exactly that
-//! GPU, one of a family-specific target (`sm_100f`) as a plain one does; PTX is compiled by the driver for any GPU that is not older,
-//! or, of a specific target, for those that its cubin would run on. Of cubins that run the newest is taken, and PTX only where none runs.
+//! The rules are those of the CUDA programming guide ("Application Compatibility", "Feature set
+//! compiler targets"): a cubin runs on GPUs of its major version with the same or a higher
+//! minor one; one of an architecture-specific target (`sm_90a`) on exactly that GPU, one of a
+//! family-specific target (`sm_100f`) as a plain one does; PTX is compiled by the driver for
+//! any GPU that is not older, or, of a specific target, for those that its cubin would run on.
+//! Of cubins that run the newest is taken, and PTX only where none runs.
 
 use super::dry_run::{Dryrun, Pipeline};
 
@@ -131,8 +133,9 @@ impl Dryrun {
         Loads { images: images.map(|image| (image.clone(), is_made_by(&image, pipeline))).collect() }
     }
 
-    /// The pipeline of `source` whose code a program would run on a GPU of compute capability `device`; without a device, or where
-    /// none is for it, the newest. `None` where there is no pipeline.
+    /// The pipeline of `source` whose code a program would run on a GPU of compute capability
+    /// `device`; without a device, or where none is for it, the newest. `None` where there
+    /// is no pipeline.
     pub fn loaded(&self, source: &str, device: Option<u32>) -> Option<Pipeline> {
         let pipelines: Vec<Pipeline> =
             self.pipelines().into_iter().filter(|pipeline| pipeline.source == source).collect();

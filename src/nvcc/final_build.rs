@@ -1,4 +1,5 @@
-//! One run of nvcc from the overlay toolkit: kernels, stubs -> nvcc's exit status, or what it did not build as it was timed.
+//! One run of nvcc from the overlay toolkit: kernels, stubs -> nvcc's exit status, or what it
+//! did not build as it was timed.
 
 use super::overlay::Overlay;
 use super::programs::Programs;
@@ -25,8 +26,8 @@ pub struct Wrong {
     pub problem: String,
 }
 
-/// Runs nvcc with a ticket for the shims; `arguments` are the user's, `options` what nvtune adds. `sources` are those of the call,
-/// where it has several.
+/// Runs nvcc with a ticket for the shims; `arguments` are the user's, `options` what nvtune
+/// adds. `sources` are those of the call, where it has several.
 ///
 /// # Errors
 /// Where nvcc cannot be started so; the text is for the user.

@@ -1,6 +1,8 @@
-//! argv and environment -> [`Invocation`]: what a call of nvcc asks for, as far as nvtune must know.
+//! argv and environment -> [`Invocation`]: what a call of nvcc asks for, as far as nvtune must
+//! know.
 //!
-//! The arguments themselves are kept as they came: whatever is handed to the real nvcc is the user's own list.
+//! The arguments themselves are kept as they came: whatever is handed to the real nvcc is the
+//! user's own list.
 
 use super::options;
 use super::options::Arity;
@@ -14,9 +16,11 @@ use thiserror::Error;
 /// Up to which stage a call compiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Device code is compiled to machine code and ends in an output (`-c`, `-dc`, `-cubin`, `-fatbin`, linking, ...).
+    /// Device code is compiled to machine code and ends in an output (`-c`, `-dc`, `-cubin`,
+    /// `-fatbin`, linking, ...).
     Code,
-    /// Device code is compiled, but not to machine code in an object; the option that says so (`-ptx`, ...).
+    /// Device code is compiled, but not to machine code in an object; the option that says so
+    /// (`-ptx`, ...).
     Assembly(&'static str),
     /// Nothing is compiled: `-E`, `-M`, `-dlink`, ...
     NoCode,
@@ -61,8 +65,9 @@ pub enum InvocationError {
 
 const MAX_NESTING: usize = 16;
 
-/// The options that end a call at a stage, earliest stage first, with what each source becomes: of several that are given, the
-/// earliest counts, in whatever order they stand (`--dryrun` of each pair).
+/// The options that end a call at a stage, earliest stage first, with what each source becomes:
+/// of several that are given, the earliest counts, in whatever order they stand (`--dryrun` of
+/// each pair).
 const STAGES: [(&str, Phase, Option<&str>); 12] = [
     ("-E", Phase::NoCode, None),
     ("-M", Phase::NoCode, None),
@@ -78,7 +83,8 @@ const STAGES: [(&str, Phase, Option<&str>); 12] = [
     ("-c", Phase::Code, Some("o")),
 ];
 
-/// File names that nvcc takes for C and C++ sources (CUDA Compiler Driver NVCC, "Supported Input File Suffixes").
+/// File names that nvcc takes for C and C++ sources (CUDA Compiler Driver NVCC, "Supported
+/// Input File Suffixes").
 const HOST_EXTENSIONS: [&str; 4] = ["c", "cc", "cxx", "cpp"];
 
 impl Invocation {
@@ -101,8 +107,8 @@ impl Invocation {
         Ok(invocation)
     }
 
-    /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS` before them, those of
-    /// `NVCC_APPEND_FLAGS` behind them, option files expanded.
+    /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS`
+    /// before them, those of `NVCC_APPEND_FLAGS` behind them, option files expanded.
     pub fn new(
         arguments: &[OsString],
         prepend: Option<&OsStr>,
@@ -236,7 +242,8 @@ impl Invocation {
         self.object_folder().join(name)
     }
 
-    /// Returns the possible paths of dependency files: nvcc names one after the output, or each after its source.
+    /// Returns the possible paths of dependency files: nvcc names one after the output, or each
+    /// after its source.
     pub fn depfiles(&self) -> Vec<PathBuf> {
         if !self.writes_dependencies {
             return Vec::new();
@@ -252,7 +259,8 @@ impl Invocation {
             .collect()
     }
 
-    /// Returns the folder of the object file, for the header of `source`. nvcc ignores `-odir` if `-o` is given.
+    /// Returns the folder of the object file, for the header of `source`. nvcc ignores `-odir`
+    /// if `-o` is given.
     pub fn object_folder(&self) -> PathBuf {
         let folder = match &self.output {
             Some(output) => output.parent().filter(|parent| !parent.as_os_str().is_empty()),
@@ -269,7 +277,8 @@ struct Reader {
     system_paths: Vec<PathBuf>,
     /// What `-Xcompiler` passes on.
     host_options: Vec<PathBuf>,
-    /// The place in [`STAGES`] of the earliest stage that an option ends the call at; their number where none does.
+    /// The place in [`STAGES`] of the earliest stage that an option ends the call at; their
+    /// number where none does.
     stage: usize,
     /// Whether no option keeps the call from compiling for an output.
     compiles: bool,
@@ -314,7 +323,8 @@ fn paths(list: &OsStr) -> impl Iterator<Item = PathBuf> {
     options::list_values(list).into_iter().map(move |value| PathBuf::from(OsString::from_vec(unquoted(value))))
 }
 
-/// Splits option text as nvcc does: at white space, with single and double quotes and backslashes as in a shell.
+/// Splits option text as nvcc does: at white space, with single and double quotes and
+/// backslashes as in a shell.
 fn split_words(text: Option<&OsStr>) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

@@ -1,4 +1,5 @@
-//! The words behind `nvtune` -> the nvcc that they start, where they start one: `nvcc -c a.cu`, `ccache nvcc-13 -c a.cu`, `./wrapper -c a.cu`.
+//! The words behind `nvtune` -> the nvcc that they start, where they start one: `nvcc -c a.cu`,
+//! `ccache nvcc-13 -c a.cu`, `./wrapper -c a.cu`.
 
 use super::locate::on_path;
 use std::ffi::{OsStr, OsString};
@@ -36,11 +37,13 @@ pub fn launched(words: &[OsString]) -> Option<LaunchedCall<'_>> {
 /// Options of nvtune's own command line, which nvcc has too.
 const SHARED_OPTIONS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
-/// Extensions of files that nvcc compiles or links (nvcc's manual, "Supported Input File Suffixes").
+/// Extensions of files that nvcc compiles or links (nvcc's manual, "Supported Input File
+/// Suffixes").
 const INPUT_EXTENSIONS: [&str; 14] =
     ["cu", "c", "cc", "cxx", "cpp", "ptx", "cubin", "fatbin", "o", "obj", "a", "lib", "res", "so"];
 
-/// Tells whether words are arguments of nvcc without its name, as those of `make NVCC=nvtune`: `-c a.cu -o a.o`, `a.o b.o`.
+/// Tells whether words are arguments of nvcc without its name, as those of `make NVCC=nvtune`:
+/// `-c a.cu -o a.o`, `a.o b.o`.
 pub fn are_nvcc_arguments(words: &[OsString]) -> bool {
     let Some(first) = words.first() else { return false };
     let extension = Path::new(first).extension();

@@ -1,4 +1,5 @@
-//! Where the real nvcc is: environment, launcher argument, PATH, then the usual places; never nvtune itself.
+//! Where the real nvcc is: environment, launcher argument, PATH, then the usual places; never
+//! nvtune itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
@@ -32,18 +33,21 @@ pub enum NotFound {
 /// The link to the real nvcc that `nvtune shims` puts beside its own.
 pub const REAL_NVCC: &str = "nvtune-real-nvcc";
 
-/// Names the environment variable with the wrappers of nvcc that outer calls of nvtune have started. A wrapper that searches PATH for
-/// the next nvcc, as a link to ccache does, may start nvtune again.
+/// Names the environment variable with the wrappers of nvcc that outer calls of nvtune have
+/// started. A wrapper that searches PATH for the next nvcc, as a link to ccache does, may start
+/// nvtune again.
 pub const STARTED_WRAPPERS: &str = "NVTUNE_STARTED_WRAPPERS";
 
 /// Where nvcc is installed when nothing else tells.
 const USUAL_PLACES: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
 
 impl RealNvcc {
-    /// Looks for nvcc: `NVTUNE_NVCC`; else `name`, what nvtune was called by or the compiler in `nvtune /path/nvcc ...`,
-    /// where it is a path; else the first of that name on PATH, then the first `nvcc`; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
+    /// Looks for nvcc: `NVTUNE_NVCC`; else `name`, what nvtune was called by or the compiler in
+    /// `nvtune /path/nvcc ...`, where it is a path; else the first of that name on PATH,
+    /// then the first `nvcc`; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
     ///
-    /// Where one of these is nvtune in a folder that `nvtune shims` made, the nvcc that the folder stands for is meant.
+    /// Where one of these is nvtune in a folder that `nvtune shims` made, the nvcc that the
+    /// folder stands for is meant.
     pub fn find(name: Option<&OsStr>, environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, NotFound> {
         let own = OwnIdentity::new();
         let set = |name: &str| environment(name).filter(|value| !value.is_empty());
@@ -76,7 +80,8 @@ impl RealNvcc {
             })
     }
 
-    /// Returns the value of [`STARTED_WRAPPERS`] for the program to start; `None` for a toolkit's own nvcc, which starts no other.
+    /// Returns the value of [`STARTED_WRAPPERS`] for the program to start; `None` for a
+    /// toolkit's own nvcc, which starts no other.
     pub fn started_wrappers(&self, before: Option<OsString>) -> Option<OsString> {
         let whole = self.path.canonicalize().unwrap_or_default();
         let is_own = [&self.path, &whole].iter().any(|path| path.with_file_name("nvcc.profile").is_file());
@@ -95,7 +100,8 @@ impl RealNvcc {
     }
 }
 
-/// Returns the program that a word starts: a path, or the first of that name in the folders of PATH.
+/// Returns the program that a word starts: a path, or the first of that name in the folders of
+/// PATH.
 pub fn on_path(word: &OsStr) -> Option<PathBuf> {
     which::which_in(word, std::env::var_os("PATH"), WORKING_FOLDER).ok()
 }
@@ -115,7 +121,8 @@ fn is_one_of(path: &Path, passed: &[PathBuf]) -> bool {
     own.is_some() && passed.iter().any(|passed| file(passed) == own)
 }
 
-/// What tells nvtune from the real nvcc: the file's identity; for a copy, its bytes; for a script, that it names nvtune.
+/// What tells nvtune from the real nvcc: the file's identity; for a copy, its bytes; for a
+/// script, that it names nvtune.
 struct OwnIdentity {
     metadata: Option<Metadata>,
 }
@@ -156,7 +163,8 @@ impl OwnIdentity {
     }
 }
 
-/// Whether this is a script that starts nvtune (`shims/nvcc`, or a user's own): handing a call to it would never end.
+/// Whether this is a script that starts nvtune (`shims/nvcc`, or a user's own): handing a call
+/// to it would never end.
 fn starts_nvtune(path: &Path) -> bool {
     let mut start = Vec::with_capacity(SCRIPT_START as usize);
     let read = std::fs::File::open(path).and_then(|file| file.take(SCRIPT_START).read_to_end(&mut start));

@@ -1,4 +1,5 @@
-//! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc behind it.
+//! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc
+//! behind it.
 
 mod depfile;
 mod dry_run;

@@ -1,4 +1,5 @@
-//! nvcc's option table, read from `options.tsv`: which options exist and how each takes its value.
+//! nvcc's option table, read from `options.tsv`: which options exist and how each takes its
+//! value.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -26,10 +27,12 @@ pub struct NvccOption {
     pub arity: Arity,
 }
 
-/// Short options whose value may be glued to them (`-Iinclude`, `-O3`); no other option allows it.
+/// Short options whose value may be glued to them (`-Iinclude`, `-O3`); no other option allows
+/// it.
 const GLUED: [&str; 8] = ["-I", "-D", "-U", "-L", "-l", "-O", "-t", "-m"];
 
-/// The rows of the text, read by the compiler: a call that is handed over has no time to fill a table.
+/// The rows of the text, read by the compiler: a call that is handed over has no time to fill a
+/// table.
 static TABLE: [NvccOption; rows(TEXT)] = table(TEXT);
 
 const fn rows(mut text: &str) -> usize {
@@ -89,7 +92,8 @@ fn row(name: &str) -> Option<NvccOption> {
     long.or_else(|| TABLE.iter().find(|option| option.short == name)).copied()
 }
 
-/// Finds the option that `argument` is, and the value that is part of the argument itself, if any.
+/// Finds the option that `argument` is, and the value that is part of the argument itself, if
+/// any.
 pub fn lookup(argument: &str) -> Option<(NvccOption, Option<&str>)> {
     if let Some(option) = row(argument) {
         return Some((option, None));
@@ -117,7 +121,8 @@ pub fn list_values(value: &OsStr) -> Vec<OsString> {
     values.into_iter().map(OsString::from_vec).collect()
 }
 
-/// `value` as one value of a list, though it has commas: in double quotes, which reach the shell that nvcc starts.
+/// `value` as one value of a list, though it has commas: in double quotes, which reach the
+/// shell that nvcc starts.
 pub fn list_value(value: &OsStr) -> OsString {
     let mut quoted = value.to_owned();
     if value.as_bytes().contains(&b',') {

@@ -1,7 +1,8 @@
 //! The file that nvcc makes of one source, and whether it was made to its end.
 //!
-//! In: a call and its sources, before nvcc runs. Out, after nvcc failed or was stopped: which of the files are whole. What always holds:
-//! a file that is as it was, or ends before what its own tables speak of, is not whole.
+//! In: a call and its sources, before nvcc runs. Out, after nvcc failed or was stopped: which
+//! of the files are whole. What always holds: a file that is as it was, or ends before what its
+//! own tables speak of, is not whole.
 
 use super::invocation::Invocation;
 use object::LittleEndian as LE;
@@ -10,7 +11,8 @@ use object::read::elf::{FileHeader, SectionHeader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// First word of a fat binary; behind it are its version and the size of this header (16 bits each), then that of the rest (64 bits).
+/// First word of a fat binary; behind it are its version and the size of this header (16 bits
+/// each), then that of the rest (64 bits).
 const FAT_BINARY: u32 = 0xba55_ed50;
 
 /// A file that a build is to make of one source, and what was there before.
@@ -20,11 +22,13 @@ pub struct Made {
     before: Option<Stamp>,
 }
 
-/// Tells a file from one that is written in its place: file, size, times of modification and of status.
+/// Tells a file from one that is written in its place: file, size, times of modification and of
+/// status.
 type Stamp = (u64, u64, [i64; 4]);
 
 impl Made {
-    /// The file that a call makes of a source; `None` where it has none of its own, as where all are linked.
+    /// The file that a call makes of a source; `None` where it has none of its own, as where
+    /// all are linked.
     pub fn of(invocation: &Invocation, source: &Path) -> Option<Self> {
         let path = invocation.made_of(source)?;
         Some(Self { before: stamp(&path), path })
@@ -42,7 +46,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((data.ino(), data.len(), [data.mtime(), data.mtime_nsec(), data.ctime(), data.ctime_nsec()]))
 }
 
-/// Whether these are all bytes of an object, a cubin or a fat binary. The tables at the end of an ELF file are written last.
+/// Whether these are all bytes of an object, a cubin or a fat binary. The tables at the end of
+/// an ELF file are written last.
 fn is_complete(bytes: &[u8]) -> bool {
     let elf = || {
         let header = FileHeader64::<LE>::parse(bytes).ok()?;

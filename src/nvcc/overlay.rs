@@ -1,7 +1,9 @@
-//! The overlay toolkit: a folder that looks like the real toolkit but whose `ptxas` and `cicc` are nvtune's shims.
+//! The overlay toolkit: a folder that looks like the real toolkit but whose `ptxas` and `cicc`
+//! are nvtune's shims.
 //!
-//! nvcc finds its home from argv[0] without resolving links and reads `nvcc.profile` there. So a folder of links, a
-//! profile whose `TOP` names the real root, and a `ptxas` and a `cicc` of our own make nvcc itself run the shims; all else stays nvcc's.
+//! nvcc finds its home from argv[0] without resolving links and reads `nvcc.profile` there. So
+//! a folder of links, a profile whose `TOP` names the real root, and a `ptxas` and a `cicc` of
+//! our own make nvcc itself run the shims; all else stays nvcc's.
 
 use super::overlay_links::mirror;
 use super::{shim_cicc, shim_ptxas};
@@ -25,8 +27,8 @@ pub enum OverlayError {
 }
 
 impl Overlay {
-    /// Makes an overlay of the toolkit whose binaries are in `bin` (what nvcc calls `_HERE_`), with `program` as `ptxas` and, where
-    /// the folder of cicc is known, as `cicc`.
+    /// Makes an overlay of the toolkit whose binaries are in `bin` (what nvcc calls `_HERE_`),
+    /// with `program` as `ptxas` and, where the folder of cicc is known, as `cicc`.
     pub fn new(bin: &Path, cicc: Option<&Path>, program: &Path) -> Result<Self, OverlayError> {
         let folder = Temporary::new().map_err(|source| OverlayError::Io { path: std::env::temp_dir(), source })?;
         let overlay = Self { folder };
@@ -64,8 +66,9 @@ impl Overlay {
     }
 }
 
-/// The profile with the real folder wherever it is spoken of but in PATH, where it is the overlay's, and with the shim's folder as that of
-/// cicc: older toolkits have no `CICC_PATH`, and find it by PATH. `None` where there is no `TOP`.
+/// The profile with the real folder wherever it is spoken of but in PATH, where it is the
+/// overlay's, and with the shim's folder as that of cicc: older toolkits have no `CICC_PATH`,
+/// and find it by PATH. `None` where there is no `TOP`.
 fn overlaid_profile(text: &str, bin: &Path, cicc: Option<&Path>) -> Option<String> {
     let bin = bin.to_str()?;
     let cicc = cicc.map(|cicc| cicc.to_str()).map_or(Some(None), |cicc| cicc.map(Some))?;

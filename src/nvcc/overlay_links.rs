@@ -3,8 +3,8 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Fills `folder` with links to the toolkit whose binaries are in `bin`, and its `bin/` with links to those for which
-/// `keep` is true. Gives the new `bin/`.
+/// Fills `folder` with links to the toolkit whose binaries are in `bin`, and its `bin/` with
+/// links to those for which `keep` is true. Gives the new `bin/`.
 pub fn mirror(bin: &Path, folder: &Path, keep: impl Fn(&std::ffi::OsStr) -> bool) -> std::io::Result<PathBuf> {
     let bin = std::path::absolute(bin)?;
     let own_bin = folder.join("bin");

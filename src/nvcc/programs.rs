@@ -1,4 +1,5 @@
-//! A dry run -> the toolkit's own programs: those of the final build, and those that variants are made with.
+//! A dry run -> the toolkit's own programs: those of the final build, and those that variants
+//! are made with.
 
 use super::dry_run::Dryrun;
 use super::locate::RealNvcc;
@@ -32,8 +33,8 @@ impl Programs {
 }
 
 impl Programs {
-    /// Those that this call resolves to, found without starting anything: for a toolkit's own nvcc, beside which its profile is. A script
-    /// may start any other: `None`.
+    /// Those that this call resolves to, found without starting anything: for a toolkit's own
+    /// nvcc, beside which its profile is. A script may start any other: `None`.
     pub fn next_to(nvcc: &RealNvcc) -> Option<Self> {
         let bin = nvcc.path.parent()?;
         let mut first = [0; 4];
@@ -75,8 +76,9 @@ pub fn compilers(dryrun: &Dryrun, Programs { bin, cicc }: &Programs) -> Vec<Stri
     programs
 }
 
-/// Returns why the final build, which starts the toolkit's own nvcc, would run other steps than the nvcc that was found: a wrapper,
-/// such as a package manager's script, that changes the arguments.
+/// Returns why the final build, which starts the toolkit's own nvcc, would run other steps than
+/// the nvcc that was found: a wrapper, such as a package manager's script, that changes the
+/// arguments.
 pub fn wrapper_problem(dryrun: &Dryrun, nvcc: &RealNvcc, arguments: &[OsString]) -> Option<String> {
     let own = real_bin(dryrun, nvcc).join("nvcc");
     let file = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
@@ -88,7 +90,8 @@ pub fn wrapper_problem(dryrun: &Dryrun, nvcc: &RealNvcc, arguments: &[OsString])
     (!is_same).then(|| format!("'{path}' changes the call before it starts '{own}', and a tuned build would lose that: set NVTUNE_NVCC to '{own}' and pass these options in the build"))
 }
 
-/// The folder that nvcc takes for its own; for a script that starts another nvcc, the other one's.
+/// The folder that nvcc takes for its own; for a script that starts another nvcc, the other
+/// one's.
 fn real_bin(dryrun: &Dryrun, nvcc: &RealNvcc) -> PathBuf {
     let here = dryrun.variable("_HERE_").map(PathBuf::from).filter(|here| here.join("nvcc.profile").is_file());
     here.and_then(|here| std::path::absolute(here).ok())

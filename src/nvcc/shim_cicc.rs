@@ -1,4 +1,5 @@
-//! The `cicc` of the overlay toolkit: runs the real one, and writes dispatches into the stub file that it made.
+//! The `cicc` of the overlay toolkit: runs the real one, and writes dispatches into the stub
+//! file that it made.
 
 use super::shim_ptxas::{answer, cannot_start};
 use crate::diag::exit_code;
@@ -14,7 +15,8 @@ use std::process::Command;
 /// The name under which the overlay holds the real cicc.
 pub const REAL_CICC: &str = "nvtune-real-cicc";
 
-/// Exit code of the shim where a stub cannot be rewritten: nvtune builds again without a ticket.
+/// Exit code of the shim where a stub cannot be rewritten: nvtune builds again without a
+/// ticket.
 const NOT_WRITTEN: u8 = 255;
 
 /// Runs as cicc; `arguments` begin with the path it was called by. Returns the exit code.

@@ -1,5 +1,5 @@
-//! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands it with the winners' entries in it, and
-//! compares the machine code with what was timed.
+//! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands
+//! it with the winners' entries in it, and compares the machine code with what was timed.
 
 use crate::diag::{MessageCode, console, exit_code};
 use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
@@ -16,7 +16,8 @@ use std::process::Command;
 /// The name under which the overlay holds the real ptxas.
 pub const REAL_PTXAS: &str = "nvtune-real-ptxas";
 
-/// Exit code of the shim where the code is not that of the variant that was chosen; ptxas itself ends with 255 on an error.
+/// Exit code of the shim where the code is not that of the variant that was chosen; ptxas
+/// itself ends with 255 on an error.
 const MISMATCH: u8 = 255;
 
 /// Runs as ptxas; `arguments` begin with the name it was called by. Returns the exit code.
@@ -24,7 +25,8 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let own_path = arguments.first().map(PathBuf::from).unwrap_or_default();
     let options = arguments.get(1..).unwrap_or_default();
     let mut ptxas = Command::new(real_ptxas(&own_path));
-    // ptxas begins its messages with the name it is called by, and build logs are searched for `ptxas info`.
+    // ptxas begins its messages with the name it is called by, and build logs are searched for
+    // `ptxas info`.
     ptxas.arg0("ptxas");
     let Some(ticket) = Ticket::of_environment() else { return cannot_start("ptxas", &ptxas.args(options).exec()) };
     let call = Call::new(options);
@@ -34,7 +36,8 @@ pub fn run(arguments: &[OsString]) -> u8 {
         Ok(edited) => (edited, None),
         Err(problem) => (None, Some(problem)),
     };
-    // The file itself stays: what is embedded of it runs on other GPUs, where the winner was never tried.
+    // The file itself stays: what is embedded of it runs on other GPUs, where the winner was never
+    // tried.
     let options = options.iter().map(|option| match (&edited, &call.input) {
         (Some(edited), Some(input)) if option == input.as_os_str() => edited.as_os_str(),
         _ => option.as_os_str(),
@@ -107,8 +110,10 @@ impl Call {
         ticket.kernels.iter().filter(is_here).collect()
     }
 
-    /// Those sources that the PTX is called after: `tmpxft_000065b0_00000000-7_STEM.compute_90.ptx`, `STEM.ptx` with `--keep`,
-    /// `OBJECT_SOURCE.ptx` with `-objtemp`. Of `b.cu` and `a_b.cu` it is the longer one. None where nvcc names its files otherwise.
+    /// Those sources that the PTX is called after:
+    /// `tmpxft_000065b0_00000000-7_STEM.compute_90.ptx`, `STEM.ptx` with `--keep`,
+    /// `OBJECT_SOURCE.ptx` with `-objtemp`. Of `b.cu` and `a_b.cu` it is the longer one. None
+    /// where nvcc names its files otherwise.
     fn sources<'a>(&self, all: &'a [String]) -> Vec<&'a str> {
         let input = self.input.as_deref().and_then(Path::file_stem).map(OsStr::to_string_lossy).unwrap_or_default();
         let named = input.rsplit_once(".compute_").map_or(&*input, |(named, _)| named);
@@ -126,14 +131,16 @@ impl Call {
         called.into_iter().filter(|source| stem(source) == longest).collect()
     }
 
-    /// Writes the PTX with the winners' entries into a file of its own; `None` where there are none.
+    /// Writes the PTX with the winners' entries into a file of its own; `None` where there are
+    /// none.
     fn edit(&self, ticket: &Ticket, kernels: &[&TicketKernel]) -> Result<Option<tempfile::TempPath>, String> {
         let Some(path) = self.input.as_deref().filter(|_| !kernels.is_empty()) else { return Ok(None) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let entries: Vec<(&str, &Transplant)> =
             kernels.iter().map(|kernel| (kernel.symbol.as_str(), &kernel.entry)).collect();
         let text = ptx::insert_transplants(&text, &entries).map_err(|error| error.to_string())?;
-        // Into nvtune's own folder, which goes with it: a shim that a signal ends cannot remove its file.
+        // Into nvtune's own folder, which goes with it: a shim that a signal ends cannot remove its
+        // file.
         let folder = ticket.answers.parent().unwrap_or(&ticket.answers);
         let file = tempfile::Builder::new().suffix(".ptx").tempfile_in(folder);
         let mut file = file.map_err(|error| error.to_string())?;
@@ -141,7 +148,8 @@ impl Call {
         Ok(Some(file.into_temp_path()))
     }
 
-    /// Ship what was timed: the code of the winner in the cubin must be that of the ticket, and nvcc's kernel must be as it was.
+    /// Ship what was timed: the code of the winner in the cubin must be that of the ticket, and
+    /// nvcc's kernel must be as it was.
     fn compare(&self, kernel: &TicketKernel) -> Result<(), String> {
         let path = self.output.as_deref().ok_or("ptxas was given no output")?;
         let cubin = std::fs::read(path).map_err(|error| error.to_string())?;
@@ -168,7 +176,8 @@ pub(super) fn answer(ticket: &Ticket, outcomes: &[TicketOutcome]) -> std::io::Re
     file.keep().map(drop).map_err(|error| error.error)
 }
 
-/// The real ptxas beside the shim; nvcc calls the shim by a path or through the PATH that it sets.
+/// The real ptxas beside the shim; nvcc calls the shim by a path or through the PATH that it
+/// sets.
 fn real_ptxas(own_path: &Path) -> PathBuf {
     let beside = own_path.with_file_name(REAL_PTXAS);
     if own_path.components().count() > 1 { beside } else { PathBuf::from(REAL_PTXAS) }

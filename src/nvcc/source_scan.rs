@@ -1,6 +1,8 @@
-//! Which files of a compile carry tuning comments: the source itself and what it includes, but for headers of the system.
+//! Which files of a compile carry tuning comments: the source itself and what it includes, but
+//! for headers of the system.
 //!
-//! This runs at every compile, so it reads files once and looks at nothing but `#include`, what that may name by a macro, and the marker.
+//! This runs at every compile, so it reads files once and looks at nothing but `#include`, what
+//! that may name by a macro, and the marker.
 
 use crate::comment::{Mark, mark, near_misses, occurrences, tune_pragma};
 use crate::diag::diagnostic::nearest;
@@ -62,9 +64,11 @@ pub struct Found {
     pub marked: Vec<MarkedFile>,
     /// Files that are not marked, with what may have been meant as a mark.
     pub nearly: Vec<MarkedFile>,
-    /// What they include the header by that is asked for: its name, or a path that ends in that.
+    /// What they include the header by that is asked for: its name, or a path that ends in
+    /// that.
     pub header_includes: BTreeSet<String>,
-    /// Files that ask by `__has_include` for a misspelled header of the source, with the name that they ask for.
+    /// Files that ask by `__has_include` for a misspelled header of the source, with the name
+    /// that they ask for.
     pub missing_headers: Vec<(MarkedFile, String)>,
 }
 
@@ -74,7 +78,8 @@ const TOOLKIT: &str = "cuda_runtime.h";
 /// Folders that a compiler takes for the system's, also where `-I` names them.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/include", "/usr/local/include"];
 
-/// A source and all that it includes but for the system's headers, in the order in which they are met.
+/// A source and all that it includes but for the system's headers, in the order in which they
+/// are met.
 pub fn included_files(source: &Path, paths: &SearchPaths) -> Vec<MarkedFile> {
     let mut files = Vec::new();
     walk_included(source, paths, |file| files.push(MarkedFile { path: file.path, text: file.text }));
@@ -201,8 +206,8 @@ fn walk(from: Vec<PathBuf>, paths: &SearchPaths, mut visit: impl FnMut(Visited))
     loop {
         while let Some((path, data, is_quoted)) = pending.pop() {
             let folder = path.parent().unwrap_or(Path::new(""));
-            // By identity: a file that includes `x/../itself` has another path each time. Of two links in different folders each includes
-            // what is beside it.
+            // By identity: a file that includes `x/../itself` has another path each time. Of two links in
+            // different folders each includes what is beside it.
             let identity = |data: &Metadata| (data.dev(), data.ino());
             if !seen.insert((identity(&data), Path::new(".").join(folder).metadata().ok().as_ref().map(identity))) {
                 continue;
@@ -250,13 +255,15 @@ fn included(
     found.map(|(path, data)| (path, data, is_quoted))
 }
 
-/// A file with what it is; none where it is a folder, or a pipe, whose contents are there but once.
+/// A file with what it is; none where it is a folder, or a pipe, whose contents are there but
+/// once.
 fn regular(path: PathBuf) -> Option<(PathBuf, Metadata)> {
     let data = std::fs::metadata(&path).ok()?;
     data.is_file().then_some((path, data))
 }
 
-/// Reads the directives of a file; macros that are defined to what `#include` may name go into `macros`.
+/// Reads the directives of a file; macros that are defined to what `#include` may name go into
+/// `macros`.
 fn directives(text: &[u8], macros: &mut BTreeMap<String, Include>) -> Directives {
     let is_blank = |byte: &&u8| byte.is_ascii_whitespace() && **byte != b'\n';
     let mut found = Directives::default();

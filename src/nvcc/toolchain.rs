@@ -20,8 +20,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
-/// What cicc is told the module id is while variants are made: it only reaches names of internal symbols, and the true
-/// one takes a run of cudafe++.
+/// What cicc is told the module id is while variants are made: it only reaches names of
+/// internal symbols, and the true one takes a run of cudafe++.
 const PLACEHOLDER_MODULE_ID: &str = "_nvtune_module_id";
 
 /// The largest number of a signal (signal(7)).
@@ -56,10 +56,12 @@ pub struct FrontEnd {
     pub source_digest: String,
     /// Bytes of the preprocessed source.
     pub source_bytes: usize,
-    /// The files that it read, as the preprocessor names them; those of nvtune's own are left out.
+    /// The files that it read, as the preprocessor names them; those of nvtune's own are left
+    /// out.
     pub files: Vec<String>,
     pub ptx: String,
-    /// The host stubs that cicc writes: what the compiler says of every kernel's name and parameter types.
+    /// The host stubs that cicc writes: what the compiler says of every kernel's name and
+    /// parameter types.
     pub stub: String,
 }
 
@@ -146,14 +148,16 @@ impl Toolchain {
         Self { kept: cache, ..self }
     }
 
-    /// Makes the header with this text visible to the source, at these places of the include path, instead of one that an earlier build left.
+    /// Makes the header with this text visible to the source, at these places of the include
+    /// path, instead of one that an earlier build left.
     pub fn provide_header(&mut self, places: &[PathBuf], text: &str) -> Result<(), ToolError> {
         let folder = self.folder.path().join("header");
         write_all(&folder, places, text)?;
         // By a name that needs no quotes.
         let path = self.folder.path().join("header.h");
         write(&path, text)?;
-        // A quoted include finds a stale header beside the source first; the include guard makes that one empty.
+        // A quoted include finds a stale header beside the source first; the include guard makes that
+        // one empty.
         self.header_options = vec!["-I".into(), folder.into(), "-include".into(), path.into()];
         self.preprocessed = Mutex::default();
         Ok(())
@@ -165,18 +169,21 @@ impl Toolchain {
         if !is_named_after_the_module(&front_end.ptx) {
             return Ok(front_end);
         }
-        // A kernel in an anonymous namespace, or what it uses of one, is named after the module id: only the true one will do.
+        // A kernel in an anonymous namespace, or what it uses of one, is named after the module id:
+        // only the true one will do.
         self.front_end_with(macros, &self.module_id(macros)?)
     }
 
-    /// The stub file of the source with `text` behind it: what the compiler says to a question of ours.
+    /// The stub file of the source with `text` behind it: what the compiler says to a question
+    /// of ours.
     pub fn ask(&self, macros: &BTreeMap<String, i64>, text: &str) -> Result<String, ToolError> {
         let source = self.preprocessed(macros, Defines::Gone)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let question = self.folder.path().join(format!("{number}.ii"));
         std::fs::copy(&source, &question).map_err(io(&question))?;
         append(&question, text)?;
-        // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time that cicc takes.
+        // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time
+        // that cicc takes.
         let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, &["-lto".into()]);
         let asked = asked.or_else(|_| self.cicc(&question, PLACEHOLDER_MODULE_ID, &[]));
         let _ = std::fs::remove_file(question);
@@ -260,8 +267,8 @@ impl Toolchain {
         read(&id)
     }
 
-    /// Returns the source as it is preprocessed for the host, with the header of this text at places of its include path; `None` where
-    /// host code is not compiled.
+    /// Returns the source as it is preprocessed for the host, with the header of this text at
+    /// places of its include path; `None` where host code is not compiled.
     pub fn host_source(&self, places: &[PathBuf], text: &str) -> Result<Option<Vec<u8>>, ToolError> {
         let [step, _] = self.pipeline.module_id.as_slice() else { return Ok(None) };
         let folder = self.folder.path().join("host");
@@ -280,7 +287,8 @@ impl Toolchain {
         self.pipeline.is_relocatable()
     }
 
-    /// The digest of the source as the front end sees it under these macros: preprocessed, without line markers and blank lines.
+    /// The digest of the source as the front end sees it under these macros: preprocessed,
+    /// without line markers and blank lines.
     pub fn source_digest(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         Ok(source_digest(&bytes(&self.preprocessed(macros, Defines::Gone)?)?))
     }
@@ -302,10 +310,12 @@ impl Toolchain {
         options
     }
 
-    /// Assembles one entry of `ptx` with these edits (none: as the source and the command line have it). Gives what a GPU can load,
-    /// and the digest of what ptxas wrote, which for relocatable code is not yet linked: that is what the final build is compared by.
+    /// Assembles one entry of `ptx` with these edits (none: as the source and the command line
+    /// have it). Gives what a GPU can load, and the digest of what ptxas wrote, which for
+    /// relocatable code is not yet linked: that is what the final build is compared by.
     ///
-    /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines of the PTX.
+    /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines
+    /// of the PTX.
     pub fn assemble(&self, ptx: &str, entry: &str, edits: ptx::Edits) -> Result<(Vec<u8>, String), ToolError> {
         let ptx = ptx::edit_entries(ptx, &[(entry, edits)])?;
         let Some(cache) = &self.kept else { return self.run_assembler(&ptx, entry) };
@@ -347,7 +357,8 @@ impl Toolchain {
         let mut cubin = read(&output)?;
         let digest = code_digest(&cubin, entry)?;
         if self.pipeline.is_relocatable() {
-            // Linking fills in places and leaves the instructions; a kernel that calls another file's functions cannot be linked alone.
+            // Linking fills in places and leaves the instructions; a kernel that calls another file's
+            // functions cannot be linked alone.
             let linked = place("linked.cubin");
             let mut line = OsString::from(format!("nvlink --arch={} ", self.pipeline.architecture));
             line.push(quoted(output.as_os_str()));
@@ -358,7 +369,8 @@ impl Toolchain {
             let _ = std::fs::remove_file(linked);
         }
         for used in [input, output] {
-            // Thousands of variants would fill the temporary folder; a file that stays is removed with the folder.
+            // Thousands of variants would fill the temporary folder; a file that stays is removed with the
+            // folder.
             let _ = std::fs::remove_file(used);
         }
         Ok((cubin, digest))
@@ -417,12 +429,14 @@ impl Toolchain {
         &self.pipeline.architecture
     }
 
-    /// The tool that did not end in time, after which nothing is known of any kernel of the source.
+    /// The tool that did not end in time, after which nothing is known of any kernel of the
+    /// source.
     pub fn late(&self) -> Option<&Late> {
         self.late.get()
     }
 
-    /// Whether a tool was stopped or killed, or could not be started: what is not known for that may be known next time.
+    /// Whether a tool was stopped or killed, or could not be started: what is not known for
+    /// that may be known next time.
     pub fn is_disturbed(&self) -> bool {
         self.late.get().is_some() || self.is_disturbed.load(Ordering::Relaxed)
     }
@@ -467,8 +481,9 @@ impl Toolchain {
     }
 }
 
-/// Whether a function of this PTX, which was made under the placeholder, has or uses a name that the module id is part of. Headers such
-/// as `<cuda/std/ranges>` leave variables of that kind which nobody uses.
+/// Whether a function of this PTX, which was made under the placeholder, has or uses a name
+/// that the module id is part of. Headers such as `<cuda/std/ranges>` leave variables of that
+/// kind which nobody uses.
 fn is_named_after_the_module(ptx: &str) -> bool {
     ptx.contains(PLACEHOLDER_MODULE_ID)
         && ptx::Module::parse(ptx).map_or(true, |module| {
@@ -483,7 +498,8 @@ fn unpacked(entry: &[u8]) -> Option<(Vec<u8>, String)> {
     Some((entry[end + 1..].to_vec(), code))
 }
 
-/// Turns the error of nvtune's own use of a file into that of a tool. It is one that may not come again.
+/// Turns the error of nvtune's own use of a file into that of a tool. It is one that may not
+/// come again.
 fn io(path: &Path) -> impl Fn(std::io::Error) -> ToolError + use<> {
     let path = path.to_path_buf();
     move |source| {

@@ -18,8 +18,8 @@ pub fn ignore_broken_pipes() {
     }
 }
 
-/// Treats a SIGPIPE that another process sent as SIGTERM. One from a failed write of this process
-/// is ignored.
+/// Treats a SIGPIPE that another process sent as SIGTERM. One from a failed write of this
+/// process is ignored.
 ///
 /// make, killed by a SIGPIPE to its group, would leave the builds under it running.
 pub(super) fn end_on_sent_pipe_signals() {
@@ -46,8 +46,8 @@ pub(super) fn end_on_sent_pipe_signals() {
     }
 }
 
-/// Has broken pipes end this process where they did when it was started: for a program that takes
-/// its place.
+/// Has broken pipes end this process where they did when it was started: for a program that
+/// takes its place.
 pub(super) fn restore_broken_pipes() {
     if BROKEN_PIPES_ENDED_IT.load(Ordering::Relaxed) {
         // SAFETY: a handler is taken away, none is installed.

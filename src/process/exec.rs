@@ -18,8 +18,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Becomes `program`, called with `arguments`; argv[0] is its path. Comes back only where that
 /// fails.
 ///
-/// `execv` itself and not `Command::exec`, which would empty the signal mask and reset SIGPIPE, and
-/// copy the environment.
+/// `execv` itself and not `Command::exec`, which would empty the signal mask and reset SIGPIPE,
+/// and copy the environment.
 pub fn hand_over(program: &Path, arguments: &[OsString]) -> io::Error {
     let texts = std::iter::once(program.as_os_str()).chain(arguments.iter().map(OsString::as_os_str)).map(text_of_word);
     let texts: Vec<CString> = match texts.collect() {

@@ -1,11 +1,11 @@
 //! Leave to run a tool: under make, no more tools run at once than there are tokens of its
 //! jobserver.
 //!
-//! Every process that make starts owns one token unasked. Each further tool that runs beside the
-//! first takes one from the jobserver and gives it back when it is done. Without a make as many
-//! tools run as there are cores. A process that measures keeps a core busy and counts as a tool:
-//! what else runs is not to be in the way of its launches. Who asks first has leave first: who runs
-//! one tool after the other does not keep out who waits.
+//! Every process that make starts owns one token unasked. Each further tool that runs beside
+//! the first takes one from the jobserver and gives it back when it is done. Without a make as
+//! many tools run as there are cores. A process that measures keeps a core busy and counts as a
+//! tool: what else runs is not to be in the way of its launches. Who asks first has leave
+//! first: who runs one tool after the other does not keep out who waits.
 
 use super::threads;
 use jobserver::{Acquired, Client};
@@ -22,8 +22,8 @@ enum Limit {
     /// No make.
     Cores,
     Tokens(Client),
-    /// make has a jobserver, but it does not let this process at it (a pipe, and a recipe without
-    /// `+`).
+    /// make has a jobserver, but it does not let this process at it (a pipe, and a recipe
+    /// without `+`).
     One,
 }
 
@@ -55,8 +55,8 @@ enum JobToken {
     Made(#[allow(dead_code, reason = "held for its drop alone")] Acquired),
 }
 
-/// Finds make's jobserver. To be called before any file is opened: make names the files by their
-/// numbers.
+/// Finds make's jobserver. To be called before any file is opened: make names the files by
+/// their numbers.
 pub fn prepare_jobserver() {
     JOBS.get_or_init(Jobs::from_environment);
 }
@@ -66,8 +66,8 @@ pub fn wait_for_permit() -> Permit {
     JOBS.get_or_init(Jobs::from_environment).take_permit()
 }
 
-/// The same for what is done beside tools: it never takes the leave of the last of them, and gives
-/// up when `is_over`.
+/// The same for what is done beside tools: it never takes the leave of the last of them, and
+/// gives up when `is_over`.
 pub fn permit_beside(is_over: impl Fn() -> bool) -> Option<Permit> {
     JOBS.get_or_init(Jobs::from_environment).permit_beside(is_over)
 }

@@ -20,8 +20,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Takes the turn of this name, once no other process has it; `None` where it is not to be had
-    /// within `limit`, or at all.
+    /// Takes the turn of this name, once no other process has it; `None` where it is not to be
+    /// had within `limit`, or at all.
     pub fn wait_for(name: &str, limit: Duration) -> Option<Turn> {
         let deadline = Instant::now() + limit;
         let is_ours = owner_of(&full_name(name)).is_none_or(|owner| owner == getuid().as_raw());

@@ -1,4 +1,5 @@
-//! The processes that descend from one: what a signal must reach that only its ancestor was sent.
+//! The processes that descend from one: what a signal must reach that only its ancestor was
+//! sent.
 
 /// Lists the living descendants of `ancestor`, children before their own children. The
 /// list is empty if the system does not report them (no `/proc`). A process of another

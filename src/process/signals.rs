@@ -2,9 +2,9 @@
 //! signal ended.
 //!
 //! Ctrl-C reaches every process of the terminal's group, `kill` and a build system's time limit
-//! nvtune alone. So a signal is passed on: to the tools under nvcc where nvcc builds, for nvcc then
-//! clears up itself (sent to nvcc alone, its temporary files would stay); while nvtune tunes, its
-//! tools have nothing worth an orderly end and are killed.
+//! nvtune alone. So a signal is passed on: to the tools under nvcc where nvcc builds, for nvcc
+//! then clears up itself (sent to nvcc alone, its temporary files would stay); while nvtune
+//! tunes, its tools have nothing worth an orderly end and are killed.
 
 use super::broken_pipes::end_on_sent_pipe_signals;
 use super::process_tree::send_signal;
@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Held for reading while a child is started or a file written; held for writing, for good, once a
-/// signal is here.
+/// Held for reading while a child is started or a file written; held for writing, for good,
+/// once a signal is here.
 static GOING_ON: RwLock<()> = RwLock::new(());
 
-/// A signal is here: set where it is delivered, before the thread that looks after signals runs.
+/// A signal is here: set where it is delivered, before the thread that looks after signals
+/// runs.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The nvcc that builds; 0 where none does.
@@ -43,8 +44,8 @@ static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
 /// How long nvcc may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine
-/// each has little of it.
+/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy
+/// machine each has little of it.
 const PATIENCE_WITH_WORKERS: Duration = Duration::from_secs(10);
 
 /// How often what runs is looked for and killed, every 2 ms.
@@ -53,7 +54,8 @@ const KILL_ROUNDS: u32 = 500;
 /// The signals that are looked after.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
-/// Begins to look after [`SIGNALS`], those that are not ignored already (`nohup` ignores SIGHUP).
+/// Begins to look after [`SIGNALS`], those that are not ignored already (`nohup` ignores
+/// SIGHUP).
 pub fn watch_signals() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -87,8 +89,8 @@ pub fn spawn_child(command: &mut Command) -> io::Result<Child> {
     uninterrupted(|| command.spawn()).inspect_err(threads::note_start)
 }
 
-/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and
-/// so what was to be undone without it.
+/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays,
+/// and so what was to be undone without it.
 pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
         let child = command.spawn().inspect_err(threads::note_start)?;
@@ -112,8 +114,8 @@ pub fn run_tool(command: &mut Command) -> io::Result<ExitStatus> {
     wait_for_tool(&mut command.spawn()?)
 }
 
-/// Waits for the end of a tool. If that fails, kills it: it would write at the same time as later
-/// tools.
+/// Waits for the end of a tool. If that fails, kills it: it would write at the same time as
+/// later tools.
 fn wait_for_tool(child: &mut Child) -> io::Result<ExitStatus> {
     let waited = child.wait();
     if waited.is_ok() {
@@ -144,16 +146,16 @@ pub fn set_last_words(words: Option<String>) {
     *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
-/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It
-/// must not call [`uninterrupted`]: the thread that ends the process holds that lock, and never
-/// gives it back.
+/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing.
+/// It must not call [`uninterrupted`]: the thread that ends the process holds that lock, and
+/// never gives it back.
 pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
-/// The thread that looks after signals ends the process; what others would say of it is noise. To
-/// be called after a child has ended: the signal that ended it may be one for all processes of the
-/// terminal.
+/// The thread that looks after signals ends the process; what others would say of it is noise.
+/// To be called after a child has ended: the signal that ended it may be one for all processes
+/// of the terminal.
 pub fn wait_where_interrupted() {
     take_what_is_pending();
     while INTERRUPTED.load(Ordering::SeqCst) {
@@ -161,10 +163,10 @@ pub fn wait_where_interrupted() {
     }
 }
 
-/// Has a signal that was sent to this process, and that no thread of it had the time to take yet,
-/// delivered to this thread: one that is pending is delivered before the call that unblocks it
-/// returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a Ctrl-C for a
-/// while before its parent runs again.
+/// Has a signal that was sent to this process, and that no thread of it had the time to take
+/// yet, delivered to this thread: one that is pending is delivered before the call that
+/// unblocks it returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a
+/// Ctrl-C for a while before its parent runs again.
 fn take_what_is_pending() {
     // SAFETY: the sets are this function's own and filled before they are read; the mask is put
     // back as it was.
@@ -196,8 +198,8 @@ fn end_everything(signal: i32) {
 }
 
 /// Ends all that runs for this process and takes back what is half done; what comes then is not
-/// nvtune's work any more. The thread that calls this may hold any of the locks: none is waited for
-/// without end.
+/// nvtune's work any more. The thread that calls this may hold any of the locks: none is waited
+/// for without end.
 pub(super) fn undo_all(undo: impl FnOnce()) {
     let patient = || (0..200).inspect(|_| std::thread::sleep(Duration::from_millis(5)));
     // Whoever starts a child or writes a file now has the time to end that.
@@ -237,8 +239,8 @@ fn end_what_runs(signal: i32) {
     kill_all();
 }
 
-/// Kills until none is left: one that was about to start another may have done so. The child of one
-/// that is killed becomes this process's own ([`adopt_orphans`]).
+/// Kills until none is left: one that was about to start another may have done so. The child of
+/// one that is killed becomes this process's own ([`adopt_orphans`]).
 fn kill_all() {
     for _ in 0..KILL_ROUNDS {
         let all = process_tree::descendants_of(std::process::id());
@@ -250,8 +252,8 @@ fn kill_all() {
     }
 }
 
-/// Whether what is left behind by a process that ends becomes a child of this one, so that a signal
-/// can reach it. A program that takes this process must not have that.
+/// Whether what is left behind by a process that ends becomes a child of this one, so that a
+/// signal can reach it. A program that takes this process must not have that.
 pub(super) fn adopt_orphans(is_on: bool) {
     // SAFETY: the call changes an attribute of this process alone.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(is_on)) };

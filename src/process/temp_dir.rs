@@ -16,12 +16,12 @@ static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Beginning of the folders' names.
 const PREFIX: &str = "nvtune-";
 
-/// Age from which a folder that no process has locked is one of a process that was killed: making
-/// and locking it takes microseconds.
+/// Age from which a folder that no process has locked is one of a process that was killed:
+/// making and locking it takes microseconds.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// A folder `nvtune-*` below TMPDIR; it is removed when this is dropped or a signal ends nvtune. If
-/// nvtune is killed, the next build removes it.
+/// A folder `nvtune-*` below TMPDIR; it is removed when this is dropped or a signal ends
+/// nvtune. If nvtune is killed, the next build removes it.
 #[derive(Debug)]
 pub struct Temporary {
     folder: TempDir,
@@ -88,8 +88,8 @@ fn sweep_folder(place: &Path) {
     }
 }
 
-/// Locks a folder for as long as the file is open; `None` where another process has it, or where
-/// that is not to be had.
+/// Locks a folder for as long as the file is open; `None` where another process has it, or
+/// where that is not to be had.
 fn lock_folder(folder: &Path) -> Option<File> {
     let file = File::open(folder).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;

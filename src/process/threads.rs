@@ -10,7 +10,8 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 /// Whether a step of nvtune's own failed that may go well another time.
 static FAULTED: AtomicBool = AtomicBool::new(false);
 
-/// Processes and threads that a user must be allowed for nvtune's own never to be what nvcc lacks.
+/// Processes and threads that a user must be allowed for nvtune's own never to be what nvcc
+/// lacks.
 const FEW_PROCESSES: u64 = 256;
 
 /// Work of [`start_thread`].
@@ -76,14 +77,16 @@ pub fn start_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     }
 }
 
-/// Tells whether the user may start so few processes that nvtune's own may be what nvcc lacks (`ulimit -u`).
+/// Tells whether the user may start so few processes that nvtune's own may be what nvcc lacks
+/// (`ulimit -u`).
 pub fn is_short_of_processes() -> bool {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
     limit.is_some_and(|limit| limit < FEW_PROCESSES)
 }
 
-/// Tells whether something failed in this process that may go well another time: a thread, a process or a file that could not be had.
-/// What is decided then is for this build alone, and what nvtune keeps running may be what nvcc lacks.
+/// Tells whether something failed in this process that may go well another time: a thread, a
+/// process or a file that could not be had. What is decided then is for this build alone, and
+/// what nvtune keeps running may be what nvcc lacks.
 pub fn has_faulted() -> bool {
     FAULTED.load(Ordering::Relaxed)
 }
@@ -107,8 +110,8 @@ pub(super) fn usual_count() -> usize {
     wanted.filter(|&count| count > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Starts the threads that rayon shares work among; the first call alone does anything. Without it
-/// the first parallel step would start them, and panic where one of them cannot be had.
+/// Starts the threads that rayon shares work among; the first call alone does anything. Without
+/// it the first parallel step would start them, and panic where one of them cannot be had.
 ///
 /// Starts all of them before rayon gets them. If one cannot be started, the others end: the
 /// compiler needs processes.

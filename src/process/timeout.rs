@@ -1,5 +1,5 @@
-//! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must not
-//! hang on what it could do without.
+//! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must
+//! not hang on what it could do without.
 
 use super::process_tree;
 use super::process_tree::send_signal;
@@ -12,8 +12,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long a tool may take where `NVTUNE_PATIENCE` does not say, in seconds: many times what the
-/// slowest sources need.
+/// How long a tool may take where `NVTUNE_PATIENCE` does not say, in seconds: many times what
+/// the slowest sources need.
 pub const PATIENCE_S: f64 = 900.0;
 
 /// How long the system may take to end what was killed.
@@ -32,8 +32,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// them. What the tool wrote itself is in the pipe by then.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// Most bytes of one output. Tools write their results into files; a dry run of 1,000 sources takes
-/// some 10 MiB.
+/// Most bytes of one output. Tools write their results into files; a dry run of 1,000 sources
+/// takes some 10 MiB.
 const MOST_OUTPUT: usize = 64 << 20;
 
 /// Returns how long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
@@ -50,11 +50,12 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9)
 }
 
-/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard of.
-/// `None` where it has not ended within `limit`: it is killed then, with all that it started.
+/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard
+/// of. `None` where it has not ended within `limit`: it is killed then, with all that it
+/// started.
 ///
-/// Both pipes are read on this thread, until the tool has ended: another program that still holds
-/// them is not waited for.
+/// Both pipes are read on this thread, until the tool has ended: another program that still
+/// holds them is not waited for.
 ///
 /// # Errors
 /// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is
@@ -153,8 +154,8 @@ impl EndOf {
     }
 }
 
-/// Waits until a pipe has something or the process has ended, at most `pause`; reads once of each
-/// pipe that has, and tells whether one had.
+/// Waits until a pipe has something or the process has ended, at most `pause`; reads once of
+/// each pipe that has, and tells whether one had.
 fn read_what_is_there(pipes: &mut [Pipe; 2], end: Option<&EndOf>, pause: Duration) -> io::Result<bool> {
     let files = pipes.iter().map(|pipe| pipe.file.as_ref().map(AsRawFd::as_raw_fd));
     let files = files.chain([end.map(|end| end.0.as_raw_fd())]);

@@ -1,7 +1,8 @@
-//! The way back where nvtune itself fails: what is half done is undone, and plain nvcc takes the
-//! process.
+//! The way back where nvtune itself fails: what is half done is undone, and plain nvcc takes
+//! the process.
 //!
-//! Invariant: it is gone at most once in a process, and only before nvcc's own outputs are final.
+//! Invariant: it is gone at most once in a process, and only before nvcc's own outputs are
+//! final.
 
 use super::exec::hand_over;
 use super::signals;

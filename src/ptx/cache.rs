@@ -1,15 +1,16 @@
 //! Writes a cache operator into the global loads of an entry, in PTX text.
 //!
-//! PTX text + entry + operator -> the same text in which each weak load of that entry from global
-//! or generic memory that says nothing of caches itself has the operator. All other bytes stay as
-//! they are, and no line moves.
+//! PTX text + entry + operator -> the same text in which each weak load of that entry from
+//! global or generic memory that says nothing of caches itself has the operator. All other
+//! bytes stay as they are, and no line moves.
 //!
-//! What ptxas 13.0.88 does, measured on sm_75, sm_80, sm_90 and sm_100: an entry edited so has the
-//! machine code that `-dlcm=OPERATOR` gives it. That option, too, leaves alone what is volatile,
-//! relaxed or acquire, what has an operator or an eviction priority (`.L1::evict_last`), and loads
-//! through the read-only path (`.nc`) but for `cs`. An explicit `.ca` is not the same as none: it
-//! makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the option also reaches functions that
-//! the entry calls (a directive of one entry must not), and `ldu`, which takes no operator.
+//! What ptxas 13.0.88 does, measured on sm_75, sm_80, sm_90 and sm_100: an entry edited so has
+//! the machine code that `-dlcm=OPERATOR` gives it. That option, too, leaves alone what is
+//! volatile, relaxed or acquire, what has an operator or an eviction priority
+//! (`.L1::evict_last`), and loads through the read-only path (`.nc`) but for `cs`. An explicit
+//! `.ca` is not the same as none: it makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the
+//! option also reaches functions that the entry calls (a directive of one entry must not), and
+//! `ldu`, which takes no operator.
 
 use super::directives::replace_spans;
 use super::error::PtxError;

@@ -1,11 +1,11 @@
 //! An entry's PTX without names and line numbers, so that results can be keyed by it.
 //!
-//! Module + entry -> text that is the same for two entries if they differ only in comments, white
-//! space, debug lines, the position in the file and the names of kernel, parameters, registers,
-//! labels and variables. It holds the target, the entry's parameters and directives, its
-//! instructions, and in turn every function and module-scope variable that these use, with initial
-//! values. Names of functions without a body and of external variables stay: they say what is
-//! linked.
+//! Module + entry -> text that is the same for two entries if they differ only in comments,
+//! white space, debug lines, the position in the file and the names of kernel, parameters,
+//! registers, labels and variables. It holds the target, the entry's parameters and directives,
+//! its instructions, and in turn every function and module-scope variable that these use, with
+//! initial values. Names of functions without a body and of external variables stay: they say
+//! what is linked.
 
 use super::module::{Body, Initial, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable, Statement};
 use std::collections::HashMap;

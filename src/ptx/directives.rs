@@ -1,13 +1,14 @@
-//! Edits an entry's performance directives in PTX text, so that ptxas compiles it under a register
-//! cap or for one block.
+//! Edits an entry's performance directives in PTX text, so that ptxas compiles it under a
+//! register cap or for one block.
 //!
 //! PTX text + entry + cap -> PTX text in which that entry has `.maxnreg CAP` and no
-//! `.minnctapersm`. PTX text + entry + block -> PTX text in which it has `.reqntid`, no `.maxntid`,
-//! and numbers in place of `%ntid.x`, of which ptxas itself makes no constants. All other bytes
-//! stay as they are, and no line moves: a profile by PTX line holds for the edited text too.
+//! `.minnctapersm`. PTX text + entry + block -> PTX text in which it has `.reqntid`, no
+//! `.maxntid`, and numbers in place of `%ntid.x`, of which ptxas itself makes no constants. All
+//! other bytes stay as they are, and no line moves: a profile by PTX line holds for the edited
+//! text too.
 //!
-//! What ptxas 13.0.88 does on sm_90, measured on a kernel that takes 56 registers when nothing is
-//! asked (60 with `.maxntid 256`, 110 when the limit lies above that):
+//! What ptxas 13.0.88 does on sm_90, measured on a kernel that takes 56 registers when nothing
+//! is asked (60 with `.maxntid 256`, 110 when the limit lies above that):
 //!
 //! | directives | `--maxrregcount 48` | registers |
 //! | --- | --- | --- |
@@ -37,8 +38,8 @@ pub fn set_register_cap(text: &str, entry: &str, cap: u32) -> Result<String, Ptx
     set_register_caps(text, &[(entry, cap)])
 }
 
-/// [`set_register_cap`] for several entries of one text. Of an entry that is named twice the last
-/// cap counts.
+/// [`set_register_cap`] for several entries of one text. Of an entry that is named twice the
+/// last cap counts.
 ///
 /// # Errors
 /// As [`set_register_cap`].

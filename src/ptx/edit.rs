@@ -1,8 +1,8 @@
-//! What is written into an entry's PTX before ptxas sees it: the part of a configuration that is
-//! neither macro nor launch.
+//! What is written into an entry's PTX before ptxas sees it: the part of a configuration that
+//! is neither macro nor launch.
 //!
-//! Variants that are timed and the winner that is built go through the same function, so that both
-//! are edited alike.
+//! Variants that are timed and the winner that is built go through the same function, so that
+//! both are edited alike.
 
 use super::cache::set_cache_operators;
 use super::directives::{set_register_caps, set_required_block};

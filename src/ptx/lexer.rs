@@ -1,7 +1,7 @@
 //! PTX text -> tokens with their bytes and lines.
 //!
-//! A word that begins with a dot ends before the next one (`.reg.b32` is two words); any other word
-//! runs through dots and `::` (`ld.shared::cta.b32`, `%tid.x`). Comments, white space and
+//! A word that begins with a dot ends before the next one (`.reg.b32` is two words); any other
+//! word runs through dots and `::` (`ld.shared::cta.b32`, `%tid.x`). Comments, white space and
 //! preprocessor lines (`#`) are no tokens.
 
 use super::error::PtxError;
@@ -112,8 +112,8 @@ impl<'t> Lexer<'t> {
         Ok(PtxToken { kind, start, end: self.at, line })
     }
 
-    /// A number: letters belong to it (`0x1F`, `0f3F800000`, `7U`), as do a decimal point and an
-    /// exponent's sign.
+    /// A number: letters belong to it (`0x1F`, `0f3F800000`, `7U`), as do a decimal point and
+    /// an exponent's sign.
     fn skip_number(&mut self) {
         let start = self.at;
         let prefixed = self.byte_at(0) == b'0' && self.byte_at(1).is_ascii_alphabetic();

@@ -1,11 +1,11 @@
-//! PTX as text: its entries, their parameters and performance directives, and their instructions by
-//! line.
+//! PTX as text: its entries, their parameters and performance directives, and their
+//! instructions by line.
 //!
-//! Text that cicc wrote (or a person, in inline assembly) -> [`Module`]. Every statement knows its
-//! 1-based line, every performance directive its bytes and every instruction its first, so that
-//! [`directives`] and [`cache`] can edit them in place. [`canonical`] gives an entry's text without
-//! what does not change its machine code; [`Transplant`] copies an entry into another text. The
-//! language: NVIDIA, "PTX ISA", version 9.0.
+//! Text that cicc wrote (or a person, in inline assembly) -> [`Module`]. Every statement knows
+//! its 1-based line, every performance directive its bytes and every instruction its first, so
+//! that [`directives`] and [`cache`] can edit them in place. [`canonical`] gives an entry's
+//! text without what does not change its machine code; [`Transplant`] copies an entry into
+//! another text. The language: NVIDIA, "PTX ISA", version 9.0.
 
 pub mod cache;
 pub mod canonical;

@@ -1,7 +1,7 @@
 //! What a PTX module consists of.
 //!
-//! Names are kept as they are written; scopes are kept as statements, so that a reader can resolve
-//! names that inline assembly declares again in an inner scope.
+//! Names are kept as they are written; scopes are kept as statements, so that a reader can
+//! resolve names that inline assembly declares again in an inner scope.
 
 use super::opcode::{Mnemonic, Opcode};
 use super::types::{Scalar, StateSpace};
@@ -18,8 +18,8 @@ pub struct Module {
     pub address_size: u32,
     /// Module-scope variables, in the order of the text.
     pub variables: Vec<PtxVariable>,
-    /// Functions with and without bodies, in the order of the text. A prototype and its definition
-    /// are two entries.
+    /// Functions with and without bodies, in the order of the text. A prototype and its
+    /// definition are two entries.
     pub functions: Vec<PtxFunction>,
 }
 
@@ -40,8 +40,8 @@ pub struct PtxVariable {
     /// given.
     pub initial: Option<Vec<(u64, Initial)>>,
     pub line: u32,
-    /// Bytes of the declaration, from its linkage to the semicolon. Variables of one declaration
-    /// share them.
+    /// Bytes of the declaration, from its linkage to the semicolon. Variables of one
+    /// declaration share them.
     pub span: Range<usize>,
 }
 

@@ -1,8 +1,8 @@
 //! Parses opcodes by one table of all PTX instructions.
 //!
 //! Text of an opcode -> [`Opcode`]: its row of the table, and its modifiers as types. An
-//! instruction that the table lacks is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA", version
-//! 9.0; the chapter stands before each line of the table.
+//! instruction that the table lacks is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA",
+//! version 9.0; the chapter stands before each line of the table.
 
 use super::types::{Scalar, StateSpace};
 use std::sync::LazyLock;
@@ -45,14 +45,16 @@ pub enum Class {
     Unknown,
 }
 
-/// The effect of an instruction on memory, unless its state space is the thread's or block's own.
+/// The effect of an instruction on memory, unless its state space is the thread's or block's
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     None,
     Read,
     /// Writes as many bytes as its type says.
     Write,
-    /// Writes an unknown number of bytes, updates memory, or continues in code that is not known.
+    /// Writes an unknown number of bytes, updates memory, or continues in code that is not
+    /// known.
     Unbounded,
 }
 

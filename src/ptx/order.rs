@@ -1,17 +1,17 @@
-//! The instructions of a body in an order in which each stands behind all that are surely executed
-//! before it.
+//! The instructions of a body in an order in which each stands behind all that are surely
+//! executed before it.
 //!
-//! Compilers place blocks by how often they expect them to run, so that a block may stand above the
-//! one that it always follows. Reverse postorder of the control flow puts what dominates first (Aho
-//! et al., "Compilers", 2nd edition, section 9.6.6).
+//! Compilers place blocks by how often they expect them to run, so that a block may stand above
+//! the one that it always follows. Reverse postorder of the control flow puts what dominates
+//! first (Aho et al., "Compilers", 2nd edition, section 9.6.6).
 
 use super::module::{Body, Instruction, Operand, Statement};
 use super::opcode::Mnemonic;
 use std::collections::HashMap;
 
 impl Body {
-    /// The instructions, those that dominate others first; what is never reached comes last, in the
-    /// order of the text.
+    /// The instructions, those that dominate others first; what is never reached comes last, in
+    /// the order of the text.
     pub fn dominators_first(&self) -> Vec<&Instruction> {
         let mut instructions = Vec::new();
         let mut labels = HashMap::new();

@@ -1,10 +1,10 @@
 //! What of a PTX text one entry needs.
 //!
-//! PTX text + entry -> PTX text of the same lines in which only this entry and the functions are
-//! left that it, a variable or debug information names. ptxas leaves out other entries by itself
-//! (`--entry`), but not of relocatable code: there it assembles all of them, and what any of them
-//! calls in other files keeps the whole from being linked. And: whether the entry makes calls of
-//! which only the whole text tells where they lead.
+//! PTX text + entry -> PTX text of the same lines in which only this entry and the functions
+//! are left that it, a variable or debug information names. ptxas leaves out other entries by
+//! itself (`--entry`), but not of relocatable code: there it assembles all of them, and what
+//! any of them calls in other files keeps the whole from being linked. And: whether the entry
+//! makes calls of which only the whole text tells where they lead.
 
 use super::directives::replace_spans;
 use super::error::PtxError;
@@ -28,9 +28,9 @@ pub fn isolate_entry(text: &str, entry: &str) -> Result<String, PtxError> {
     ))
 }
 
-/// True where the entry, or what it calls, makes a call by an address. To see where such a call may
-/// lead (to virtual functions that another entry puts into objects) ptxas looks at all that the
-/// text has, so that under `--entry` it would make other code.
+/// True where the entry, or what it calls, makes a call by an address. To see where such a call
+/// may lead (to virtual functions that another entry puts into objects) ptxas looks at all that
+/// the text has, so that under `--entry` it would make other code.
 ///
 /// # Errors
 /// As [`isolate_entry`].
@@ -60,8 +60,8 @@ fn line_ends(text: &str) -> String {
 
 /// Which functions a text names where.
 struct Uses<'t> {
-    /// The functions that a name leads to: their definition and prototypes, and of a label (which
-    /// debug sections name) the one in which it stands.
+    /// The functions that a name leads to: their definition and prototypes, and of a label
+    /// (which debug sections name) the one in which it stands.
     named: HashMap<&'t str, Vec<&'t PtxFunction>>,
     /// The names in each function.
     inside: HashMap<&'t str, Vec<&'t str>>,

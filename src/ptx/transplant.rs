@@ -14,11 +14,11 @@
 //! calling convention that the donor's have. ptxas then makes the donor's code, with
 //! three exceptions:
 //!
-//! - An entry that calls by address has code that depends on all functions of the text
-//!   whose address is taken, except in relocatable code ([`super::calls_by_address`]). If a
-//!   copied function's address is taken, the host's entries that call by address change too.
-//! - A function whose address another entry of the donor takes has another calling
-//!   convention than its copy.
+//! - An entry that calls by address has code that depends on all functions of the text whose
+//!   address is taken, except in relocatable code ([`super::calls_by_address`]). If a copied
+//!   function's address is taken, the host's entries that call by address change too.
+//! - A function whose address another entry of the donor takes has another calling convention
+//!   than its copy.
 //! - Addresses in constant memory (`c[0x3][...]`) depend on all constants of the text.
 
 use super::directives::replace_spans;

@@ -1,9 +1,12 @@
-//! The cache: a folder of entries that any number of processes, also of other machines over NFS, read and write at once.
+//! The cache: a folder of entries that any number of processes, also of other machines over
+//! NFS, read and write at once.
 //!
-//! An entry is a file that appears whole by `rename` and carries its checksum: what is torn, cut or changed on the disk is never
-//! used, and is removed. No lock is taken, so none can be left behind. A process that is killed leaves at most a file in `tmp/`,
-//! which the next one that writes removes. Entries are told apart by their place, which is made of digests of what they hang on;
-//! two writers of one place write the same thing. What another user could have written is not read: entries decide what goes into an object.
+//! An entry is a file that appears whole by `rename` and carries its checksum: what is torn,
+//! cut or changed on the disk is never used, and is removed. No lock is taken, so none can be
+//! left behind. A process that is killed leaves at most a file in `tmp/`, which the next one
+//! that writes removes. Entries are told apart by their place, which is made of digests of what
+//! they hang on; two writers of one place write the same thing. What another user could have
+//! written is not read: entries decide what goes into an object.
 
 use super::digest::checksum;
 use super::writer_id::Writer;
@@ -21,14 +24,15 @@ const FORMAT: &str = "v1";
 /// The first word of an entry.
 const MAGIC: &str = "nvtune-cache";
 
-/// A file in `tmp/` of a process that cannot be asked after (on another machine) is garbage after this long; a write takes milliseconds.
+/// A file in `tmp/` of a process that cannot be asked after (on another machine) is garbage
+/// after this long; a write takes milliseconds.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// One of so many writes looks whether the bound is kept.
 const TRIM_EVERY: u64 = 64;
 
-/// Most bytes of an entry, as a file and unpacked. The largest, records of 100,000 points, take a third of it; deflate makes up to 1,000
-/// bytes of one.
+/// Most bytes of an entry, as a file and unpacked. The largest, records of 100,000 points, take
+/// a third of it; deflate makes up to 1,000 bytes of one.
 const MOST_PACKED: u64 = 64 << 20;
 const MOST_CONTENTS: u64 = 64 << 20;
 
@@ -66,7 +70,8 @@ impl Cache {
         self.limit
     }
 
-    /// Whether nobody but this user or root can put entries here; also where nothing is there yet.
+    /// Whether nobody but this user or root can put entries here; also where nothing is there
+    /// yet.
     fn is_own(&self) -> bool {
         let is_own = |path: &Path| match path.metadata() {
             Ok(data) => is_private(&data),
@@ -75,12 +80,14 @@ impl Cache {
         self.root.parent().is_none_or(is_own) && is_own(&self.root)
     }
 
-    /// The contents of the entry at `place` (a relative path); `None` where there is none that is whole. Its use is noted.
+    /// The contents of the entry at `place` (a relative path); `None` where there is none that
+    /// is whole. Its use is noted.
     pub fn get(&self, place: &str) -> Option<Vec<u8>> {
         let path = self.root.join(place);
         let bytes = read_own(&path).filter(|_| self.is_own())?;
         let Some(contents) = unpacked(&bytes) else {
-            // Damaged: it would be read again and again. On a read-only disk it stays, and is not used either.
+            // Damaged: it would be read again and again. On a read-only disk it stays, and is not used
+            // either.
             let _ = std::fs::remove_file(&path);
             return None;
         };
@@ -146,8 +153,8 @@ impl Cache {
         contents
     }
 
-    /// Removes what was used longest ago where entries take more than `limit` bytes, and what dead processes left. Gives how many
-    /// entries went.
+    /// Removes what was used longest ago where entries take more than `limit` bytes, and what
+    /// dead processes left. Gives how many entries went.
     pub fn trim(&self, limit: u64) -> u64 {
         self.sweep(&Writer::own());
         let mut files: Vec<File> = self.files().into_iter().filter(|file| !file.unfinished).collect();
@@ -212,7 +219,8 @@ impl Cache {
     }
 }
 
-/// The bytes of a file that only this user or root can have written; of anything else nothing is read. A FIFO is not waited for.
+/// The bytes of a file that only this user or root can have written; of anything else nothing
+/// is read. A FIFO is not waited for.
 fn read_own(path: &Path) -> Option<Vec<u8>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let file = std::fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -230,8 +238,9 @@ fn is_private(data: &std::fs::Metadata) -> bool {
     (data.uid() == 0 || data.uid() == rustix::process::geteuid().as_raw()) && data.mode() & 0o022 == 0
 }
 
-/// Makes the folder where it is not there, and does in it what needs it. Another process may trim the empty folder away at any
-/// moment: also between what `create_dir_all` tries (mkdir says that it exists) and what it looks at then (it is no folder).
+/// Makes the folder where it is not there, and does in it what needs it. Another process may
+/// trim the empty folder away at any moment: also between what `create_dir_all` tries (mkdir
+/// says that it exists) and what it looks at then (it is no folder).
 fn within<T>(folder: &Path, mut act: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     use std::io::ErrorKind::{AlreadyExists, NotFound};
     let mut attempts = 1..ATTEMPTS;

@@ -1,9 +1,9 @@
 //! The decision for a kernel, and the three files that hold it.
 //!
 //! A record has the whole [`Decision`]: every configuration with its variant, score, Pareto
-//! membership and timing. A lock file has what builds the winner again ([`Pinned`]). The cache has
-//! both with all inputs of the decision ([`Kept`]): a kernel is not tuned again if something else of
-//! its source changes.
+//! membership and timing. A lock file has what builds the winner again ([`Pinned`]). The cache
+//! has both with all inputs of the decision ([`Kept`]): a kernel is not tuned again if
+//! something else of its source changes.
 
 use super::cache::Cache;
 use super::digest::digest;
@@ -21,7 +21,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// Version of the record's format; it rises when a reader of an older one would misread a newer one.
+/// Version of the record's format; it rises when a reader of an older one would misread a newer
+/// one.
 pub const FORMAT: u32 = 1;
 
 /// All decisions for one source file.
@@ -33,7 +34,8 @@ pub struct Record {
     pub nvtune: String,
     /// The source as nvcc was given it.
     pub source: String,
-    /// The folder that the compile ran in, and what nvcc was called with: `nvtune lock --update` tunes by them.
+    /// The folder that the compile ran in, and what nvcc was called with: `nvtune lock
+    /// --update` tunes by them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub folder: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,16 +65,19 @@ pub struct Decision {
     pub winner: usize,
     /// Time of the baseline over time of the winner: timed in paired rounds, or predicted.
     pub speedup: f64,
-    /// Whether the winner was seen to give the right results on problems that its grid does not divide.
+    /// Whether the winner was seen to give the right results on problems that its grid does not
+    /// divide.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,
     /// Whether something was missing that another build may have: what was decided is not kept.
     #[serde(skip)]
     pub provisional: bool,
-    /// Why nothing was timed on the GPU at hand, where the same inputs will meet the same again.
+    /// Why nothing was timed on the GPU at hand, where the same inputs will meet the same
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed: Option<Untimed>,
-    /// What a build in mode `measure` lacked to time anything, in the words of its summary line.
+    /// What a build in mode `measure` lacked to time anything, in the words of its summary
+    /// line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
     /// Macros no value of which changes the kernel or its launch.
@@ -124,14 +129,17 @@ pub struct Held {
     pub quiet: bool,
 }
 
-/// The share of the points besides the baseline that may not be chosen from which on a build says why.
+/// The share of the points besides the baseline that may not be chosen from which on a build
+/// says why.
 const MOST: f64 = 0.6;
 
-/// The most points of a space that a record has all of: a hundred thousand would take a hundred megabytes.
+/// The most points of a space that a record has all of: a hundred thousand would take a hundred
+/// megabytes.
 const MOST_RECORDED: usize = 10_000;
 
 impl RecordedConfiguration {
-    /// What is measured comes first, by time; then what the model promises most of, then what it predicts to be fastest.
+    /// What is measured comes first, by time; then what the model promises most of, then what
+    /// it predicts to be fastest.
     pub fn compare(&self, other: &Self) -> Ordering {
         let rank = |Self { timing, promised, score, .. }: &Self| match (timing, promised, score) {
             (Some(timing), _, _) => (0, timing.median_us),
@@ -174,7 +182,8 @@ impl Decision {
         }
     }
 
-    /// Adds a note. The code becomes a part of its text, so that every build and report that prints the note has it.
+    /// Adds a note. The code becomes a part of its text, so that every build and report that
+    /// prints the note has it.
     pub fn note(&mut self, code: MessageCode, note: impl Display) {
         self.notes.push(code.tag(note));
     }
@@ -190,7 +199,8 @@ impl Decision {
         self.held.iter().map(|held| self.sentence(held))
     }
 
-    /// Where most of the points may not be chosen, the same for the reasons of at least a quarter of these.
+    /// Where most of the points may not be chosen, the same for the reasons of at least a
+    /// quarter of these.
     pub fn held_back(&self) -> impl Iterator<Item = String> {
         let loud = self.held.iter().filter(|held| !held.quiet);
         let total: usize = loud.clone().map(|held| held.points).sum();
@@ -230,7 +240,8 @@ pub struct RecordedVariant {
     pub macros: BTreeMap<String, i64>,
     /// The register caps that gave this code.
     pub caps: Vec<u32>,
-    /// The cache operator of global loads that gave this code; absent where nvcc's own loads did.
+    /// The cache operator of global loads that gave this code; absent where nvcc's own loads
+    /// did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheOperator>,
     /// The block that the code is compiled for alone; absent where it is right for others.
@@ -261,7 +272,8 @@ pub struct RecordedConfiguration {
     pub pareto: bool,
     /// Sent to the GPU by the strategy, where there is one.
     pub candidate: bool,
-    /// The gain over the baseline that the model promises, as [`crate::search::list_promises`], where it alone chooses.
+    /// The gain over the baseline that the model promises, as [`crate::search::list_promises`],
+    /// where it alone chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -308,11 +320,12 @@ pub struct Pinned {
     pub basis: Basis,
     #[serde(flatten)]
     pub winner: Configuration,
-    /// Digest of the winner's machine code, for comparison with what is built from the entry. Absent
-    /// for a baseline, which is built as nvcc builds it.
+    /// Digest of the winner's machine code, for comparison with what is built from the entry.
+    /// Absent for a baseline, which is built as nvcc builds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Resident warps in percent of an SM's maximum, for the header; absent if the code is unknown.
+    /// Resident warps in percent of an SM's maximum, for the header; absent if the code is
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occupancy: Option<u32>,
     /// Whether the winner bears threads beyond the baseline's, as [`Decision::surplus`].
@@ -403,8 +416,8 @@ impl Kind<'_> {
         self.names(cache).iter().any(|name| name == REFUSED)
     }
 
-    /// Notes that such a kernel cannot be tuned. The next build finds the reason again, in the words
-    /// of the source at that time.
+    /// Notes that such a kernel cannot be tuned. The next build finds the reason again, in the
+    /// words of the source at that time.
     pub fn refuse(&self, cache: &Cache) -> Result<(), String> {
         if self.is_refused(cache) { Ok(()) } else { cache.put(&format!("{}/{REFUSED}", self.folder()), b"") }
     }
@@ -422,8 +435,8 @@ impl Kind<'_> {
         places.filter_map(|place| serde_json::from_slice(&cache.get(&place)?).ok()).collect()
     }
 
-    /// Writes a decision. Its name is a digest of its inputs, so that it replaces an earlier one for
-    /// the same inputs.
+    /// Writes a decision. Its name is a digest of its inputs, so that it replaces an earlier
+    /// one for the same inputs.
     pub fn keep(&self, cache: &Cache, kept: &Kept) -> Result<(), String> {
         let asked = (kept.strategy, kept.budget, kept.candidates, kept.sanitize, kept.engine);
         let inputs = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, asked);

@@ -2,7 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Half of a SHA-256 in hexadecimal digits: enough that no two differing inputs meet, and short enough for a line of a file.
+/// Half of a SHA-256 in hexadecimal digits: enough that no two differing inputs meet, and short
+/// enough for a line of a file.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for part in parts {

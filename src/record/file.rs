@@ -1,4 +1,5 @@
-//! Contents -> a file that appears whole or not at all, and goes again where the build that it was for fails.
+//! Contents -> a file that appears whole or not at all, and goes again where the build that it
+//! was for fails.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,8 +13,8 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// Restores the former contents, unless another process has changed the file since. If that fails, removes the file: it must not
-    /// describe an object that does not exist.
+    /// Restores the former contents, unless another process has changed the file since. If that
+    /// fails, removes the file: it must not describe an object that does not exist.
     pub fn restore(&self) {
         if read_regular(&self.path).is_ok_and(|present| present != self.contents) {
             return;
@@ -39,7 +40,8 @@ pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a file whole or not at all, and not when it has these contents already: make would rebuild what uses it.
+/// Writes a file whole or not at all, and not when it has these contents already: make would
+/// rebuild what uses it.
 pub fn write_if_changed(path: &Path, contents: &[u8]) -> Result<Option<Replaced>, String> {
     let present = read_regular(path).ok();
     if present.as_deref() == Some(contents) {

@@ -1,7 +1,8 @@
 //! What a winner hangs on, as facts that can be compared and named.
 //!
-//! In: digests and words that the tuner drew up for one kernel. Out: what changed between two of them. A basis says nothing of
-//! names, comments, line numbers or the rest of the file: these may change.
+//! In: digests and words that the tuner drew up for one kernel. Out: what changed between two
+//! of them. A basis says nothing of names, comments, line numbers or the rest of the file:
+//! these may change.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,8 @@ pub struct Basis {
     pub data: Option<String>,
     /// The options of ptxas, without the names of files.
     pub flags: String,
-    /// Digest of the kernel's PTX under the baseline's macros, without names and line numbers, and of its parameters' types.
+    /// Digest of the kernel's PTX under the baseline's macros, without names and line numbers,
+    /// and of its parameters' types.
     pub ptx: String,
     /// The toolkit that wrote the PTX: `13.0.88`.
     pub toolkit: String,

@@ -1,8 +1,10 @@
-//! The cache's entry for a search under way: what was timed and refused so far, so that a compile that was ended goes on from there.
+//! The cache's entry for a search under way: what was timed and refused so far, so that a
+//! compile that was ended goes on from there.
 //!
-//! In: what a search found, point by point. Out: the same in another process, where all that it hangs on is as it was. What always
-//! holds: a journal is facts about points, not about a strategy or a budget, so whoever searches the same space may go on from it;
-//! it goes when a decision takes its place.
+//! In: what a search found, point by point. Out: the same in another process, where all that it
+//! hangs on is as it was. What always holds: a journal is facts about points, not about a
+//! strategy or a budget, so whoever searches the same space may go on from it; it goes when a
+//! decision takes its place.
 
 use super::cache::Cache;
 use super::decision::ENGINE;
@@ -20,8 +22,8 @@ const FOLDER: &str = "searches";
 /// What a search has found so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
-    /// Median of the baseline in microseconds under the conditions that all times here were taken under, or are scaled to; absent
-    /// while none was.
+    /// Median of the baseline in microseconds under the conditions that all times here were
+    /// taken under, or are scaled to; absent while none was.
     pub baseline_us: Option<f64>,
     pub tried: Vec<Tried>,
 }
@@ -52,7 +54,8 @@ pub struct Searched<'a> {
     pub basis: &'a Basis,
     /// Of the baseline, as [`Tried::identity`]: results are compared with its results.
     pub baseline: &'a str,
-    /// What the machine could time on, as [`crate::measure::Present`] names it, and what is timed on.
+    /// What the machine could time on, as [`crate::measure::Present`] names it, and what is
+    /// timed on.
     pub present: &'a str,
     pub device: &'a Device,
     /// What code the object holds, of which a GPU loads one.
@@ -62,7 +65,8 @@ pub struct Searched<'a> {
 impl Searched<'_> {
     /// The place of the journal in a cache; the error is for the user.
     pub fn place(&self) -> Result<String, String> {
-        // Which GPU of a model it was, and what was free of its memory, is no matter: times are scaled by the baseline's.
+        // Which GPU of a model it was, and what was free of its memory, is no matter: times are scaled
+        // by the baseline's.
         let device = Device { uuid: String::new(), free_bytes: 0, ..self.device.clone() };
         let hangs_on = (self.basis, self.baseline, self.present, device, self.images, ENGINE, PROTOCOL_VERSION);
         let hangs_on = serde_json::to_vec(&(self.kernel, self.architecture, hangs_on)).map_err(failed)?;
@@ -75,7 +79,8 @@ fn failed(error: serde_json::Error) -> String {
 }
 
 impl Journal {
-    /// The journal at a place; `None` where there is none that is whole. What is no time in it is left out.
+    /// The journal at a place; `None` where there is none that is whole. What is no time in it
+    /// is left out.
     pub fn read(cache: &Cache, place: &str) -> Option<Self> {
         let mut journal: Self = serde_json::from_slice(&cache.get(place)?).ok()?;
         let is_time = |us: f64| us.is_finite() && us > 0.0;

@@ -1,8 +1,10 @@
-//! The lock file: winners that a build takes as they are, in a form made to be committed and merged.
+//! The lock file: winners that a build takes as they are, in a form made to be committed and
+//! merged.
 //!
-//! JSON with sorted keys, an entry for each source, kernel and architecture, one line for each fact. The same entries give the
-//! same bytes. A file of a newer format, or one that is damaged (by a merge that went wrong), gives an error with its place.
-//! An entry that cannot be used leaves the others as they are.
+//! JSON with sorted keys, an entry for each source, kernel and architecture, one line for each
+//! fact. The same entries give the same bytes. A file of a newer format, or one that is damaged
+//! (by a merge that went wrong), gives an error with its place. An entry that cannot be used
+//! leaves the others as they are.
 
 use super::decision::Pinned;
 use super::file::write_if_changed;
@@ -22,7 +24,8 @@ pub const LOCK_FILE: &str = "nvtune.lock";
 /// Version of the format that is written; all from 1 up to it are read.
 pub const LOCK_FORMAT: u64 = 1;
 
-/// The last key among the entries, so that every entry ends with a comma: two branches that add one each then touch no common line.
+/// The last key among the entries, so that every entry ends with a comma: two branches that add
+/// one each then touch no common line.
 const END: &str = "~";
 
 /// Why a lock file cannot be used.
@@ -78,7 +81,8 @@ impl<'de> Deserialize<'de> for Pairs {
     }
 }
 
-/// The key of an entry: `src/saxpy.cu: saxpy, sm_90`. `source` is relative to the lock file's folder.
+/// The key of an entry: `src/saxpy.cu: saxpy, sm_90`. `source` is relative to the lock file's
+/// folder.
 pub fn key(source: &str, kernel: &str, architecture: &str) -> String {
     format!("{source}: {kernel}, {architecture}")
 }
@@ -90,8 +94,8 @@ pub fn parts(key: &str) -> Option<(&str, &str, &str)> {
     Some((source, kernel, architecture))
 }
 
-/// A source's path as a lock file in `folder` names it: relative, with `/`, without `.` and `..` where they can be spared. Both are
-/// taken as they are written, links are not followed.
+/// A source's path as a lock file in `folder` names it: relative, with `/`, without `.` and
+/// `..` where they can be spared. Both are taken as they are written, links are not followed.
 pub fn relative(source: &Path, folder: &Path) -> String {
     let (source, folder) = (plain(source), plain(folder));
     let common = source.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
@@ -124,8 +128,8 @@ pub fn of_source(named: Option<&Path>, source: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Tells whether a lock file above a source may decide how it is built. Its owner must be the user, root, or the owner of the source,
-/// who decides that anyway.
+/// Tells whether a lock file above a source may decide how it is built. Its owner must be the
+/// user, root, or the owner of the source, who decides that anyway.
 pub fn is_trusted(path: &Path, source: &Path) -> bool {
     let owner = |path: &Path| path.metadata().map(|data| data.uid());
     let Ok(found) = owner(path) else { return true };

@@ -1,5 +1,5 @@
-//! What was decided, and what was timed, as data: the record beside the object, the lock file, the cache, the recorded space of a
-//! kernel.
+//! What was decided, and what was timed, as data: the record beside the object, the lock file,
+//! the cache, the recorded space of a kernel.
 
 mod cache;
 mod decision;

@@ -1,4 +1,5 @@
-//! The files that a build writes: one after another, and taken back where what they speak of is not made.
+//! The files that a build writes: one after another, and taken back where what they speak of is
+//! not made.
 
 use super::digest::digest;
 use super::file::{Replaced, overwrite, read_regular, remove, write_if_changed};
@@ -32,8 +33,9 @@ struct Files {
 type IsMade = Box<dyn Fn(&Path) -> bool + Send>;
 
 impl Written {
-    /// Waits until no other build writes or reads any of these headers, and keeps them to this one until it ends: one source that
-    /// is compiled twice into a folder, with other macros, has one header for both, and each compile must read its own.
+    /// Waits until no other build writes or reads any of these headers, and keeps them to this
+    /// one until it ends: one source that is compiled twice into a folder, with other
+    /// macros, has one header for both, and each compile must read its own.
     pub fn take_turns(&self, headers: impl Iterator<Item = PathBuf>) {
         let name = |path: PathBuf| {
             let path = std::path::absolute(&path).unwrap_or(path);
@@ -66,7 +68,8 @@ impl Written {
         Ok(())
     }
 
-    /// [`Self::restore`] keeps the files whose source `is_made` accepts. With `None`, as at the start, it keeps none.
+    /// [`Self::restore`] keeps the files whose source `is_made` accepts. With `None`, as at the
+    /// start, it keeps none.
     pub fn stay_where(&self, is_made: Option<IsMade>) {
         self.locked().is_made = is_made;
     }
@@ -104,7 +107,8 @@ impl Written {
     }
 }
 
-/// Whether a header or a record is one that nvtune has made, or is empty, as what a build may begin with.
+/// Whether a header or a record is one that nvtune has made, or is empty, as what a build may
+/// begin with.
 fn is_own(contents: &[u8]) -> bool {
     let text = String::from_utf8_lossy(contents);
     let is_record = text.trim_start().starts_with('{') && text.contains("\"nvtune\"");

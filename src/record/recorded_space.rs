@@ -1,9 +1,10 @@
 //! A whole space as it was timed on a GPU: `kernels/results/GPU/KERNEL.json.gz`, and back.
 //!
-//! One gzip stream of one JSON object. Besides every configuration with its time and check result it holds what a model looks at
-//! (the PTX, the machine code of every variant, the workloads), so that another version of the model can be judged without a GPU
-//! or a toolkit. `kernels/results/README.md` documents each field. What always holds: a file appears whole or not at all; one of
-//! a newer format is refused by its version.
+//! One gzip stream of one JSON object. Besides every configuration with its time and check
+//! result it holds what a model looks at (the PTX, the machine code of every variant, the
+//! workloads), so that another version of the model can be judged without a GPU or a toolkit.
+//! `kernels/results/README.md` documents each field. What always holds: a file appears whole or
+//! not at all; one of a newer format is refused by its version.
 
 use super::decision::{RecordedVariant, Seconds};
 use super::file::write_if_changed;
@@ -36,8 +37,9 @@ pub const CHECKED: &str = "ok";
 /// More than any record unpacks to; what unpacks to more is none.
 const UNPACKED_LIMIT: u64 = 1 << 30;
 
-/// The variants of a kernel are alike over more bytes than gzip looks back: of the 2.2 MB of the tiled matrix multiplication's 85
-/// gzip makes 220 KB, LZMA by this preset (its usual one) 119 KB.
+/// The variants of a kernel are alike over more bytes than gzip looks back: of the 2.2 MB of
+/// the tiled matrix multiplication's 85 gzip makes 220 KB, LZMA by this preset (its usual one)
+/// 119 KB.
 const LZMA_PRESET: u32 = 6;
 /// What reading such a stream may take.
 const LZMA_MEMORY_KB: u32 = 64 << 10;
@@ -97,8 +99,9 @@ pub struct RecordedSpace {
     pub variants: Vec<SpaceVariant>,
     pub workloads: Vec<SpaceWorkload>,
     pub configurations: Vec<SpaceConfiguration>,
-    /// Base64 of an LZMA stream (`.lzma`): the PTX of all sources, the cubins of all variants, the files of all workloads, one after the
-    /// other in the order of these lists; each says its length in bytes.
+    /// Base64 of an LZMA stream (`.lzma`): the PTX of all sources, the cubins of all variants,
+    /// the files of all workloads, one after the other in the order of these lists; each
+    /// says its length in bytes.
     pub code: String,
 }
 
@@ -118,8 +121,8 @@ pub struct DeviceState {
 /// How large the space is, and how much of it the record has.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpaceSize {
-    /// Configurations of the space, and its points: those that can be launched, of the ones with equal machine code and launch
-    /// one only.
+    /// Configurations of the space, and its points: those that can be launched, of the ones
+    /// with equal machine code and launch one only.
     pub configurations: usize,
     pub points: usize,
     /// Present where only a sample of the points is recorded and timed.
@@ -134,7 +137,8 @@ pub struct Sample {
     pub seed: u64,
 }
 
-/// How far two runs in processes of their own differ: |second / first - 1| over the points timed in both.
+/// How far two runs in processes of their own differ: |second / first - 1| over the points
+/// timed in both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repeatability {
     pub points: usize,
@@ -191,8 +195,8 @@ pub struct SpaceConfiguration {
     /// Why it is no point of the space: the compiler's words, or that it cannot be launched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infeasible: Option<String>,
-    /// `ok`, or how its results or its launch failed. Of configurations with equal machine code and launch only the first has
-    /// this and a time.
+    /// `ok`, or how its results or its launch failed. Of configurations with equal machine code
+    /// and launch only the first has this and a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,14 +214,15 @@ pub struct PointTime {
     /// Median of another run in a process of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_us: Option<f64>,
-    /// Mean of many samples, where samples scatter so much that a median of a few is chance: launches of `scattered` on an H200 take 163 us or 185 to
-    /// 200, either about as often.
+    /// Mean of many samples, where samples scatter so much that a median of a few is chance:
+    /// launches of `scattered` on an H200 take 163 us or 185 to 200, either about as often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_us: Option<f64>,
 }
 
 impl PointTime {
-    /// The best estimate: the mean where medians are none, else that of both runs where there are two.
+    /// The best estimate: the mean where medians are none, else that of both runs where there
+    /// are two.
     pub fn us(&self) -> f64 {
         if let Some(mean) = self.mean_us {
             return mean;
@@ -266,7 +271,8 @@ impl RecordedSpace {
         self.points().all(|index| self.configurations[index].check.is_some())
     }
 
-    /// Of the configurations with equal machine code and launch the first (the baseline before all): the points.
+    /// Of the configurations with equal machine code and launch the first (the baseline before
+    /// all): the points.
     pub fn points(&self) -> impl Iterator<Item = usize> + '_ {
         let mut seen = std::collections::HashSet::new();
         let order = std::iter::once(self.baseline).chain(0..self.configurations.len());
@@ -312,7 +318,8 @@ impl RecordedSpace {
         Ok(BASE64.encode(writer.finish()?))
     }
 
-    /// What is wrong with it, in words; empty for a record that can be used. Does not look into `code`.
+    /// What is wrong with it, in words; empty for a record that can be used. Does not look into
+    /// `code`.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut must = |holds: bool, problem: &str| {

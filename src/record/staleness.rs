@@ -1,7 +1,8 @@
 //! Why a build did not use the entry that a lock file had for a kernel.
 //!
-//! In: what the build found, with the whole compiler at hand. Out: the same words for who looks at its record alone (`nvtune lock
-//! --check`), as long as the entry is the one that the build met.
+//! In: what the build found, with the whole compiler at hand. Out: the same words for who looks
+//! at its record alone (`nvtune lock --check`), as long as the entry is the one that the build
+//! met.
 
 use super::decision::{Pinned, Stale};
 use super::digest::digest;
@@ -12,7 +13,8 @@ impl Stale {
         (!changes.is_empty()).then(|| Self { entry: named(entry), changes })
     }
 
-    /// What the entry `then` says that is another thing in what a later build noted, which is all that can be known without a compiler.
+    /// What the entry `then` says that is another thing in what a later build noted, which is
+    /// all that can be known without a compiler.
     pub fn between(then: &Pinned, now: &Pinned) -> Option<Self> {
         let mut changes = then.basis.changes(&now.basis);
         if changes.is_empty() && then.winner.macros == now.winner.macros && then.winner_ptx != now.winner_ptx {

@@ -1,11 +1,13 @@
-//! Who writes into a cache: a process, named so that another one can tell whether it is still there.
+//! Who writes into a cache: a process, named so that another one can tell whether it is still
+//! there.
 
 use super::digest::digest;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// A process by the space of process numbers that it lives in (machine, boot, container), its number and its start.
+/// A process by the space of process numbers that it lives in (machine, boot, container), its
+/// number and its start.
 #[derive(Clone, Debug)]
 pub struct Writer {
     home: &'static str,
@@ -46,7 +48,8 @@ impl Writer {
         format!("{}-{pid}-{start}-{}", self.home, self.serial)
     }
 
-    /// Whether the writer of the file with this name is gone; `None` where that cannot be known here.
+    /// Whether the writer of the file with this name is gone; `None` where that cannot be known
+    /// here.
     pub fn is_dead(&self, name: &str) -> Option<bool> {
         let mut words = name.split('-');
         let (home, pid, start) = (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -55,8 +58,8 @@ impl Writer {
     }
 }
 
-/// When a process was started, in ticks since boot (proc(5), field 22 of stat); `None` where there is none, or only what its parent
-/// has not asked after yet (state Z).
+/// When a process was started, in ticks since boot (proc(5), field 22 of stat); `None` where
+/// there is none, or only what its parent has not asked after yet (state Z).
 fn started(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything; field 3, the state, comes after it.

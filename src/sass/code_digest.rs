@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 16;
 
-/// The constant bank of addresses of module-scope variables and functions, which the loader fills.
+/// The constant bank of addresses of module-scope variables and functions, which the loader
+/// fills.
 const ADDRESS_BANK: u128 = 4;
 
 /// Bytes of a slot of that bank.
@@ -18,8 +19,8 @@ const ADDRESS_BYTES: u128 = 8;
 /// `LDC`, `ULDC` and `LDCU` without their forms: what reads a bank at a register's offset.
 const INDEXED: [u128; 3] = [0x182, 0x0b9, 0x1ac];
 
-/// `MOV`, `UMOV`, `IMAD` (as `IMAD.MOV`) and `HFMA2`, without their forms: what ptxas puts numbers
-/// into registers with.
+/// `MOV`, `UMOV`, `IMAD` (as `IMAD.MOV`) and `HFMA2`, without their forms: what ptxas puts
+/// numbers into registers with.
 const NUMBERS: [u128; 4] = [0x002, 0x082, 0x024, 0x035];
 
 /// The register that reads as zero, in both register files.
@@ -52,11 +53,12 @@ impl CubinKernel<'_> {
     ///
     /// An operand `c[0x4][n]` is the address of a module-scope variable or of a function; which
     /// slot it has hangs on what other kernels are assembled with this one, and does not change
-    /// what the code does or how long it takes. The bank is in bits 54 to 58 of an instruction and
-    /// the slot in bits 38 to 53, where bits 9 to 11 say that there is such an operand. A call by
-    /// address (`printf`, `assert`) has its slot in a register that is loaded with the number just
-    /// before; what stands between them (stores of what is printed, comparisons, barriers) may have
-    /// that register's number where others have the register that they write.
+    /// what the code does or how long it takes. The bank is in bits 54 to 58 of an instruction
+    /// and the slot in bits 38 to 53, where bits 9 to 11 say that there is such an operand.
+    /// A call by address (`printf`, `assert`) has its slot in a register that is loaded
+    /// with the number just before; what stands between them (stores of what is printed,
+    /// comparisons, barriers) may have that register's number where others have the
+    /// register that they write.
     pub fn placeless_code(&self) -> Vec<u8> {
         let mut words: Vec<u128> = self.code.chunks_exact(INSTRUCTION).map(instruction_word).collect();
         for at in 0..words.len() {
@@ -91,8 +93,8 @@ fn destination_register(word: u128) -> u128 {
     word >> 16 & 0xff
 }
 
-/// An instruction that writes the number of a slot to a register: its last operand, in bits 32 to
-/// 63, where addresses begin in a bank.
+/// An instruction that writes the number of a slot to a register: its last operand, in bits 32
+/// to 63, where addresses begin in a bank.
 fn is_slot(word: u128) -> bool {
     let number = word >> 32 & 0xffff_ffff;
     NUMBERS.contains(&(word & 0x1ff))

@@ -1,16 +1,16 @@
 //! Decoded instructions -> basic blocks, their successors, and natural loops.
 //!
-//! A kernel's section may hold device functions after the kernel. Each is a graph of its own whose
-//! blocks are here too: a call goes on after itself and names the block that it enters. Padding
-//! after the last instruction that is reached is not here.
+//! A kernel's section may hold device functions after the kernel. Each is a graph of its own
+//! whose blocks are here too: a call goes on after itself and names the block that it enters.
+//! Padding after the last instruction that is reached is not here.
 
 use super::instruction::{INSTRUCTION_BYTES, Instruction};
 use super::kernel::CubinKernel;
 use super::opcode::Class;
 use std::ops::Range;
 
-/// Loops nested deeper than this are not looked at: no program has them, and each level holds the
-/// blocks of all within.
+/// Loops nested deeper than this are not looked at: no program has them, and each level holds
+/// the blocks of all within.
 const DEEPEST: u32 = 16;
 /// A block of at most this many instructions that goes nowhere does nothing but leave.
 const STUB: usize = 2;
@@ -76,8 +76,8 @@ impl Flow {
         self.blocks.get(block).and_then(|block| block.innermost).map_or(0, |index| self.loops[index].depth)
     }
 
-    /// The blocks in an order in which each comes after all that lead to it, but for the back edges
-    /// of loops.
+    /// The blocks in an order in which each comes after all that lead to it, but for the back
+    /// edges of loops.
     pub fn reverse_post_order(&self) -> Vec<usize> {
         let position = self.post_order();
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();
@@ -90,8 +90,8 @@ impl Flow {
         self.loops.iter().any(|l| l.header == to && l.blocks.binary_search(&from).is_ok())
     }
 
-    /// For each block the nearest other one that all ways to it pass; none for an entry, and for
-    /// what two entries reach.
+    /// For each block the nearest other one that all ways to it pass; none for an entry, and
+    /// for what two entries reach.
     pub fn immediate_dominators(&self) -> Vec<Option<usize>> {
         let found = self.find_dominators(&self.post_order());
         (0..found.len())
@@ -123,8 +123,8 @@ impl Flow {
         equivalents
     }
 
-    /// For each block the nearest other one that all ways from it pass; none where that is the end
-    /// of the kernel, or no end is reached.
+    /// For each block the nearest other one that all ways from it pass; none where that is the
+    /// end of the kernel, or no end is reached.
     fn immediate_postdominators(&self) -> Vec<Option<usize>> {
         const NONE: usize = usize::MAX;
         // The graph backwards, from an end behind all blocks that may leave.
@@ -206,8 +206,8 @@ impl Flow {
         self.entries = if self.blocks.is_empty() { Vec::new() } else { entries };
     }
 
-    /// Drops blocks that nothing reaches (padding, and functions that are not called), and links
-    /// predecessors.
+    /// Drops blocks that nothing reaches (padding, and functions that are not called), and
+    /// links predecessors.
     fn keep_reached(&mut self) {
         let mut reached = vec![false; self.blocks.len()];
         let mut stack: Vec<usize> = self.entries.first().copied().into_iter().collect();
@@ -288,8 +288,8 @@ impl Flow {
         (0..self.blocks.len()).filter(|&index| is_inside[index]).collect()
     }
 
-    /// Position of each block in a post-order walk from the kernel's entry, calls included: a block
-    /// comes after all that it reaches.
+    /// Position of each block in a post-order walk from the kernel's entry, calls included: a
+    /// block comes after all that it reaches.
     fn post_order(&self) -> Vec<usize> {
         let mut position = vec![usize::MAX; self.blocks.len()];
         let mut seen = vec![false; self.blocks.len()];

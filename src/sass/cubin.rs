@@ -30,8 +30,8 @@ impl<'data> Cubin<'data> {
     ///
     /// # Errors
     /// Where the bytes are not a 64-bit little-endian CUDA ELF file, where a table of it is cut
-    /// short or points outside, and where the architecture is older than 7.0 (its instructions have
-    /// another encoding).
+    /// short or points outside, and where the architecture is older than 7.0 (its instructions
+    /// have another encoding).
     pub fn parse(bytes: &'data [u8]) -> Result<Self, SassError> {
         let file = elf::File::parse(bytes)?;
         let kernels = resources::read_kernels(&file)?;

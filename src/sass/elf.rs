@@ -1,8 +1,8 @@
 //! The ELF layer: cubin bytes in; header fields, sections and symbols by name out.
 //!
 //! Section and symbol contents are checked only where they are read. Section names are matched
-//! exactly: CUDA 13 adds copies under `.nv.merc` and `.nv.capmerc` for another encoding, which are
-//! not read.
+//! exactly: CUDA 13 adds copies under `.nv.merc` and `.nv.capmerc` for another encoding, which
+//! are not read.
 
 use super::error::SassError;
 use object::LittleEndian as LE;
@@ -10,8 +10,8 @@ use object::elf::{self, FileHeader64, SectionHeader64, Sym64};
 use object::read::elf::{FileHeader, Rel, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
 use std::collections::HashMap;
 
-/// `EI_ABIVERSION` from which the second layout is used (ptxas 12.8 for sm_100 and later, ptxas 13
-/// for all).
+/// `EI_ABIVERSION` from which the second layout is used (ptxas 12.8 for sm_100 and later, ptxas
+/// 13 for all).
 const ABI_VERSION_2: u8 = 8;
 /// Bit of a function symbol's `st_other` that marks a kernel.
 const STO_CUDA_ENTRY: u8 = 0x10;

@@ -1,7 +1,9 @@
-//! `.nv.info` bytes -> attributes: the type-length-value records in which ptxas describes a kernel.
+//! `.nv.info` bytes -> attributes: the type-length-value records in which ptxas describes a
+//! kernel.
 //!
-//! Each record is a format byte, an attribute byte and 16 bits, which are the value itself or the
-//! length of the payload that follows. Attributes that are not known are skipped by their length.
+//! Each record is a format byte, an attribute byte and 16 bits, which are the value itself or
+//! the length of the payload that follows. Attributes that are not known are skipped by their
+//! length.
 
 use super::error::SassError;
 
@@ -13,8 +15,8 @@ const SIZED_VALUE: u8 = 4;
 
 /// What an attribute says.
 ///
-/// Codes: the EIATTR names that `cuobjdump -elf` prints, observed on ptxas 12.8 and 13.0 output;
-/// they agree with CuAssembler's `CuNVInfo.py` and denvdis's `eiattrs.inc`.
+/// Codes: the EIATTR names that `cuobjdump -elf` prints, observed on ptxas 12.8 and 13.0
+/// output; they agree with CuAssembler's `CuNVInfo.py` and denvdis's `eiattrs.inc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attribute {
     /// `.maxntid`: three words.
@@ -101,8 +103,8 @@ impl InfoRecord<'_> {
 /// Reads the known records of an `.nv.info` section.
 ///
 /// # Errors
-/// Where a record reaches beyond the end, or has a format that is not known (its length then is not
-/// either).
+/// Where a record reaches beyond the end, or has a format that is not known (its length then is
+/// not either).
 pub(super) fn read_records<'data>(section: &str, data: &'data [u8]) -> Result<Vec<InfoRecord<'data>>, SassError> {
     let mut records = Vec::new();
     let mut rest = data;

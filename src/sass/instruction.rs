@@ -2,8 +2,9 @@
 //!
 //! Every instruction is 128 bits. The bit positions are the same from sm_70 to sm_121 (checked
 //! against nvdisasm's output for sm_75 to sm_120; they agree with Mesa's `sm70_encode.rs` and
-//! CuAssembler's `CuControlCode.py`); only the place of a branch's offset and a few opcodes differ.
-//! An opcode that is not in the table is decoded as [`Class::Other`]: decoding never fails.
+//! CuAssembler's `CuControlCode.py`); only the place of a branch's offset and a few opcodes
+//! differ. An opcode that is not in the table is decoded as [`Class::Other`]: decoding never
+//! fails.
 
 use super::opcode::{Class, Opcode};
 use crate::ptx::{AccessKind, MemorySpace};
@@ -46,8 +47,8 @@ pub struct Instruction {
     /// A branch, call, return or exit that is not always taken: it has a guard, or a condition
     /// among its operands.
     pub is_conditional: bool,
-    /// A branch that is taken only where threads of the warp have parted (`BRA.DIV`): to code that
-    /// does for some of them at a time what the code after it does for all.
+    /// A branch that is taken only where threads of the warp have parted (`BRA.DIV`): to code
+    /// that does for some of them at a time what the code after it does for all.
     pub if_parted: bool,
 }
 
@@ -162,8 +163,8 @@ fn is_conditional(word: u128, opcode: Opcode) -> bool {
     }
 }
 
-/// The target of a direct branch, call or convergence point: relative to the next instruction, in
-/// units of 4 bytes.
+/// The target of a direct branch, call or convergence point: relative to the next instruction,
+/// in units of 4 bytes.
 fn branch_target(word: u128, offset: u32, opcode: Opcode, architecture: u32) -> Option<u32> {
     let is_immediate = bits_of(word, 9, 3) == 4;
     let far = || {

@@ -10,7 +10,8 @@ pub struct CubinKernel<'data> {
     /// Compute capability as two digits: 90 is 9.0.
     pub architecture: u32,
     pub resources: Resources,
-    /// The machine code of its section: the kernel and the device functions that it calls there.
+    /// The machine code of its section: the kernel and the device functions that it calls
+    /// there.
     pub code: &'data [u8],
     /// Device functions in the same section.
     pub functions: Vec<DeviceFunction<'data>>,
@@ -23,7 +24,8 @@ pub struct CubinKernel<'data> {
 /// A device function that ptxas left as a function of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceFunction<'data> {
-    /// As ptxas names it: `$kernel$callee`, or `$__internal_0_$__cuda_...` for its own subroutines.
+    /// As ptxas names it: `$kernel$callee`, or `$__internal_0_$__cuda_...` for its own
+    /// subroutines.
     pub name: &'data str,
     /// First instruction, in bytes from the section's start.
     pub offset: u32,

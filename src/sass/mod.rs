@@ -1,10 +1,10 @@
 //! cubin bytes -> resources and SASS.
 //!
-//! In go the bytes of one cubin (CUDA 12's ELF layout or CUDA 13's); out come its kernels: their
-//! [`Resources`], their machine code, decoded by [`instruction`] and cut into blocks and loops by
-//! [`control_flow`], and the PTX line of each instruction. Reading is pure: any input gives a value
-//! or an [`SassError`] that names the section and the offset, and memory stays bounded by the
-//! input's size.
+//! In go the bytes of one cubin (CUDA 12's ELF layout or CUDA 13's); out come its kernels:
+//! their [`Resources`], their machine code, decoded by [`instruction`] and cut into blocks and
+//! loops by [`control_flow`], and the PTX line of each instruction. Reading is pure: any input
+//! gives a value or an [`SassError`] that names the section and the offset, and memory stays
+//! bounded by the input's size.
 
 mod code_digest;
 pub mod control_flow;

@@ -1,7 +1,7 @@
 //! Nine opcode bits -> mnemonic, class and pipe.
 //!
-//! Mnemonics: read off nvdisasm 13.2 by feeding it words with each opcode for sm_75, sm_90, sm_100
-//! and sm_120, and off what ptxas 13.0 writes for those and sm_80, sm_86, sm_89. Pipes:
+//! Mnemonics: read off nvdisasm 13.2 by feeding it words with each opcode for sm_75, sm_90,
+//! sm_100 and sm_120, and off what ptxas 13.0 writes for those and sm_80, sm_86, sm_89. Pipes:
 //! "Instruction Pipelines" of NVIDIA's Nsight Compute documentation.
 
 use crate::ptx::MemorySpace;

@@ -10,13 +10,13 @@ use super::line_info;
 use std::collections::HashMap;
 
 /// Shared memory that the driver keeps for itself in each block. A linked cubin for compute
-/// capability 9.0 and later counts it in the kernel's shared section; an older one does not (seen
-/// with ptxas 12.8 and 13.0).
+/// capability 9.0 and later counts it in the kernel's shared section; an older one does not
+/// (seen with ptxas 12.8 and 13.0).
 const RESERVED_SHARED: u64 = 1024;
 /// `MAXREG_COUNT` where no cap was given.
 const NO_CAP: u16 = 0xff;
-/// Space of an `.nv.shared` section whose symbols are not laid out yet (`-rdc=true`); the reserve
-/// is not in it.
+/// Space of an `.nv.shared` section whose symbols are not laid out yet (`-rdc=true`); the
+/// reserve is not in it.
 const GLOBAL_INFO: &str = ".nv.info";
 
 /// Reads the kernels of a cubin, in the order of its symbol table.
@@ -111,8 +111,8 @@ fn static_shared(file: &File<'_>, kernel: &str) -> u32 {
     u32::try_from(size.saturating_sub(reserve)).unwrap_or(u32::MAX)
 }
 
-/// Whether the shared section is laid out (`SHT_NOBITS`); the relocatable form has a type of its
-/// own.
+/// Whether the shared section is laid out (`SHT_NOBITS`); the relocatable form has a type of
+/// its own.
 fn is_linked(section: Section<'_>) -> bool {
     section.header.sh_type.get(object::LittleEndian) == object::elf::SHT_NOBITS
 }

@@ -1,14 +1,14 @@
 //! The default strategy where few may be timed: each point is chosen by all timings before it.
 //!
-//! Points, times so far -> the next point to time; none when nothing is expected to win. What the
-//! model may be wrong about is supposed in many combinations (see [`hedge`](super::prior)); each
-//! timing makes those that foretold it likelier. What no supposition explains is a function of the
-//! configuration around each of them that changes by small leaps, a Student-t process (Shah, Wilson
-//! and Ghahramani, AISTATS 2014, equations 4 and 5): a Gaussian process (see
-//! [`gaussian`](super::gaussian_process)) whose deviation grows where the timings are farther off
-//! than was supposed. So a few timings tell which bound of the model is the true one, and where it
-//! is off; the next is the point with the most expected improvement, over all suppositions by their
-//! likelihood, and as likely to run as its neighbours.
+//! Points, times so far -> the next point to time; none when nothing is expected to win. What
+//! the model may be wrong about is supposed in many combinations (see [`hedge`](super::prior));
+//! each timing makes those that foretold it likelier. What no supposition explains is a
+//! function of the configuration around each of them that changes by small leaps, a Student-t
+//! process (Shah, Wilson and Ghahramani, AISTATS 2014, equations 4 and 5): a Gaussian process
+//! (see [`gaussian`](super::gaussian_process)) whose deviation grows where the timings are
+//! farther off than was supposed. So a few timings tell which bound of the model is the true
+//! one, and where it is off; the next is the point with the most expected improvement, over all
+//! suppositions by their likelihood, and as likely to run as its neighbours.
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
@@ -17,48 +17,49 @@ use super::point::Point;
 use super::prior::{Doubt, Suppositions};
 use super::problem::Task;
 
-/// Points of the first round besides the baseline: they hedge the prediction. With two of them in
-/// place of three a sixth of the searches of `stencil3d` ends 3.6% from the best (its recorded
-/// space, 24 draws of suppositions), and the others end alike.
+/// Points of the first round besides the baseline: they hedge the prediction. With two of them
+/// in place of three a sixth of the searches of `stencil3d` ends 3.6% from the best (its
+/// recorded space, 24 draws of suppositions), and the others end alike.
 const FIRST: usize = 3;
 /// How wrong the model is supposed to be.
 const DOUBT: Doubt = Doubt { part: 0.3, drift: 0.075, corner: 0.7 };
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 128;
 /// What no supposition explains: its standard deviation as a logarithm of time, the length over
-/// which it changes as a share of the space's extent, and the part of it without shape. These, the
-/// doubts above and [`FREEDOM`] were chosen by searches of the suite's recorded spaces with 24
-/// draws of suppositions each, so that no draw's luck counts: 95% of them end within 1% of the
-/// best, 99.6% within 3%.
+/// which it changes as a share of the space's extent, and the part of it without shape. These,
+/// the doubts above and [`FREEDOM`] were chosen by searches of the suite's recorded spaces with
+/// 24 draws of suppositions each, so that no draw's luck counts: 95% of them end within 1% of
+/// the best, 99.6% within 3%.
 const UNEXPLAINED: f64 = 0.08;
 const LENGTH: f64 = 0.9;
 const NOISE: f64 = 0.01;
-/// How far apart, in extents of an axis, an SM without threads is from a full one. A few registers
-/// more or less are near each other and yet may leave room for other numbers of blocks, on which
-/// much hangs that is not explained.
+/// How far apart, in extents of an axis, an SM without threads is from a full one. A few
+/// registers more or less are near each other and yet may leave room for other numbers of
+/// blocks, on which much hangs that is not explained.
 const OCCUPIED: f64 = 2.0;
 /// Its upper bound: [`AS_TIMED`] times the standard deviation of the logarithms of the times so
-/// far, plus [`AT_LEAST`]. Without a bound, points that a supposition tells apart and that take the
-/// same time would be explained by errors that cancel at each of them.
+/// far, plus [`AT_LEAST`]. Without a bound, points that a supposition tells apart and that take
+/// the same time would be explained by errors that cancel at each of them.
 const AS_TIMED: f64 = 1.5;
 const AT_LEAST: f64 = 0.02;
-/// Timings that the supposed deviation is worth (degrees of freedom): where more of them disagree
-/// with it, theirs counts.
+/// Timings that the supposed deviation is worth (degrees of freedom): where more of them
+/// disagree with it, theirs counts.
 const FREEDOM: f64 = 30.0;
-/// How far a supposition is off for all points alike, as a standard deviation: it decides nothing.
+/// How far a supposition is off for all points alike, as a standard deviation: it decides
+/// nothing.
 const LEVEL: f64 = 0.5;
 /// An expected improvement below this share of the best time is none: paired rounds tell
 /// differences of 1%, and who allows few timings wants none that do not pay. With eight timings
-/// allowed 1.41% of a space of the suite are timed with 0.01 and 1.39% with 0.011, where 1.4% are
-/// the paper's (POSF, geometric mean); the shares below are of 0.01.
+/// allowed 1.41% of a space of the suite are timed with 0.01 and 1.39% with 0.011, where 1.4%
+/// are the paper's (POSF, geometric mean); the shares below are of 0.01.
 const WORTHWHILE: f64 = 0.011;
-/// Timings by which that may be judged, with the baseline's: from fewer it is the model's own word.
-/// Of searches of the suite's recorded spaces with 24 draws of suppositions each 94.9% end within
-/// 1% of the best from five on, 95.4% from six, and 99.1% and 99.6% within 3%.
+/// Timings by which that may be judged, with the baseline's: from fewer it is the model's own
+/// word. Of searches of the suite's recorded spaces with 24 draws of suppositions each 94.9%
+/// end within 1% of the best from five on, 95.4% from six, and 99.1% and 99.6% within 3%.
 const LEAST: usize = 6;
-/// No point takes less than this part of what its instructions take to be issued and executed, so
-/// that an improvement beyond is none; where their counts are estimates they may be a tenth too
-/// many.
+/// No point takes less than this part of what its instructions take to be issued and executed,
+/// so that an improvement beyond is none; where their counts are estimates they may be a tenth
+/// too many.
 const ATTAINED: f64 = 0.98;
 const ATTAINED_BY_ESTIMATE: f64 = 0.88;
 
@@ -173,8 +174,8 @@ impl<'a> Few<'a> {
         (score.terms.least_us() * if score.exact { ATTAINED } else { ATTAINED_BY_ESTIMATE }).ln()
     }
 
-    /// Of what no supposition explains, between two of the points looked at; `unexplained` is its
-    /// standard deviation.
+    /// Of what no supposition explains, between two of the points looked at; `unexplained` is
+    /// its standard deviation.
     fn covariance_of(&self, a: usize, b: usize, unexplained: f64) -> f64 {
         let [a, b] = [a, b].map(|at| self.suppositions.looked_at[at]);
         let occupied = |index: usize| [self.task.points[index].score.in_flight * OCCUPIED];

@@ -1,11 +1,11 @@
 //! The Pareto-optimal subset of a set of points in two metrics that are both to be small.
 
-/// The indices of the points that no other point betters in one metric without being worse in the
-/// other.
+/// The indices of the points that no other point betters in one metric without being worse in
+/// the other.
 ///
-/// Points that are equal in both metrics do not dominate each other: all or none of them are in the
-/// front. A point with a metric that is not a number is never in it. The order is that of the first
-/// metric, then of the input.
+/// Points that are equal in both metrics do not dominate each other: all or none of them are in
+/// the front. A point with a metric that is not a number is never in it. The order is that of
+/// the first metric, then of the input.
 pub fn pareto_front(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).filter(|&i| !points[i].0.is_nan() && !points[i].1.is_nan()).collect();
     order.sort_by(|&a, &b| points[a].0.total_cmp(&points[b].0).then(points[a].1.total_cmp(&points[b].1)));

@@ -1,10 +1,11 @@
 //! A few configurations that between them are near the best, whatever the model is wrong about.
 //!
-//! The parts of a prediction (latency, issue, bandwidths) are each off by some factor, and times
-//! drift along the axes for reasons that the model does not know. Both are supposed, in many
-//! combinations; the configurations are chosen one by one such that the best of the chosen is, on
-//! average over the suppositions, as little slower as can be than the best of all. The first is
-//! that of least predicted time, and each further one covers what the others would lose most on.
+//! The parts of a prediction (latency, issue, bandwidths) are each off by some factor, and
+//! times drift along the axes for reasons that the model does not know. Both are supposed, in
+//! many combinations; the configurations are chosen one by one such that the best of the chosen
+//! is, on average over the suppositions, as little slower as can be than the best of all. The
+//! first is that of least predicted time, and each further one covers what the others would
+//! lose most on.
 //!
 //! What always holds: the same points give the same choice, and a point is chosen once.
 
@@ -15,10 +16,10 @@ use crate::workload::random::Random;
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
-/// Combinations of what the model may be wrong about. A choice hangs on which they happen to be:
-/// over 24 draws of 256 of them the first 8 of the suite's recorded spaces were 0.64% off on
-/// average and 7.3% at worst, of 1,024 of them 0.58% and 5.4%; these take half the time of the
-/// latter.
+/// Combinations of what the model may be wrong about. A choice hangs on which they happen to
+/// be: over 24 draws of 256 of them the first 8 of the suite's recorded spaces were 0.64% off
+/// on average and 7.3% at worst, of 1,024 of them 0.58% and 5.4%; these take half the time of
+/// the latter.
 const SUPPOSITIONS: usize = 512;
 /// A loss beyond this share counts no more.
 const MOST_LOSS: f64 = 0.3;
@@ -30,8 +31,8 @@ const AVERSION: f64 = 1.5;
 /// threads in flight, whose standard deviation this is. `scattered` takes a sixth less with a
 /// quarter of an SM's threads than with all: a power of 0.13.
 const CROWDING: f64 = 0.15;
-/// What moves through the caches may take more of it or less, by such a power: those who share a
-/// cache reuse or evict each other's lines.
+/// What moves through the caches may take more of it or less, by such a power: those who share
+/// a cache reuse or evict each other's lines.
 const SHARING: f64 = 0.1;
 /// With a smaller share of the threads in flight neither matters any more.
 const FEWEST: f64 = 0.05;
@@ -52,8 +53,8 @@ pub(super) struct Doubt {
 pub(super) struct Suppositions {
     /// The points that are looked at, that of least predicted time first.
     pub looked_at: Vec<usize>,
-    /// By supposition, logarithms of the times of these points. The first is the prediction as it
-    /// is.
+    /// By supposition, logarithms of the times of these points. The first is the prediction as
+    /// it is.
     pub times: Vec<Vec<f64>>,
 }
 

@@ -7,8 +7,8 @@ use super::point::Point;
 /// points that ran stand behind one of which nothing is known.
 const LIKENESS: f64 = 0.2;
 const CREDIT: f64 = 0.3;
-/// Refusals under one value of a coordinate from which on all points with it are out, where none of
-/// them ran.
+/// Refusals under one value of a coordinate from which on all points with it are out, where
+/// none of them ran.
 const CONVICTED: usize = 3;
 
 /// The points, where to begin, and how many may be timed.
@@ -51,7 +51,8 @@ impl<'a> Task<'a> {
         Borne { task: self, given, times, culprits }
     }
 
-    /// The value of a coordinate that most of the refused points have, and none that ran; how many.
+    /// The value of a coordinate that most of the refused points have, and none that ran; how
+    /// many.
     fn suspect_value(&self, good: &[usize], bad: &[usize]) -> Option<(Culprit, usize)> {
         let values = bad.iter().flat_map(|&index| self.places[index].iter().copied().enumerate());
         let innocent = |culprit: Culprit| good.iter().any(|&index| self.has_value(index, culprit));

@@ -1,14 +1,15 @@
-//! The default strategy: candidates in rounds, each chosen by a prediction that is re-fitted to all
-//! timings so far.
+//! The default strategy: candidates in rounds, each chosen by a prediction that is re-fitted to
+//! all timings so far.
 //!
-//! Points, times so far -> the next points to time; none when what is left is not expected to win.
-//! The model's predicted time misses what it does not know of a kernel (how its gathers meet the
-//! caches, what ptxas's schedule costs), and misses it alike for configurations that are alike. So
-//! the logarithm of time is taken for a share of the logarithm of the prediction plus a smooth
-//! function of the configuration, a Gaussian process over its coordinates (Rasmussen and Williams,
-//! "Gaussian Processes for Machine Learning", 2006, algorithm 2.1 and section 5.4.1); the next
-//! points are those whose time is expected to undercut the best most (expected improvement: Jones,
-//! Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
+//! Points, times so far -> the next points to time; none when what is left is not expected to
+//! win. The model's predicted time misses what it does not know of a kernel (how its gathers
+//! meet the caches, what ptxas's schedule costs), and misses it alike for configurations that
+//! are alike. So the logarithm of time is taken for a share of the logarithm of the prediction
+//! plus a smooth function of the configuration, a Gaussian process over its coordinates
+//! (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, algorithm 2.1 and
+//! section 5.4.1); the next points are those whose time is expected to undercut the best most
+//! (expected improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation
+//! 15).
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
@@ -18,9 +19,9 @@ use super::prior::{Doubt, Suppositions};
 use super::problem::Task;
 use std::collections::BTreeSet;
 
-/// Points of the first round besides the baseline: half that hedge the prediction, half far from
-/// all others. They are natural ones, which can be timed while the others are compiled; half as
-/// many that hedge the prediction over all points follow.
+/// Points of the first round besides the baseline: half that hedge the prediction, half far
+/// from all others. They are natural ones, which can be timed while the others are compiled;
+/// half as many that hedge the prediction over all points follow.
 const FIRST: usize = 16;
 /// How wrong the model is supposed to be where the first round is chosen. It has no timings to
 /// correct it, so that great doubts would only scatter it.
@@ -37,10 +38,12 @@ const NEIGHBOURS: usize = 4;
 /// Points that are looked at for a round; of larger spaces those of least predicted time, and
 /// others evenly.
 const LOOKED_AT: usize = 20_000;
-/// Within a round a point makes others less worth timing within this share of the space's extent.
+/// Within a round a point makes others less worth timing within this share of the space's
+/// extent.
 const APART: f64 = 0.15;
-/// What is tried, the likeliest counting: lengths over which times change, as shares of the space's
-/// extent; the share of the prediction; the share of variance that is noise or has no shape.
+/// What is tried, the likeliest counting: lengths over which times change, as shares of the
+/// space's extent; the share of the prediction; the share of variance that is noise or has no
+/// shape.
 const LENGTHS: [f64; 4] = [0.2, 0.4, 0.8, 1.5];
 const SHARES: [f64; 3] = [0.0, 0.5, 1.0];
 const NOISES: [f64; 2] = [1e-4, 1e-2];
@@ -252,7 +255,8 @@ struct Fit {
 }
 
 impl Fit {
-    /// The expected improvement of a point over the `least` logarithm of time, as a share of time.
+    /// The expected improvement of a point over the `least` logarithm of time, as a share of
+    /// time.
     fn expected_gain(&self, search: &Refit<'_>, index: usize, least: f64) -> f64 {
         let place = &search.task.places[index];
         let column: Vec<f64> = self

@@ -1,5 +1,5 @@
-//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo
-//! et al. (CGO 2008).
+//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and
+//! Ryoo et al. (CGO 2008).
 
 use super::few::Few;
 use super::pareto::pareto_front;
@@ -9,17 +9,18 @@ use crate::model::{Bottleneck, Score};
 use crate::settings::Strategy;
 use std::collections::BTreeMap;
 
-/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds
-/// here are what the recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best
-/// point lies outside them.
+/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the
+/// bounds here are what the recorded exhaustive runs under `kernels/results/h200/` allow: no
+/// kernel's best point lies outside them.
 const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
 
-/// POSF adds this many configurations of least predicted time of each policy: T and C know nothing
-/// of how a block's shape meets the caches, and a front of them can lack the best shape altogether.
+/// POSF adds this many configurations of least predicted time of each policy: T and C know
+/// nothing of how a block's shape meets the caches, and a front of them can lack the best shape
+/// altogether.
 const PREDICTED: usize = 8;
 
-/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the
-/// least predicted time.
+/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with
+/// the least predicted time.
 const TIES: usize = 3;
 
 /// Where fewer may be timed, rounds of many would leave none to learn from.
@@ -54,8 +55,8 @@ impl<'a> Search<'a> {
         Self::Once(all)
     }
 
-    /// Whether the first round of such a search is among natural points, and is known before the
-    /// others are.
+    /// Whether the first round of such a search is among natural points, and is known before
+    /// the others are.
     pub fn begins_early(strategy: Strategy, most: usize) -> bool {
         strategy == Strategy::Refit && most >= FEW
     }
@@ -111,8 +112,8 @@ pub fn choose_candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     chosen
 }
 
-/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of threads,
-/// ascending.
+/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of
+/// threads, ascending.
 pub fn po_pareto_set(points: &[Point]) -> Vec<usize> {
     let mut set = po_pareto(points, |_| true);
     set.sort_unstable();
@@ -124,8 +125,8 @@ fn highest_ro(points: &[Point]) -> Vec<usize> {
     (0..points.len()).filter(|&index| points[index].score.ro == highest).collect()
 }
 
-/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work each,
-/// so their T and C do not compare.
+/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work
+/// each, so their T and C do not compare.
 fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     let mut by_threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, point) in points.iter().enumerate().filter(|(_, point)| keep(&point.score)) {
@@ -139,8 +140,9 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     chosen
 }
 
-/// T and C are known no better than so: an eighth of an SM's threads, which is what a block more or
-/// less makes, and a tenth of the cycles. Differences below are ties, which no metric breaks.
+/// T and C are known no better than so: an eighth of an SM's threads, which is what a block
+/// more or less makes, and a tenth of the cycles. Differences below are ties, which no metric
+/// breaks.
 const T_TOLERANCE: f64 = 256.0;
 const C_TOLERANCE: f64 = 0.1;
 
@@ -166,9 +168,9 @@ impl Po {
         self.t <= other.t && self.c <= other.c && self.us <= other.us
     }
 
-    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo
-    /// et al. screen what memory bandwidth bounds before they draw their curve): where the
-    /// predicted time, which does, contradicts them, it is not known which is better.
+    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why
+    /// Ryoo et al. screen what memory bandwidth bounds before they draw their curve): where
+    /// the predicted time, which does, contradicts them, it is not known which is better.
     fn beats_clearly(&self, other: &Self) -> bool {
         let is_clear = self.t < other.t - T_TOLERANCE || self.c * (1.0 + C_TOLERANCE) < other.c;
         self.is_no_worse(other) && is_clear
@@ -191,9 +193,9 @@ fn tolerant_front(points: &[Po]) -> Vec<usize> {
     (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
 }
 
-/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not
-/// bound: the metrics know nothing of it, so such points would draw the curve away from the best
-/// (Ryoo et al., section 5). Where it bounds all, all are kept.
+/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does
+/// not bound: the metrics know nothing of it, so such points would draw the curve away from the
+/// best (Ryoo et al., section 5). Where it bounds all, all are kept.
 fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     let is_bound = |point: &Point| point.score.bottleneck == Bottleneck::GlobalBandwidth;
     let mut kept: Vec<usize> = (0..points.len()).filter(|&index| !is_bound(&points[index])).collect();
@@ -205,8 +207,8 @@ fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     pareto_front(&metrics).into_iter().map(|member| kept[member]).collect()
 }
 
-/// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C):
-/// those with the least predicted time.
+/// At most `most` of the points that share their variant, policy and, within the tolerance, (T,
+/// C): those with the least predicted time.
 fn thin_out(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
     sort_by_prediction(points, &mut chosen);
     let mut seen: BTreeMap<(usize, usize, i64, i64), usize> = BTreeMap::new();
@@ -226,8 +228,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::model::{Limiter, Terms};
 
-    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow
-    /// from T.
+    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy
+    /// follow from T.
     pub fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
         let occupancy = 1.0 - t / 2048.0;
         let score = Score {
@@ -257,8 +259,8 @@ pub(crate) mod tests {
         point
     }
 
-    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and
-    /// fifth tie in shape.
+    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third
+    /// and fifth tie in shape.
     fn space() -> Vec<Point> {
         vec![
             point(1000, 0, 0.0, 500.0, 9.0),

@@ -40,14 +40,14 @@ const RISK: f64 = 0.3;
 /// And it promises at least this gain, the geometric mean over them.
 const GAIN: f64 = 1.05;
 
-/// Promised gains whose ratio is less are one: of two points the model then names the faster one in
-/// 55% of the pairs, as recorded in the spaces of 42 kernels of the suite and 62 others (pairs of
-/// promises above [`GAIN`] whose times differ, each kernel as much as another); of pairs that are
-/// farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
+/// Promised gains whose ratio is less are one: of two points the model then names the faster
+/// one in 55% of the pairs, as recorded in the spaces of 42 kernels of the suite and 62 others
+/// (pairs of promises above [`GAIN`] whose times differ, each kernel as much as another); of
+/// pairs that are farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
 const TIE: f64 = 1.015;
 
-/// What the model expects of a point beside the baseline, over all that it may be wrong about (see
-/// [`hedge`](super::prior)).
+/// What the model expects of a point beside the baseline, over all that it may be wrong about
+/// (see [`hedge`](super::prior)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
     /// Time of the baseline over its time, the geometric mean.
@@ -77,9 +77,9 @@ pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)>
 /// The winner by prediction alone, and the gain that it promises; `None` for the baseline.
 ///
 /// A prediction alone is as bold as it is wrong: the point of least predicted time is often one
-/// whose bottleneck the model underrates. So of the points that hardly ever lose to the baseline
-/// that is chosen which promises most. Gains whose ratio is below [`TIE`] are one to the model: of
-/// those points that of the least `departure` from the baseline is chosen.
+/// whose bottleneck the model underrates. So of the points that hardly ever lose to the
+/// baseline that is chosen which promises most. Gains whose ratio is below [`TIE`] are one to
+/// the model: of those points that of the least `departure` from the baseline is chosen.
 pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize) -> Departure) -> Option<(usize, f64)> {
     let is_kept = |promise: &Promise| promise.slower <= RISK && promise.gain >= GAIN;
     let kept =

@@ -28,7 +28,8 @@ pub enum Mode {
 pub enum Trust {
     /// Those of lock file and cache.
     All,
-    /// The same without the lock file's predictions: `nvtune tune` on a machine that can do better.
+    /// The same without the lock file's predictions: `nvtune tune` on a machine that can do
+    /// better.
     Timed,
     /// None.
     Nothing,
@@ -49,7 +50,8 @@ pub struct Settings {
     pub header_in_depfile: bool,
     /// Folder outside the sources' own that buffers may be read from.
     pub files: Option<PathBuf>,
-    /// Folder of the cache; none where neither `NVTUNE_CACHE_DIR` nor a home is known, or the cache's size is 0.
+    /// Folder of the cache; none where neither `NVTUNE_CACHE_DIR` nor a home is known, or the
+    /// cache's size is 0.
     pub cache: Option<PathBuf>,
     /// Bytes that the cache may take.
     pub cache_bytes: u64,
@@ -190,7 +192,8 @@ pub fn is_off(environment: impl Fn(&str) -> Option<OsString>) -> bool {
 }
 
 impl Settings {
-    /// Reads the variables; what is wrong with them comes back as text, and the default is used.
+    /// Reads the variables; what is wrong with them comes back as text, and the default is
+    /// used.
     pub fn new(environment: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let mode = parsed(&environment, &mut problems, "NVTUNE", "off, locked, static or measure", |text| {
@@ -236,7 +239,8 @@ impl Settings {
 /// What the names of nvtune's variables begin with, but for `NVTUNE` itself.
 const PREFIX: &str = "NVTUNE_";
 
-/// Beginnings of variables that nvtune sets for processes that it starts, and that its tests and benchmarks read.
+/// Beginnings of variables that nvtune sets for processes that it starts, and that its tests
+/// and benchmarks read.
 const INTERNAL: [&str; 8] = [
     "NVTUNE_STARTED_WRAPPERS",
     "NVTUNE_TEST_",
@@ -248,7 +252,8 @@ const INTERNAL: [&str; 8] = [
     "NVTUNE_UPDATE_FIXTURES",
 ];
 
-/// Returns a warning for each variable of nvtune's prefix that it does not read, in the order of their names.
+/// Returns a warning for each variable of nvtune's prefix that it does not read, in the order
+/// of their names.
 pub fn unknown_variables(environment: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
     let names = environment.filter_map(|(name, _)| name.into_string().ok());
     let is_own = |name: &String| VARIABLES.iter().any(|variable| variable.name == name);

@@ -1,4 +1,5 @@
-//! The strategies that choose candidates, by the names that settings and comments have for them.
+//! The strategies that choose candidates, by the names that settings and comments have for
+//! them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,17 +13,18 @@ pub enum Strategy {
     Es,
     /// Those with the highest RO; ties are measured (Liang et al., section IV).
     Ros,
-    /// The Pareto-optimal ones in (T, C) within each value of total threads (Liang et al., algorithm 1), and those that only what is
-    /// predicted to be slower betters.
+    /// The Pareto-optimal ones in (T, C) within each value of total threads (Liang et al.,
+    /// algorithm 1), and those that only what is predicted to be slower betters.
     Pos,
-    /// POS, filtered by occupancy (Liang et al., section IV), ties in (T, C) thinned, and the configurations of least
-    /// predicted time besides.
+    /// POS, filtered by occupancy (Liang et al., section IV), ties in (T, C) thinned, and the
+    /// configurations of least predicted time besides.
     Posf,
-    /// In rounds: a spread first, then what a prediction re-fitted to all timings so far expects to win (see `refit`).
+    /// In rounds: a spread first, then what a prediction re-fitted to all timings so far
+    /// expects to win (see `refit`).
     #[default]
     Refit,
-    /// The Pareto-optimal ones in efficiency and utilization of those that memory bandwidth does not bound, one for each cluster of equal
-    /// metrics (Ryoo et al., section 5).
+    /// The Pareto-optimal ones in efficiency and utilization of those that memory bandwidth
+    /// does not bound, one for each cluster of equal metrics (Ryoo et al., section 5).
     Ryoo,
 }
 

@@ -14,21 +14,21 @@ use crate::ptx::MemorySpace;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Sectors come from device memory in pairs that differ in this bit of their number: on an H200 4.2
-/// million lone sectors are 268 MB (`dram__bytes_read.sum` of `scattered`,
+/// Sectors come from device memory in pairs that differ in this bit of their number: on an H200
+/// 4.2 million lone sectors are 268 MB (`dram__bytes_read.sum` of `scattered`,
 /// `kernels/results/h200/traffic.json`).
 const FETCHED_WITH: u64 = 1;
-/// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture
-/// via Microbenchmarking", 2018, table 3.1).
+/// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU
+/// Architecture via Microbenchmarking", 2018, table 3.1).
 const CONSTANT_LINE: u64 = 64;
-/// Instructions of a warp in which what another warp of its block asked for has come, though warps
-/// do not keep step. The searches of the recorded spaces of an H200 find the same with 224 to 384
-/// of them; without any of this, variants that load in many small groups (`stencil3d` in 40
-/// registers) are taken to wait for the level-2 cache in each of them.
+/// Instructions of a warp in which what another warp of its block asked for has come, though
+/// warps do not keep step. The searches of the recorded spaces of an H200 find the same with
+/// 224 to 384 of them; without any of this, variants that load in many small groups
+/// (`stencil3d` in 40 registers) are taken to wait for the level-2 cache in each of them.
 const OTHERS_AGO: u64 = 256;
 
-/// Lays what the lanes of a warp touched side by side: those that execute a step for the same time
-/// do it together.
+/// Lays what the lanes of a warp touched side by side: those that execute a step for the same
+/// time do it together.
 pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
     let mut found: Vec<Request> = Vec::new();
     let mut index: HashMap<(u32, u64), usize> = HashMap::new();
@@ -96,8 +96,8 @@ impl Whole {
     }
 }
 
-/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number of
-/// buffers of the workload, `beside` knows the blocks beside this one.
+/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number
+/// of buffers of the workload, `beside` knows the blocks beside this one.
 pub(crate) fn accesses(
     program: &Program,
     requests: &[Request],
@@ -137,8 +137,8 @@ pub(crate) fn accesses(
 struct Recorded {
     /// The last execution by any warp.
     last: u64,
-    /// The last to which at least half of the warps come: others may be recorded at their beginning
-    /// only.
+    /// The last to which at least half of the warps come: others may be recorded at their
+    /// beginning only.
     most_warps: u64,
 }
 
@@ -207,13 +207,13 @@ struct Sum {
     again: f64,
     at_hand: f64,
     /// In the part of the record that counts for what the block shares: sectors that are not at
-    /// hand, those of them that are near, and those of which nobody knows whether other blocks have
-    /// brought them.
+    /// hand, those of them that are near, and those of which nobody knows whether other blocks
+    /// have brought them.
     waited: f64,
     near: f64,
     unplaced: f64,
-    /// Accesses in the part that counts for reuse, and those of them of which every sector is at
-    /// hand.
+    /// Accesses in the part that counts for reuse, and those of them of which every sector is
+    /// at hand.
     decided: f64,
     hits: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
@@ -359,9 +359,9 @@ impl Sum {
 
     /// The mean over the whole of what the record is a part of. A loop goes on for those of its
     /// lanes that have most to do, after the record has ended: with so many fewer of them it
-    /// touches so much less. Nor have the warps that are recorded as many lanes at work as those of
-    /// other data have, which may be more (`is_average`: the whole is that of the grid's average
-    /// warp).
+    /// touches so much less. Nor have the warps that are recorded as many lanes at work as
+    /// those of other data have, which may be more (`is_average`: the whole is that of the
+    /// grid's average warp).
     fn mean_access(self, whole: Turns, is_average: bool) -> Access {
         let per_group = |sum: f64| sum / self.groups.max(1.0);
         let lanes = per_group(self.lanes);

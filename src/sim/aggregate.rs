@@ -33,8 +33,8 @@ impl Default for Together {
 }
 
 impl Together {
-    /// How often the warp executed each step, and with how many lanes: as often as the lane that
-    /// did so most.
+    /// How often the warp executed each step, and with how many lanes: as often as the lane
+    /// that did so most.
     pub fn turns(&self) -> impl Iterator<Item = Turns> {
         let steps = self.counts.first().map_or(0, Vec::len);
         (0..steps).map(|step| {
@@ -50,8 +50,8 @@ pub(super) struct Tally<'p> {
     launch: Launch,
     /// Executions of each step by the busiest thread.
     most: Vec<u64>,
-    /// How much oftener than its busiest lane a warp executes each step, summed over warps, and the
-    /// number of these.
+    /// How much oftener than its busiest lane a warp executes each step, summed over warps, and
+    /// the number of these.
     shared: Vec<f64>,
     warps: f64,
     pub exact: bool,
@@ -109,8 +109,8 @@ impl<'p> Tally<'p> {
         self.lone_left_out = true;
     }
 
-    /// Whether more would hardly change the mean. A few warps, or none, do not tell how far warps
-    /// differ where their work hangs on data; there lone threads must tell that.
+    /// Whether more would hardly change the mean. A few warps, or none, do not tell how far
+    /// warps differ where their work hangs on data; there lone threads must tell that.
     fn is_settled(&self) -> bool {
         !self.cut && self.grid.is_settled() && (self.grid.has_many() || self.lone_are_alike())
     }
@@ -247,8 +247,8 @@ impl<'p> Tally<'p> {
         self.cut = true;
     }
 
-    /// The same, of a warp of which some lanes were run alone: the most executions of each step by
-    /// one of them.
+    /// The same, of a warp of which some lanes were run alone: the most executions of each step
+    /// by one of them.
     pub fn further_lanes(&mut self, at: Place3, counts: &[u64]) {
         self.add_to_mean(at, self.widen_counts(counts), None);
     }

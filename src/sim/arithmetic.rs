@@ -1,8 +1,8 @@
 //! Values of PTX operations.
 //!
-//! Operands and results are bits in the low part of a u64. Integers and f32/f64 are exact (f64 is
-//! rounded to nearest in every mode); approximations of the hardware (`.approx`) are the correctly
-//! rounded values; 16-bit floats go through f32.
+//! Operands and results are bits in the low part of a u64. Integers and f32/f64 are exact (f64
+//! is rounded to nearest in every mode); approximations of the hardware (`.approx`) are the
+//! correctly rounded values; 16-bit floats go through f32.
 
 use super::float16::{from_brain, from_half, to_brain, to_half};
 use super::operation::{Alu, Compare, Mode, Permute, Round, Test, bit_count, is_float, is_signed};

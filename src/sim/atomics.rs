@@ -1,10 +1,10 @@
-//! What the lanes of a warp update atomically -> how long the level-2 cache is busy with the lines
-//! that they are in.
+//! What the lanes of a warp update atomically -> how long the level-2 cache is busy with the
+//! lines that they are in.
 //!
-//! A word is updated once at a time, wherever the updates come from, and so is a line: who updates
-//! few words waits for all others that do. Times are those of an H200
-//! (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that of
-//! its SMs.
+//! A word is updated once at a time, wherever the updates come from, and so is a line: who
+//! updates few words waits for all others that do. Times are those of an H200
+//! (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that
+//! of its SMs.
 
 use super::program::{Operation, Update};
 use super::request::{Request, SECTOR, SECTORS_PER_LINE};

@@ -1,14 +1,14 @@
-//! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words of
-//! banks, and look-ups of lines.
+//! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words
+//! of banks, and look-ups of lines.
 
 use super::request::{Request, WORD, sorted_distinct};
 use crate::ptx::AccessKind;
 
 /// Parts of the level-1 cache's tags that are looked up at once, each for one line.
 const TAG_BANKS: usize = 4;
-/// What each bit of a line's number, from the lowest on, contributes to the number of its part: the
-/// exclusive or of those that are set. Found on an H200 by lines that differ in one bit; with it
-/// what loads from lines at random take is told to 1%, of all patterns to 5%
+/// What each bit of a line's number, from the lowest on, contributes to the number of its part:
+/// the exclusive or of those that are set. Found on an H200 by lines that differ in one bit;
+/// with it what loads from lines at random take is told to 1%, of all patterns to 5%
 /// (`kernels/results/h200/lookups.txt`).
 const TAG_BANK: [u8; 27] = [3, 2, 3, 2, 1, 3, 2, 1, 2, 3, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 1, 3, 1, 3, 2, 1];
 /// Banks of shared memory, and of the level-1 cache, which is the same memory.
@@ -35,8 +35,8 @@ pub(super) fn global_cycles(request: &Request, lines: &[u64]) -> f64 {
     f64::from(looked_up.max(words))
 }
 
-/// Parts of a warp that are served one after the other where each lane accesses so many bytes: all
-/// lanes together up to 4, halves for 8, quarters for 16.
+/// Parts of a warp that are served one after the other where each lane accesses so many bytes:
+/// all lanes together up to 4, halves for 8, quarters for 16.
 fn parts_of_warp(width: u32) -> u64 {
     match width {
         0..=4 => 1,
@@ -54,8 +54,8 @@ fn of_parts(request: &Request, parts: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Whether each lane has the address of its neighbour, or each that of the next but one; lanes that
-/// take no part have any.
+/// Whether each lane has the address of its neighbour, or each that of the next but one; lanes
+/// that take no part have any.
 fn is_in_pairs(request: &Request) -> bool {
     let taking_part = |lane: u64| request.lanes >> lane & 1 != 0;
     [1, 2].into_iter().any(|apart| {

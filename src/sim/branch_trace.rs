@@ -2,8 +2,8 @@
 //! warp go both ways, and a loop lasts as long as its longest lane, each time anew.
 //!
 //! Each lane is run alone, so its way is recorded: the first step of each basic block with the
-//! passes of the loops around it. What lanes have in common there they execute together; the union
-//! of their records is what the warp executes.
+//! passes of the loops around it. What lanes have in common there they execute together; the
+//! union of their records is what the warp executes.
 
 use super::program::{Operation, Program};
 use std::collections::HashMap;
@@ -50,8 +50,8 @@ pub(super) struct Path {
     records: Vec<BlockRun>,
     active: Vec<Active>,
     key: u64,
-    /// Passes that were not run, but counted: the first of them, and the number of the one after
-    /// them.
+    /// Passes that were not run, but counted: the first of them, and the number of the one
+    /// after them.
     skipped: Vec<(Pass, u64)>,
     /// Not all of it was recorded.
     pub cut: bool,

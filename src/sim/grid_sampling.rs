@@ -1,20 +1,21 @@
-//! Warps that were run, by their places -> what the average warp of the grid executes, and which
-//! place to look at next.
+//! Warps that were run, by their places -> what the average warp of the grid executes, and
+//! which place to look at next.
 //!
-//! Blocks at the rims of a grid do other things than those within, so the grid is cut into strata:
-//! first, inner and last blocks along each dimension, each weighted by its blocks. Within a stratum
-//! a block stands for all that are nearer to it than to another. What the warps of one block do is
-//! known from the middle block of its stratum, as far as it was run, or from that of the grid:
-//! where that tells what the same warp of other blocks does, only the difference from it is carried
-//! over to the stratum (a control variate), so that a warp that does all the work of its block, or
-//! none where a block reaches beyond the data, counts as one of so many.
+//! Blocks at the rims of a grid do other things than those within, so the grid is cut into
+//! strata: first, inner and last blocks along each dimension, each weighted by its blocks.
+//! Within a stratum a block stands for all that are nearer to it than to another. What the
+//! warps of one block do is known from the middle block of its stratum, as far as it was run,
+//! or from that of the grid: where that tells what the same warp of other blocks does, only the
+//! difference from it is carried over to the stratum (a control variate), so that a warp that
+//! does all the work of its block, or none where a block reaches beyond the data, counts as one
+//! of so many.
 //!
 //! A few places are drawn, evenly and without a period. Where most of them do the same as their
-//! neighbours, the borders between those that do not are sought: new places are where the blocks on
-//! both sides differ most, over the longest stretch. Where hardly two agree, or one that differs
-//! lies alone among them, as a long row of a sparse matrix does, what is nearest tells nothing, and
-//! a place that was sought says no more than that it is like the one beside which it was sought:
-//! more are drawn instead, and only these count.
+//! neighbours, the borders between those that do not are sought: new places are where the
+//! blocks on both sides differ most, over the longest stretch. Where hardly two agree, or one
+//! that differs lies alone among them, as a long row of a sparse matrix does, what is nearest
+//! tells nothing, and a place that was sought says no more than that it is like the one beside
+//! which it was sought: more are drawn instead, and only these count.
 
 use super::place::{middle_index, unravel_index};
 use crate::launch::Launch;
@@ -29,8 +30,8 @@ const LARGE: f64 = 0.05;
 const GOOD: f64 = 0.002;
 /// From so many blocks on borders are sought between them.
 const FEWEST: usize = 8;
-/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would else
-/// be missed, and warps at most looked at.
+/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would
+/// else be missed, and warps at most looked at.
 pub(super) const ENOUGH: usize = 32;
 const MOST: usize = 256;
 /// Who executes no more than this part of what the longest warp does only finds that nothing is
@@ -44,9 +45,9 @@ const FEW_IDLE: f64 = 0.02;
 const TELLING: usize = 6;
 /// And that more neighbours than these differ, that they do not.
 const MOST_BORDERS: usize = 8;
-/// What the warps of one block do tells nothing of those of others where these are as much farther
-/// apart from their like there than from their mean: of two that have nothing to do with each
-/// other, the difference has twice the variance of one.
+/// What the warps of one block do tells nothing of those of others where these are as much
+/// farther apart from their like there than from their mean: of two that have nothing to do
+/// with each other, the difference has twice the variance of one.
 const WORSE: f64 = 1.5;
 /// Successive numbers times this, modulo 1, fill any range evenly: the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
@@ -108,8 +109,8 @@ impl Stratum {
         Some(rank)
     }
 
-    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each other
-    /// there.
+    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each
+    /// other there.
     fn likeness(&self, other: &Self) -> u32 {
         (0..3).map(|axis| u32::from(self.from[axis] == other.from[axis]) << (2 - axis)).sum()
     }
@@ -147,7 +148,8 @@ impl Grid {
     }
 
     /// The warps of the middle block of the grid, then of those of its other large strata, that
-    /// were not run; those of a block are in an order in which any first few are spread over it.
+    /// were not run; those of a block are in an order in which any first few are spread over
+    /// it.
     pub fn rest_of_middles(&self) -> Vec<(u64, u32)> {
         let count = self.warp_count();
         let mut order: Vec<u32> =
@@ -229,8 +231,8 @@ impl Grid {
     }
 
     /// A warp that was not run, such that all of these are spread evenly over the launch and
-    /// without a period. In launches of as many threads they are the same ones: what they tell of
-    /// the data says nothing for one shape and against another.
+    /// without a period. In launches of as many threads they are the same ones: what they tell
+    /// of the data says nothing for one shape and against another.
     fn draw_warp(&self) -> Option<(u64, u32)> {
         let warps = u64::from(self.warp_count());
         let all = (self.launch.blocks() * warps) as f64;
@@ -239,8 +241,8 @@ impl Grid {
         places.find(|&place| !self.samples.iter().any(|sample| (sample.block, sample.warp) == place))
     }
 
-    /// Whether more samples would hardly move the mean. That no warp was run to its end is no sign
-    /// that they would.
+    /// Whether more samples would hardly move the mean. That no warp was run to its end is no
+    /// sign that they would.
     pub fn is_settled(&self) -> bool {
         if self.samples.is_empty() || self.choose_next().is_none() {
             return true;
@@ -283,8 +285,8 @@ impl Grid {
         self.mean_of(|sample| Some(&sample.counts))
     }
 
-    /// Lanes that take part in the average warp's executions of each memory step; `None` where they
-    /// were not counted.
+    /// Lanes that take part in the average warp's executions of each memory step; `None` where
+    /// they were not counted.
     pub fn mean_lanes(&self) -> Option<Vec<f64>> {
         self.mean_of(|sample| sample.lanes.as_ref())
     }
@@ -343,8 +345,8 @@ impl Grid {
         if idle > 1 && share >= FEW_IDLE && after <= before * IDLE_TOGETHER { share } else { 0.0 }
     }
 
-    /// Instructions of the longest warp of the average block; `None` where no warp was run to its
-    /// end.
+    /// Instructions of the longest warp of the average block; `None` where no warp was run to
+    /// its end.
     pub fn longest_of_block(&self) -> Option<f64> {
         let strata = self.find_strata();
         let (mut sum, mut whole) = (0.0, 0.0);
@@ -375,8 +377,8 @@ impl Grid {
         (whole > 0.0).then(|| sum / whole)
     }
 
-    /// That of a block whose warps are any of these blocks' warps, but no farther apart than those
-    /// of blocks that were run as a whole.
+    /// That of a block whose warps are any of these blocks' warps, but no farther apart than
+    /// those of blocks that were run as a whole.
     fn longest_by_chance(&self, looked: &[Looked], shares: &[f64]) -> f64 {
         let each = looked.iter().zip(shares).flat_map(|(block, share)| {
             self.sample_lengths(&block.of).map(move |length| (length, share / block.of.len() as f64))
@@ -415,9 +417,10 @@ impl Grid {
         self.launch.block_threads().div_ceil(32)
     }
 
-    /// What the warps of a block do, by stratum: by those of its middle block where all of these
-    /// were run, else by those of the stratum that lies most like it, or of the grid's middle; none
-    /// where that tells less of the other blocks' warps than their mean does.
+    /// What the warps of a block do, by stratum: by those of its middle block where all of
+    /// these were run, else by those of the stratum that lies most like it, or of the
+    /// grid's middle; none where that tells less of the other blocks' warps than their mean
+    /// does.
     fn stratum_bases(&self, strata: &[Stratum]) -> Vec<Option<Base>> {
         let own = |stratum: &Stratum| {
             let block = stratum.middle_block(self.launch.grid);
@@ -448,8 +451,8 @@ impl Grid {
         if left <= raw * WORSE || count < 2.0 { bases } else { vec![None; strata.len()] }
     }
 
-    /// For each warp, the sample of a block that is most like it; none where no warp of the block
-    /// was run.
+    /// For each warp, the sample of a block that is most like it; none where no warp of the
+    /// block was run.
     fn base_at(&self, block: u64) -> Option<Base> {
         let known: Vec<usize> = (0..self.samples.len()).filter(|&index| self.samples[index].block == block).collect();
         let nearest = |warp: u32| known.iter().copied().min_by_key(|&index| self.samples[index].warp.abs_diff(warp));
@@ -532,8 +535,8 @@ fn scale_count(part: f64, count: u32) -> u32 {
     ((part * f64::from(count)) as u32).min(count.saturating_sub(1))
 }
 
-/// The stretches of a stratum between blocks that were looked at, with how far the instructions at
-/// their ends are apart.
+/// The stretches of a stratum between blocks that were looked at, with how far the instructions
+/// at their ends are apart.
 fn find_gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
     let mut gaps = Vec::new();
     for pair in looked.windows(2) {

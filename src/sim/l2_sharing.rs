@@ -1,12 +1,13 @@
-//! A few threads and their like in the blocks beside -> what of a block's data its neighbours bring
-//! into the level-2 cache before it.
+//! A few threads and their like in the blocks beside -> what of a block's data its neighbours
+//! bring into the level-2 cache before it.
 //!
-//! Where each block does what its neighbours do, a fixed number of bytes further on, the block that
-//! is looked at tells when another one touches a sector: as late in its life as this one touches
-//! what lies as far back. The blocks of a GPU begin together and keep step on the whole, so whoever
-//! comes to a sector earlier in its life finds it in device memory, and the others find it in the
-//! level-2 cache. Loads of a halo are told from those that bring what is new, though both are new
-//! to the block (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
+//! Where each block does what its neighbours do, a fixed number of bytes further on, the block
+//! that is looked at tells when another one touches a sector: as late in its life as this one
+//! touches what lies as far back. The blocks of a GPU begin together and keep step on the
+//! whole, so whoever comes to a sector earlier in its life finds it in device memory, and the
+//! others find it in the level-2 cache. Loads of a halo are told from those that bring what is
+//! new, though both are new to the block (`stencil3d` on an H200:
+//! `kernels/results/h200/waits.txt`).
 
 use super::address_map::AddressMap;
 use super::limits::LANE;
@@ -43,8 +44,8 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// The neighbours of a block of which these are threads; so many executions of each step are
-    /// looked at.
+    /// The neighbours of a block of which these are threads; so many executions of each step
+    /// are looked at.
     pub fn new(ground: &Ground<'_>, threads: &[Place3], window: u32) -> Self {
         let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
         let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
@@ -75,8 +76,8 @@ impl Beside {
     }
 
     /// Whether a neighbour has touched a sector when the block does for the first time; `None`
-    /// where nobody knows. To be asked of all such sectors, in the order of their time; `by_block`
-    /// are those before.
+    /// where nobody knows. To be asked of all such sectors, in the order of their time;
+    /// `by_block` are those before.
     pub fn touched_before(&mut self, sector: u64, by_block: &AddressMap<u64>) -> Option<bool> {
         let address = sector * SECTOR;
         let region = region_of(address);

@@ -19,5 +19,6 @@ impl Default for Limits {
     }
 }
 
-/// Instructions that a lane of a further warp may take: enough to fill the record of its accesses.
+/// Instructions that a lane of a further warp may take: enough to fill the record of its
+/// accesses.
 pub(crate) const LANE: u64 = 1 << 14;

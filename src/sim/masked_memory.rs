@@ -1,5 +1,5 @@
-//! A small memory that begins at 0 and of whose bytes it is known whether they are known: shared
-//! memory of a block, local memory and parameters of a thread.
+//! A small memory that begins at 0 and of whose bytes it is known whether they are known:
+//! shared memory of a block, local memory and parameters of a thread.
 
 /// The most bytes that are kept; no launch has more.
 const MOST: u64 = 1 << 20;

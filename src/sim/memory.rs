@@ -1,9 +1,9 @@
-//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself has
-//! written.
+//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself
+//! has written.
 //!
-//! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40
-//! bytes; shared, local, constant and parameter memory are windows above them. Nothing of a buffer
-//! is ever materialised.
+//! Generic addresses: each buffer of the workload and the module's variables have a region of
+//! 2^40 bytes; shared, local, constant and parameter memory are windows above them. Nothing of
+//! a buffer is ever materialised.
 
 use super::address_map::AddressMap;
 use super::arithmetic::mask_bits;
@@ -68,7 +68,8 @@ pub(crate) fn buffer_base(index: usize) -> u64 {
     (index as u64 + 1) << REGION_BITS
 }
 
-/// The buffer and the byte in it that a global address points to, if it lies in a buffer's region.
+/// The buffer and the byte in it that a global address points to, if it lies in a buffer's
+/// region.
 pub(crate) fn in_buffer(address: u64) -> Option<(usize, u64)> {
     let index = region_of(address).checked_sub(1)?;
     let offset = address & ((1 << REGION_BITS) - 1);
@@ -146,8 +147,8 @@ impl Overlay {
         word.unknown = word.unknown & !(bytes << shift) | if unknown { bytes << shift } else { 0 };
     }
 
-    /// Puts what was written over the bits that lie below; gives the bits, whether all of them were
-    /// written, and whether any that were written are unknown.
+    /// Puts what was written over the bits that lie below; gives the bits, whether all of them
+    /// were written, and whether any that were written are unknown.
     pub fn read_over(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
         if self.words.is_empty() {
             return (below, false, false);

@@ -1,14 +1,15 @@
-//! How often each PTX line is executed, and how each memory access looks: found by running a few
-//! threads, warps and blocks.
+//! How often each PTX line is executed, and how each memory access looks: found by running a
+//! few threads, warps and blocks.
 //!
-//! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on the
-//! workload's own data, which is read lazily. First the *counting threads*: middle, first and last
-//! thread of the middle, first and last block. These run alone: what others would have provided is
-//! unknown to them (see [`thread`]), but their long loops are extrapolated (see [`loops`]), exactly
-//! where their course is certain. Then a few warps of the middle block, whose addresses are laid
-//! side by side, and some of other blocks (see [`sampled`]); with them their whole blocks where
-//! threads need each other's data (see [`block`]). The result is deterministic, and no input makes
-//! it fail or run on: unknown instructions give unknown values, and [`Limits`] bounds the work.
+//! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on
+//! the workload's own data, which is read lazily. First the *counting threads*: middle, first
+//! and last thread of the middle, first and last block. These run alone: what others would have
+//! provided is unknown to them (see [`thread`]), but their long loops are extrapolated (see
+//! [`loops`]), exactly where their course is certain. Then a few warps of the middle block,
+//! whose addresses are laid side by side, and some of other blocks (see [`sampled`]); with them
+//! their whole blocks where threads need each other's data (see [`block`]). The result is
+//! deterministic, and no input makes it fail or run on: unknown instructions give unknown
+//! values, and [`Limits`] bounds the work.
 
 mod access;
 mod address_map;
@@ -57,8 +58,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use thread::{Allowance, Ground, Place3, Thread, ThreadOutcome};
 
-/// So much more than the middle thread another one must do for its warp to be looked at instead:
-/// the middle may lie beyond the data.
+/// So much more than the middle thread another one must do for its warp to be looked at
+/// instead: the middle may lie beyond the data.
 const BUSIER: f64 = 2.0;
 
 /// A thread: its block, and its place in that.
@@ -152,11 +153,12 @@ fn profile_ground(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte
 /// offset).
 ///
-/// With a block of one thread this is what the device would write, but for rounding of approximate
-/// instructions; it is how the interpreter's arithmetic is checked.
+/// With a block of one thread this is what the device would write, but for rounding of
+/// approximate instructions; it is how the interpreter's arithmetic is checked.
 ///
 /// # Errors
-/// As [`profile_entry`]; [`SimError::Launch`] where the block or thread lies outside the launch.
+/// As [`profile_entry`]; [`SimError::Launch`] where the block or thread lies outside the
+/// launch.
 pub fn written_by_thread(
     module: &Module,
     entry: &str,
@@ -243,8 +245,8 @@ fn run_alone<T>(
     })
 }
 
-/// Whether threads of the module may read from global memory what others of the same launch have
-/// written there.
+/// Whether threads of the module may read from global memory what others of the same launch
+/// have written there.
 fn waits_for_others(module: &Module) -> bool {
     let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
     bodies.flat_map(|body| body.instructions()).any(|instruction| match instruction.opcode.class() {

@@ -1,4 +1,5 @@
-//! Mnemonic and modifiers -> the interpreter's operation, with every modifier that changes a value.
+//! Mnemonic and modifiers -> the interpreter's operation, with every modifier that changes a
+//! value.
 
 use crate::ptx::{Mnemonic, Scalar};
 

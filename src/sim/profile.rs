@@ -1,5 +1,5 @@
-//! How often each PTX line of a kernel is executed by a thread, and what its memory accesses look
-//! like.
+//! How often each PTX line of a kernel is executed by a thread, and what its memory accesses
+//! look like.
 //!
 //! Found once on the PTX, it holds for every variant that ptxas makes of it: ptxas's line table
 //! (`.nv_debug_line_sass`, written with `-lineinfo`, which leaves the code unchanged) maps each
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// By PTX line (1-based): how often the instruction there is executed, the maximum over the
-    /// warps looked at, each of which goes all ways of its lanes (divergence as Liang et al. treat
-    /// it). A line that is absent is never executed.
+    /// warps looked at, each of which goes all ways of its lanes (divergence as Liang et al.
+    /// treat it). A line that is absent is never executed.
     pub counts: BTreeMap<u32, f64>,
-    /// The same of the average warp of the grid, from a sample of its warps weighted by what they
-    /// stand for.
+    /// The same of the average warp of the grid, from a sample of its warps weighted by what
+    /// they stand for.
     pub mean: BTreeMap<u32, f64>,
     /// By PTX line of a memory instruction: what a warp's access looks like.
     pub accesses: BTreeMap<u32, Access>,
     /// By buffer of the workload.
     pub spread: BTreeMap<u32, Spread>,
-    /// Lines of global memory that the average warp has stored to and will store to again, of other
-    /// bytes, at any time.
+    /// Lines of global memory that the average warp has stored to and will store to again, of
+    /// other bytes, at any time.
     pub open_lines: f64,
     /// Bytes of the module's own variables in global memory.
     pub variables: u64,
@@ -34,17 +34,17 @@ pub struct Profile {
     pub straggling: f64,
     /// Share of the grid's blocks, its last ones, that have next to nothing to do.
     pub idle: f64,
-    /// The allowance sufficed to know the average warp: what was run came to its own end, and more
-    /// of the grid would tell little more.
+    /// The allowance sufficed to know the average warp: what was run came to its own end, and
+    /// more of the grid would tell little more.
     pub settled: bool,
-    /// False where a limit was reached, an instruction was unknown or control depended on data that
-    /// was not known; the counts are then estimates.
+    /// False where a limit was reached, an instruction was unknown or control depended on data
+    /// that was not known; the counts are then estimates.
     pub exact: bool,
 }
 
 impl Profile {
-    /// The accesses of this profile, and how far the warps of a block differ, with what the warps
-    /// of another execute.
+    /// The accesses of this profile, and how far the warps of a block differ, with what the
+    /// warps of another execute.
     #[must_use]
     pub fn with_counts_of(&self, other: &Self) -> Self {
         Self {
@@ -115,8 +115,8 @@ fn buffer_bytes(buffer: Option<u32>, buffers: &[u64], variables: u64) -> Option<
     }
 }
 
-/// The share of a buffer's parts (1024 of one size) in which warps touch anything. Small where what
-/// they access lies together, towards 1 where it is all over the buffer.
+/// The share of a buffer's parts (1024 of one size) in which warps touch anything. Small where
+/// what they access lies together, towards 1 where it is all over the buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// A warp, on average.
@@ -136,70 +136,73 @@ const SECTOR_BYTES: u64 = 32;
 /// In place of a buffer's index: the module's own variables.
 pub const VARIABLES: u32 = u32::MAX;
 
-/// A warp-wide memory access, averaged over the executions looked at (lanes that take part in it).
+/// A warp-wide memory access, averaged over the executions looked at (lanes that take part in
+/// it).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Access {
     pub space: MemorySpace,
     pub kind: AccessKind,
     /// Bytes accessed by one thread.
     pub width: u32,
-    /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128);
-    /// constant memory: distinct 64-byte lines.
+    /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to
+    /// 128); constant memory: distinct 64-byte lines.
     pub sectors: f64,
-    /// Global and local memory: distinct 128-byte lines that it touches (1 to 64); constant memory:
-    /// as `sectors`.
+    /// Global and local memory: distinct 128-byte lines that it touches (1 to 64); constant
+    /// memory: as `sectors`.
     pub lines: f64,
-    /// Stores to global memory: sectors that leave the SM for it, those left out that leave with an
-    /// earlier store.
+    /// Stores to global memory: sectors that leave the SM for it, those left out that leave
+    /// with an earlier store.
     pub leaving: f64,
     /// Of these, those of which not all bytes are written.
     pub partial: f64,
     /// Of those that leave, those of which a part has left before, for the first time.
     pub completed: f64,
-    /// Of those that leave, those of which the block stores some bytes and neither stores nor loads
-    /// the others; each counts for the first store to it alone.
+    /// Of those that leave, those of which the block stores some bytes and neither stores nor
+    /// loads the others; each counts for the first store to it alone.
     pub unfinished: f64,
     /// Share of the sectors that leave to which a warp of the block has stored before.
     pub stored_before: f64,
     /// Atomics in global memory: nanoseconds that lines of the level-2 cache are busy with one,
     /// summed over them.
     pub busy_ns: f64,
-    /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte
-    /// accesses need in any case are not counted, but where pairs of lanes share their address they
-    /// need half of them: 0.5). Constant memory: distinct words, which are read one after the
-    /// other. Local memory: look-ups of lines that the level-1 cache makes one after the other;
-    /// global memory: cycles that it takes for these, or for the words of a load.
+    /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and
+    /// 16-byte accesses need in any case are not counted, but where pairs of lanes share
+    /// their address they need half of them: 0.5). Constant memory: distinct words, which
+    /// are read one after the other. Local memory: look-ups of lines that the level-1 cache
+    /// makes one after the other; global memory: cycles that it takes for these, or for the
+    /// words of a load.
     pub passes: f64,
-    /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is reuse
-    /// in cache. Where a line is executed more often than was recorded, it is that of the second
-    /// half of the record.
+    /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is
+    /// reuse in cache. Where a line is executed more often than was recorded, it is that of
+    /// the second half of the record.
     pub reuse: f64,
-    /// Share of the sectors that are at hand: the same warp touched them before, or another of its
-    /// block so long before that they have come.
+    /// Share of the sectors that are at hand: the same warp touched them before, or another of
+    /// its block so long before that they have come.
     pub at_hand: f64,
-    /// Share of the sectors that are not at hand which the level-2 cache has: another warp of the
-    /// block asked for them shortly before, or other blocks did.
+    /// Share of the sectors that are not at hand which the level-2 cache has: another warp of
+    /// the block asked for them shortly before, or other blocks did.
     pub near: f64,
     /// The share of which it is not known whether other blocks did, as they are not regularly
     /// apart.
     pub unplaced: f64,
     /// Share of the accesses of which every sector is at hand.
     pub hits: f64,
-    /// PTX instructions that the thread executes between a reuse and the last access to the sector,
-    /// on average; 0 without reuse.
+    /// PTX instructions that the thread executes between a reuse and the last access to the
+    /// sector, on average; 0 without reuse.
     pub reuse_after: f64,
     /// As `reuse`, counting what any sampled warp of the block touched before.
     pub block_reuse: f64,
-    /// Sectors that this line brings in anew for the block: distinct sectors over all sampled warps
-    /// and executions, divided by the number of warp-wide accesses. Below `sectors` where warps or
-    /// iterations share sectors.
+    /// Sectors that this line brings in anew for the block: distinct sectors over all sampled
+    /// warps and executions, divided by the number of warp-wide accesses. Below `sectors`
+    /// where warps or iterations share sectors.
     pub block_sectors: f64,
     /// Threads of the warp that take part, on average (1 to 32).
     pub lanes: f64,
     /// All lanes use one address, in every execution looked at.
     pub broadcast: bool,
-    /// Global memory: index in the workload's buffers of what is accessed, or [`VARIABLES`], where
-    /// it is always the same one. With its size it bounds the traffic that has to come from DRAM.
+    /// Global memory: index in the workload's buffers of what is accessed, or [`VARIABLES`],
+    /// where it is always the same one. With its size it bounds the traffic that has to
+    /// come from DRAM.
     pub buffer: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! The compact form of an entry and everything it calls: registers, constants and special registers
-//! are slots of one file.
+//! The compact form of an entry and everything it calls: registers, constants and special
+//! registers are slots of one file.
 
 use super::address_map::AddressMap;
 use super::operation::{Alu, Combine, Compare, Mode};
@@ -151,22 +151,23 @@ pub(crate) enum Operation {
         memory: MemoryAccess,
         update: Update,
     },
-    /// An access whose addresses are not followed (textures, bulk copies): its values are unknown.
+    /// An access whose addresses are not followed (textures, bulk copies): its values are
+    /// unknown.
     Opaque {
         list: u32,
         count: u32,
         space: Option<(MemorySpace, AccessKind, u32)>,
     },
-    /// A barrier of the block, whose number is in `sources[0]` and the threads that it waits for in
-    /// `sources[1]` (0: all). What is reduced is the predicate in `sources[2]`, inverted or not,
-    /// and `target` gets the result.
+    /// A barrier of the block, whose number is in `sources[0]` and the threads that it waits
+    /// for in `sources[1]` (0: all). What is reduced is the predicate in `sources[2]`,
+    /// inverted or not, and `target` gets the result.
     Barrier {
         waits: bool,
         reduction: Option<Reduction>,
         invert: bool,
     },
-    /// What lanes of a warp do together. `sources[0]` is each lane's own value, `sources[3]` the
-    /// mask of those that take part; `second` gets the predicate (0: none).
+    /// What lanes of a warp do together. `sources[0]` is each lane's own value, `sources[3]`
+    /// the mask of those that take part; `second` gets the predicate (0: none).
     Collective {
         collective: Collective,
         second: Slot,
@@ -270,8 +271,8 @@ pub(crate) struct Program {
     pub definitions: Vec<Vec<u32>>,
     /// Of lanes that have parted, those at the step of the least rank run first.
     pub ranks: Vec<u32>,
-    /// Where a warp keeps each slot: among the values that differ from lane to lane, or among those
-    /// that nothing changes.
+    /// Where a warp keeps each slot: among the values that differ from lane to lane, or among
+    /// those that nothing changes.
     pub homes: Vec<Home>,
 }
 
@@ -310,7 +311,8 @@ pub(crate) fn blank_step(operation: Operation, line: u32) -> ProgramStep {
 /// written.
 #[derive(Default)]
 pub(crate) struct Image {
-    /// Variables with an initialiser: first byte, end, and values by absolute offset (size, bits).
+    /// Variables with an initialiser: first byte, end, and values by absolute offset (size,
+    /// bits).
     pub ranges: Vec<(u64, u64)>,
     pub values: AddressMap<u8>,
 }

@@ -1,11 +1,11 @@
 //! Which of the lanes that have parted a warp runs first: those whose step comes first in this
 //! order.
 //!
-//! Program -> a rank for each step. The blocks of each routine stand in a weak topological order
-//! (Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993): before what follows
-//! them, and all blocks of a loop before what comes after the loop. Whoever is behind is run first,
-//! so that lanes meet where their ways join at the earliest, as on the hardware (Diamos et al.,
-//! "SIMD re-convergence at thread frontiers", MICRO-44).
+//! Program -> a rank for each step. The blocks of each routine stand in a weak topological
+//! order (Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993): before
+//! what follows them, and all blocks of a loop before what comes after the loop. Whoever is
+//! behind is run first, so that lanes meet where their ways join at the earliest, as on the
+//! hardware (Diamos et al., "SIMD re-convergence at thread frontiers", MICRO-44).
 
 use super::program::{Operation, Program};
 

@@ -1,5 +1,5 @@
-//! Where a warp keeps each register: registers that live within one basic block only take turns, so
-//! that a warp's values stay in the cache.
+//! Where a warp keeps each register: registers that live within one basic block only take
+//! turns, so that a warp's values stay in the cache.
 
 use super::program::{Home, Operation, Passing, Program, ProgramStep, Slot, Special};
 

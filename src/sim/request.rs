@@ -1,5 +1,5 @@
-//! One execution of a memory instruction by a warp: the addresses of its lanes, and the units that
-//! memory has.
+//! One execution of a memory instruction by a warp: the addresses of its lanes, and the units
+//! that memory has.
 
 use crate::ptx::AccessKind;
 use crate::ptx::MemorySpace;
@@ -45,8 +45,8 @@ pub(crate) fn sorted_distinct(mut values: Vec<u64>) -> Vec<u64> {
     values
 }
 
-/// Where a byte of a lane's local memory is, apart from global addresses and other warps' memory:
-/// the same word of neighbouring lanes lies side by side.
+/// Where a byte of a lane's local memory is, apart from global addresses and other warps'
+/// memory: the same word of neighbouring lanes lies side by side.
 pub(crate) fn in_local(warp: u32, lane: u64, address: u64) -> u64 {
     let within = (address / WORD).wrapping_mul(WARP).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD);
     within ^ (1 << 63) ^ (u64::from(warp) << 40)

@@ -1,11 +1,11 @@
-//! The warps that are looked at: their accesses, how often they execute each step, and how far they
-//! differ.
+//! The warps that are looked at: their accesses, how often they execute each step, and how far
+//! they differ.
 //!
-//! Warps are run as such, their lanes together (see `sim::block`). First a few neighbours of the
-//! middle block, or of another where that has nothing to do. Where they, or the threads that were
-//! counted, turn out to need what other warps provide, all of the block, if the allowance suffices;
-//! then others. Where a warp is too long for that, its lanes are run one by one, for a lone
-//! thread's loops can be skipped.
+//! Warps are run as such, their lanes together (see `sim::block`). First a few neighbours of
+//! the middle block, or of another where that has nothing to do. Where they, or the threads
+//! that were counted, turn out to need what other warps provide, all of the block, if the
+//! allowance suffices; then others. Where a warp is too long for that, its lanes are run one by
+//! one, for a lone thread's loops can be skipped.
 
 use super::access::{Turns, Whole, collect_requests};
 use super::aggregate::{Tally, Together};
@@ -23,8 +23,8 @@ use std::ops::Range;
 
 /// What a step of a warp costs, in instructions of a lone thread.
 const STEP: u64 = 8;
-/// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all
-/// ways of its lanes.
+/// How much longer than the busiest thread that was counted a warp is taken to be, for it goes
+/// all ways of its lanes.
 const MARGIN: f64 = 1.5;
 
 /// How much longer than taken to be a warp may become whose lanes part all the time.
@@ -33,8 +33,8 @@ const PARTING: f64 = 8.0;
 const BESIDE: u64 = 16;
 /// The part that they may take where that does not suffice to bring each once to every step.
 const AT_MOST_BESIDE: u64 = 4;
-/// The lanes of a warp do the same where the busiest does at most so many times what the least busy
-/// one does.
+/// The lanes of a warp do the same where the busiest does at most so many times what the least
+/// busy one does.
 const SAME_LANES: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
 const LANES_OF_WARP: usize = 3;
@@ -82,11 +82,12 @@ pub(super) struct Sampled<'g, 'p> {
     /// Instructions that are left.
     pub budget: u64,
     pub tally: Tally<'p>,
-    /// What is recorded of the accesses of the warps that were looked at, and of what it is a part.
+    /// What is recorded of the accesses of the warps that were looked at, and of what it is a
+    /// part.
     pub requests: Vec<Request>,
     pub whole: Whole,
-    /// A thread that was counted used an address that it did not know, or branched on what it did
-    /// not.
+    /// A thread that was counted used an address that it did not know, or branched on what it
+    /// did not.
     pub vague: bool,
     /// Instructions of the dearest of them that were interpreted.
     pub interpreted: u64,
@@ -173,8 +174,8 @@ impl Sampled<'_, '_> {
         outcome.warps
     }
 
-    /// Records the accesses of steps that none of the first warps came to: a few warps of a block
-    /// may load its rim.
+    /// Records the accesses of steps that none of the first warps came to: a few warps of a
+    /// block may load its rim.
     fn record_what_is_new(&mut self, warps: Vec<Ran>) {
         let mut is_known = vec![false; self.ground.program.steps.len()];
         self.requests.iter().for_each(|request| is_known[request.step as usize] = true);
@@ -236,8 +237,8 @@ impl Sampled<'_, '_> {
         Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
     }
 
-    /// Runs these warps at home, of such a length, or those of them that turn out to be affordable;
-    /// which these are.
+    /// Runs these warps at home, of such a length, or those of them that turn out to be
+    /// affordable; which these are.
     fn at_home(&mut self, few: Range<u32>, length: f64) -> (Range<u32>, BlockOutcome) {
         let home = self.home.block;
         let mut affordable = few;
@@ -254,8 +255,8 @@ impl Sampled<'_, '_> {
         (affordable, outcome)
     }
 
-    /// How the accesses of warps lie beside each other their beginnings tell, where only a few can
-    /// be run to their end.
+    /// How the accesses of warps lie beside each other their beginnings tell, where only a few
+    /// can be run to their end.
     fn look_beside(&mut self, few: &Range<u32>) {
         let all = neighbouring_warps(self.ground.launch, self.home, self.limits.warps);
         for others in [all.start..few.start, few.end..all.end].into_iter().filter(|others| !others.is_empty()) {
@@ -400,9 +401,9 @@ fn neighbouring_warps(launch: &Launch, home: Home, most: u32) -> Range<u32> {
 /// A warp's number, where its accesses are looked at, and its threads by lane.
 type SampledWarp = (Option<u32>, Vec<(u32, Place3)>);
 
-/// The warps that are run: neighbours in the block at home, and after the first of them one each of
-/// a block from the first and the last quarter of the grid, for data may make blocks differ; of
-/// those only the counts are looked at.
+/// The warps that are run: neighbours in the block at home, and after the first of them one
+/// each of a block from the first and the last quarter of the grid, for data may make blocks
+/// differ; of those only the counts are looked at.
 fn sampled_warps(launch: &Launch, home: Home, most: u32) -> Vec<SampledWarp> {
     let mut sampled: Vec<SampledWarp> = neighbouring_warps(launch, home, most)
         .map(|warp| (Some(warp), warp_places(launch, home.block, warp)))

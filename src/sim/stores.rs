@@ -1,21 +1,21 @@
-//! What warps store -> the sectors that leave their SM for it, and how many of them are written in
-//! part.
+//! What warps store -> the sectors that leave their SM for it, and how many of them are written
+//! in part.
 //!
-//! Stores of a warp to one sector leave together where little else was stored in between: the words
-//! of a structure, one after another. A sector of which not all bytes are written costs the level-2
-//! cache more than a whole one.
+//! Stores of a warp to one sector leave together where little else was stored in between: the
+//! words of a structure, one after another. A sector of which not all bytes are written costs
+//! the level-2 cache more than a whole one.
 
 use super::address_map::AddressMap;
 use super::request::{Request, SECTOR, SECTORS_PER_LINE, in_local};
 use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::{BTreeMap, HashMap};
 
-/// Lines that a warp has stored to since it last stored to a sector, that store's own included: up
-/// to so many both stores nearly always leave together, and from so many on nearly never, for other
-/// warps store meanwhile. On an H200 copies of structures, a float after the other, send at most
-/// 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2 with 6, 3.2 to
-/// 5.4 with 8, 5.8 to 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none together
-/// (`kernels/results/h200/stores.txt`).
+/// Lines that a warp has stored to since it last stored to a sector, that store's own included:
+/// up to so many both stores nearly always leave together, and from so many on nearly never,
+/// for other warps store meanwhile. On an H200 copies of structures, a float after the other,
+/// send at most 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2
+/// with 6, 3.2 to 5.4 with 8, 5.8 to 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none
+/// together (`kernels/results/h200/stores.txt`).
 const TOGETHER: f64 = 3.0;
 const APART: f64 = 16.0;
 
@@ -113,9 +113,9 @@ pub(super) fn leaving_requests(requests: &[Request]) -> Vec<Leaving> {
     leaving
 }
 
-/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded:
-/// to load one brings all of it. `stores` are those of the requests that store, by their index,
-/// with what they store.
+/// The sectors of global memory of which some bytes are stored, not all of them, and none
+/// loaded: to load one brings all of it. `stores` are those of the requests that store, by
+/// their index, with what they store.
 fn unfinished_sectors(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
     let mut unfinished: AddressMap<u32> = AddressMap::default();
     for (_, stored) in stores.iter().filter(|(by, _)| requests[*by].space == MemorySpace::Global) {
@@ -137,8 +137,8 @@ fn unfinished_sectors(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>
     unfinished
 }
 
-/// Lines that the average warp has stored to and will store other bytes of, at any time: they are
-/// not yet whole. The requests are in the order of their time.
+/// Lines that the average warp has stored to and will store other bytes of, at any time: they
+/// are not yet whole. The requests are in the order of their time.
 pub(super) fn open_lines(requests: &[Request]) -> f64 {
     struct OpenLine {
         first: u64,
@@ -171,9 +171,9 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
     open.sum::<f64>() / number
 }
 
-/// Local memory is written through the level-1 cache as global memory is, and each store alone: of
-/// `attention`, `gemm_wmma` and `pns`, `ncu` counts as many sectors on their way to the level-2
-/// cache as are stored (`kernels/results/h200/traffic.json`).
+/// Local memory is written through the level-1 cache as global memory is, and each store alone:
+/// of `attention`, `gemm_wmma` and `pns`, `ncu` counts as many sectors on their way to the
+/// level-2 cache as are stored (`kernels/results/h200/traffic.json`).
 fn is_written_through(request: &Request) -> bool {
     matches!(request.space, MemorySpace::Global | MemorySpace::Local) && request.kind == AccessKind::Store
 }

@@ -1,8 +1,8 @@
 //! What is legal in a tuning comment but surely meant otherwise.
 //!
 //! Annotation, space and what the compiler knows of the kernel -> warnings with places. Each of
-//! them is certain on what it is given: where something is not known, nothing is said. The space
-//! must be one that can be walked ([`Space::check_size`]).
+//! them is certain on what it is given: where something is not known, nothing is said. The
+//! space must be one that can be walked ([`Space::check_size`]).
 
 use super::space::Space;
 use crate::comment::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs};
@@ -13,8 +13,8 @@ use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Configuration, DIMENSIONS, Dim3};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a kernel besides its comment, under the baseline's macros. The default is to
-/// know nothing.
+/// What is known of a kernel besides its comment, under the baseline's macros. The default is
+/// to know nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// `-maxrregcount` of the command line.
@@ -23,7 +23,8 @@ pub struct Facts {
     pub has_launch_bounds: bool,
     /// Launch bounds with a number of resident blocks.
     pub bounds: Option<LaunchBounds>,
-    /// By dimension: the code tells threads of a block apart and does not ask how many there are.
+    /// By dimension: the code tells threads of a block apart and does not ask how many there
+    /// are.
     pub fixed: [bool; 3],
     /// By dimension: the code does not tell threads of a block apart.
     pub unread: [bool; 3],
@@ -359,7 +360,8 @@ impl Advisor<'_> {
         }
     }
 
-    /// Threads that fill no more than two thirds of any of the buffers that are there to be filled.
+    /// Threads that fill no more than two thirds of any of the buffers that are there to be
+    /// filled.
     fn check_outputs(&mut self, facts: &Facts) {
         let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
         // Numbers that the comment tells make up structures of the source: how much of these is
@@ -522,8 +524,8 @@ impl Advisor<'_> {
     }
 }
 
-/// How many times larger than what the threads can reach every buffer must be. Kernels with strides
-/// leave less of their buffers alone.
+/// How many times larger than what the threads can reach every buffer must be. Kernels with
+/// strides leave less of their buffers alone.
 const REACH_FACTOR: u64 = 16;
 
 /// What to say of values above the most that a dimension may have, where others are left.
@@ -536,8 +538,8 @@ fn explain_excess((clause, dimension): (&str, usize), list: &[u32], most: u64) -
     })
 }
 
-/// Collects the divisions, as place, dividend and divisor, that round the value of an expression
-/// down.
+/// Collects the divisions, as place, dividend and divisor, that round the value of an
+/// expression down.
 fn rounding_divisions<'a>(expression: &'a Expr, found: &mut Vec<(Span, &'a Expr, &'a Expr)>) {
     match &expression.node {
         Node::Binary(Binary::Divide, place, a, b) => {

@@ -1,4 +1,5 @@
-//! Annotation -> table: names become slots, clauses become axes, derived values and constraints.
+//! Annotation -> table: names become slots, clauses become axes, derived values and
+//! constraints.
 
 use super::grid_factors::Counted;
 use super::limits::Limits;
@@ -22,8 +23,8 @@ pub(super) struct Builder<'a> {
     pub cap_axis: usize,
     /// Axes of the grid by dimension, where the grid is an axis.
     pub grid_axes: Vec<usize>,
-    /// Index of the constraint for each dimension of a grid that follows; `None` where it hangs on
-    /// a parameter without value.
+    /// Index of the constraint for each dimension of a grid that follows; `None` where it hangs
+    /// on a parameter without value.
     pub grid: Option<[Option<usize>; 3]>,
     pub shared: Option<usize>,
     /// The parameter without a value that the launch hangs on.
@@ -61,8 +62,8 @@ impl<'a> Builder<'a> {
         self.names.insert(name.to_string(), Meaning::Slot { slot, axes });
     }
 
-    /// Makes everything. The order of axes is: macros as defined, block, grid, register cap, cache
-    /// operator, carve-out.
+    /// Makes everything. The order of axes is: macros as defined, block, grid, register cap,
+    /// cache operator, carve-out.
     pub fn build_all(&mut self, limits: &Limits) {
         for axis in &self.annotation.clauses.macros {
             let slot = self.add_slots(1);
@@ -126,10 +127,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, and those
-    /// that the grid counts by name. Left out are dimensions of a grid whose blocks are counted by
-    /// something else, such as a block for each image: there the program's block has one thread, by
-    /// `default` or, without it, where other blocks of the grid are counted by the block.
+    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, and
+    /// those that the grid counts by name. Left out are dimensions of a grid whose blocks
+    /// are counted by something else, such as a block for each image: there the program's
+    /// block has one thread, by `default` or, without it, where other blocks of the grid
+    /// are counted by the block.
     fn block_dimensions(&self) -> [bool; 3] {
         let dimensions = self.grid_dimensions();
         let all = [0, 1, 2].map(|at| at < dimensions.max(1) && !self.is_flat(at));
@@ -181,8 +183,8 @@ impl<'a> Builder<'a> {
         false
     }
 
-    /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or
-    /// more.
+    /// What `block(128, 256)` was meant to be, where each dimension has one value that is a
+    /// warp or more.
     fn meant_list(&self) -> String {
         let Some(Block::Lists(lists)) = self.annotation.clauses.block.as_ref().map(|block| &block.value) else {
             return String::new();
@@ -474,8 +476,8 @@ impl<'a> Builder<'a> {
         self.grid = Some(indices);
     }
 
-    /// A constraint on a number of the launch. `None` after an error, or where the number hangs on
-    /// a parameter without a value: there is a space all the same, but no launch
+    /// A constraint on a number of the launch. `None` after an error, or where the number hangs
+    /// on a parameter without a value: there is a space all the same, but no launch
     /// ([`Space::launch`](super::space::Space::launch)).
     fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {
         match self.compile_expression(expression) {
@@ -517,9 +519,9 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Arguments in the order in which they can be computed, each behind those that it needs; that of
-/// the comment where either does. Where some need each other in a circle, the first that can be
-/// found of it comes before what it needs.
+/// Arguments in the order in which they can be computed, each behind those that it needs; that
+/// of the comment where either does. Where some need each other in a circle, the first that can
+/// be found of it comes before what it needs.
 fn in_turn(mut waiting: Vec<(String, &Expr)>) -> Vec<(String, &Expr)> {
     let mut ordered = Vec::with_capacity(waiting.len());
     while !waiting.is_empty() {

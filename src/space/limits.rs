@@ -3,8 +3,8 @@
 use crate::launch::Dim3;
 
 /// Threads of a block, in all and by dimension, and blocks of a grid by dimension (CUDA C++
-/// Programming Guide, "Technical Specifications per Compute Capability": the same on all that CUDA
-/// still knows).
+/// Programming Guide, "Technical Specifications per Compute Capability": the same on all that
+/// CUDA still knows).
 pub const MAX_BLOCK_THREADS: u32 = 1024;
 pub const MAX_BLOCK: Dim3 = [1024, 1024, 64];
 pub const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
@@ -27,8 +27,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// What every GPU has, with 48 KiB of shared memory and caps that span the allocation steps of
-    /// registers.
+    /// What every GPU has, with 48 KiB of shared memory and caps that span the allocation steps
+    /// of registers.
     fn default() -> Limits {
         Limits {
             max_threads_per_block: MAX_BLOCK_THREADS,

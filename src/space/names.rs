@@ -1,5 +1,5 @@
-//! The names in a comment's expressions -> where their values are in a configuration, or what is
-//! wrong with them.
+//! The names in a comment's expressions -> where their values are in a configuration, or what
+//! is wrong with them.
 
 use super::walk::AxisSet;
 use crate::comment::{Annotation, Expr, UNTOLD, is_defined};
@@ -21,8 +21,8 @@ pub(super) enum Meaning {
     Buffer,
     /// A parameter that is a structure.
     Struct,
-    /// Not known yet at this point: the grid while it is being found, and an argument that hangs on
-    /// it.
+    /// Not known yet at this point: the grid while it is being found, and an argument that
+    /// hangs on it.
     Later,
     /// An argument whose turn has not come: who needs it now is what it hangs on.
     Circular,
@@ -103,8 +103,8 @@ pub(super) fn resolve_name(
     }
 }
 
-/// What to do about the name of a template's parameter whose argument is no number that the comment
-/// gives.
+/// What to do about the name of a template's parameter whose argument is no number that the
+/// comment gives.
 fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     let parameters = &annotation.kernel.template_parameters;
     let is_it = |parameter: &TemplateParameter| parameter.name == name && !parameter.is_type;
@@ -120,8 +120,8 @@ fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     })
 }
 
-/// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n =
-/// ...})`.
+/// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n
+/// = ...})`.
 pub(super) fn given_by(name: &str) -> String {
     let value = name.rsplit('.').fold(String::new(), |inner, part| match inner.is_empty() {
         true => format!("{part} = ..."),
@@ -130,8 +130,8 @@ pub(super) fn given_by(name: &str) -> String {
     format!("add args({value})")
 }
 
-/// The slots of an expression of a finished space, for values that are asked for later (counts of
-/// buffers).
+/// The slots of an expression of a finished space, for values that are asked for later (counts
+/// of buffers).
 pub(super) fn compile_late(
     annotation: &Annotation,
     names: &BTreeMap<String, Meaning>,

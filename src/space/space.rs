@@ -1,21 +1,22 @@
 //! The space of one kernel: its valid configurations, the baseline among them, and how each is
 //! launched.
 //!
-//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default` does
-//! not give it:
+//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default`
+//! does not give it:
 //! - block: the valid shape whose count of threads is nearest to 256, then the least elongated,
 //!   then the widest in x;
 //! - register cap: 0 (none), which is a cap of every space whether `regs` lists it or not;
-//! - cache operator and carve-out: none, which is a value of both axes whether their clauses list
-//!   it or not;
+//! - cache operator and carve-out: none, which is a value of both axes whether their clauses
+//!   list it or not;
 //! - macros and grid: the first value of each list.
 //!
 //! Where constraints forbid that combination, it is the first valid one in that order (macros
-//! first). What `default` gives is never changed: if a constraint excludes it, that is an error.
+//! first). What `default` gives is never changed: if a constraint excludes it, that is an
+//! error.
 //!
 //! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the
-//! default's. `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and
-//! contains the default's block.
+//! default's. `block(auto)` has the dimensions of `threads` or `grid` that the block counts,
+//! and contains the default's block.
 
 use super::build::Builder;
 use super::grid_factors::Counted;
@@ -32,7 +33,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Combinations that the search for the baseline tries: about a second.
 const PATIENCE: u64 = 2_000_000;
 
-/// The most configurations that are worth a walk: each of them is scored and written to the record.
+/// The most configurations that are worth a walk: each of them is scored and written to the
+/// record.
 const MAX_CONFIGURATIONS: u64 = 1_000_000;
 
 /// All valid configurations of a kernel. Never empty.
@@ -56,9 +58,9 @@ impl Space {
     /// The space that a tuning comment spans.
     ///
     /// # Errors
-    /// Everything that is wrong with the comment as a space: a name that means nothing, a default
-    /// outside its axis, no block that can be launched, a baseline that a constraint excludes, no
-    /// valid configuration at all.
+    /// Everything that is wrong with the comment as a space: a name that means nothing, a
+    /// default outside its axis, no block that can be launched, a baseline that a
+    /// constraint excludes, no valid configuration at all.
     pub fn new(annotation: &Annotation, limits: &Limits) -> Result<Space, Vec<Diagnostic>> {
         let mut builder = Builder::new(annotation);
         builder.build_all(limits);
@@ -100,9 +102,9 @@ impl Space {
         self.annotation.clauses.trips.iter().map(count).collect()
     }
 
-    /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of
-    /// `define`), then the block, the grid, the register cap, the cache operator and the carve-out;
-    /// each in the order of its list.
+    /// The valid configurations, found as they are asked for. Macros vary slowest (in the order
+    /// of `define`), then the block, the grid, the register cap, the cache operator and the
+    /// carve-out; each in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
@@ -110,9 +112,9 @@ impl Space {
         std::iter::from_fn(move || walk.advance_to(depth).then(|| self.configuration_at(walk.current_point())))
     }
 
-    /// The number of valid configurations, counted without making them; saturates. Takes time by
-    /// the points of those axes that constraints connect (about 0.1 µs each), not of the whole
-    /// space.
+    /// The number of valid configurations, counted without making them; saturates. Takes time
+    /// by the points of those axes that constraints connect (about 0.1 µs each), not of the
+    /// whole space.
     // A space is never empty: the baseline is in it.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
@@ -121,12 +123,12 @@ impl Space {
     }
 
     /// Whether walking the whole space is worth it: nothing else bounds the time of
-    /// [`iter`](Space::iter), [`len`](Space::len) and [`macro_sets`](Space::macro_sets). Takes a
-    /// second at most.
+    /// [`iter`](Space::iter), [`len`](Space::len) and [`macro_sets`](Space::macro_sets). Takes
+    /// a second at most.
     ///
     /// # Errors
-    /// At the comment, where there are more than a million configurations, or where they are too
-    /// rare among the combinations of values that the constraints are tried on.
+    /// At the comment, where there are more than a million configurations, or where they are
+    /// too rare among the combinations of values that the constraints are tried on.
     pub fn check_size(&self) -> Result<(), Box<Diagnostic>> {
         let depth = self.table.axes.len();
         let mut walk = Walk::over_all(&self.table, (0..depth).collect()).with_patience(4 * PATIENCE);
@@ -205,12 +207,12 @@ impl Space {
             && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance_to(depth))
     }
 
-    /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives it by
-    /// expressions.
+    /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives
+    /// it by expressions.
     ///
-    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on.
-    /// Under `grid` it is what the expression names, itself or through arguments of the workload; a
-    /// dimension that the clause does not give is one block.
+    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs
+    /// on. Under `grid` it is what the expression names, itself or through arguments of the
+    /// workload; a dimension that the clause does not give is one block.
     pub fn counted_by(&self, dimension: usize) -> Counted {
         match self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             Some(Grid::Expressions(expressions)) => {
@@ -222,7 +224,8 @@ impl Space {
         }
     }
 
-    /// The macros that constraints of the comment tie to the block, itself or through other macros.
+    /// The macros that constraints of the comment tie to the block, itself or through other
+    /// macros.
     pub fn tied_macros(&self) -> BTreeSet<String> {
         let is_block = |axis: &usize| matches!(self.table.axes[*axis], Axis::Block { .. });
         let mut tied: AxisSet = (0..self.table.axes.len()).filter(is_block).fold(0, |set, axis| set | 1 << axis);
@@ -239,8 +242,8 @@ impl Space {
         macros.map(|(_, named)| named.name.clone()).collect()
     }
 
-    /// Whether a thread has more or less to do under a configuration than under the baseline, as in
-    /// blocks that walk over a row each, and `trips` does not say how much.
+    /// Whether a thread has more or less to do under a configuration than under the baseline,
+    /// as in blocks that walk over a row each, and `trips` does not say how much.
     pub fn leaves_work_untold(&self, configuration: &Configuration) -> bool {
         let baseline = &self.baseline;
         let threads = |of: &Configuration, grid: Dim3| of.block.iter().chain(&grid).map(|&at| u128::from(at)).product();
@@ -564,7 +567,8 @@ impl Space {
         }
     }
 
-    /// A problem of a launch with the places of the numbers that the expression there is made of.
+    /// A problem of a launch with the places of the numbers that the expression there is made
+    /// of.
     fn where_given(&self, span: Span, mut problem: Diagnostic) -> Diagnostic {
         let Annotation { source, clauses: Clauses { threads, grid, args, .. }, .. } = &self.annotation;
         let grid = grid.iter().flat_map(|grid| match &grid.value {

@@ -1,8 +1,8 @@
 //! Walking some axes of a space in order, depth first, cutting where a constraint fails.
 //!
-//! A [`Table`] (axes, what follows from them, constraints) and an order of its axes -> the valid
-//! positions, one at a time. What follows from axes is computed, and a constraint is tested, as
-//! soon as its last axis is bound; no product of axes is ever made.
+//! A [`Table`] (axes, what follows from them, constraints) and an order of its axes -> the
+//! valid positions, one at a time. What follows from axes is computed, and a constraint is
+//! tested, as soon as its last axis is bound; no product of axes is ever made.
 
 use crate::comment::{Expr, Fault, Located, Value};
 use crate::diag::Span;
@@ -251,8 +251,8 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk over the axes in `order` with these choices of positions for each. Constraints and
-    /// derived values that hang on other axes are left out.
+    /// A walk over the axes in `order` with these choices of positions for each. Constraints
+    /// and derived values that hang on other axes are left out.
     pub fn new(table: &'a Table, order: Vec<usize>, choices: Vec<Vec<usize>>) -> Walk<'a> {
         let mut steps = vec![Vec::new(); order.len() + 1];
         let ready = |axes: AxisSet| -> Option<usize> {
@@ -301,7 +301,8 @@ impl<'a> Walk<'a> {
         Walk::new(table, order, choices)
     }
 
-    /// Does the steps that are due with `depth` axes bound; false where a constraint does not hold.
+    /// Does the steps that are due with `depth` axes bound; false where a constraint does not
+    /// hold.
     fn passes_steps(&mut self, depth: usize) -> bool {
         for step in &self.steps[depth] {
             match *step {
@@ -319,8 +320,8 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Goes on to the next valid point that differs in one of the first `prefix` axes (all of them:
-    /// simply the next).
+    /// Goes on to the next valid point that differs in one of the first `prefix` axes (all of
+    /// them: simply the next).
     pub fn advance_to(&mut self, prefix: usize) -> bool {
         let mut depth;
         if self.started {

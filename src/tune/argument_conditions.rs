@@ -1,7 +1,9 @@
-//! The arguments that a winner may be used for: those that meet the comment's requirements and that its grid divides.
+//! The arguments that a winner may be used for: those that meet the comment's requirements and
+//! that its grid divides.
 //!
-//! In: a kernel's space and a configuration of it. Out: the requirements, the divisions that the configuration's grid is computed
-//! by, what they leave on the workload, and problems on which each of them leaves a remainder.
+//! In: a kernel's space and a configuration of it. Out: the requirements, the divisions that
+//! the configuration's grid is computed by, what they leave on the workload, and problems on
+//! which each of them leaves a remainder.
 
 use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node};
 use crate::diag::Source;
@@ -9,7 +11,8 @@ use crate::launch::Configuration;
 use crate::space::Space;
 use std::collections::BTreeSet;
 
-/// By how much the problems are smaller that remainders are tried on: odd numbers, which most divisors do not divide.
+/// By how much the problems are smaller that remainders are tried on: odd numbers, which most
+/// divisors do not divide.
 const SMALLER: [i64; 12] = [1, 3, 5, 7, 9, 13, 17, 33, 65, 129, 257, 513];
 
 /// A division that a launch's grid is computed by.
@@ -28,8 +31,8 @@ pub enum Divisor {
     Unknown,
 }
 
-/// Returns the divisions in a configuration's grid whose divisor differs from the baseline's: an extent of the block, or an
-/// expression with a macro that the configuration changes.
+/// Returns the divisions in a configuration's grid whose divisor differs from the baseline's:
+/// an extent of the block, or an expression with a macro that the configuration changes.
 pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> {
     let (annotation, baseline) = (space.annotation(), space.baseline());
     if configuration.grid.is_some() {
@@ -76,7 +79,8 @@ pub fn requirements(annotation: &Annotation) -> impl Iterator<Item = &Expr> {
     annotation.clauses.require.iter().filter(|expression| depends_on_arguments(annotation, expression))
 }
 
-/// Tells whether an expression depends on more than the configuration: `n / 2` does, `TILE / 2` does not.
+/// Tells whether an expression depends on more than the configuration: `n / 2` does, `TILE / 2`
+/// does not.
 fn depends_on_arguments(annotation: &Annotation, expression: &Expr) -> bool {
     let is_axis = |name: &str| annotation.clauses.macros.iter().any(|axis| axis.name == name);
     expression.any_name(|name| !name.starts_with("block.") && !is_axis(name))
@@ -138,7 +142,8 @@ impl DivisionReader<'_> {
     }
 }
 
-/// Returns `n` of a dividend that is written `n + d - 1` or `n + (d - 1)`, where `d` is the divisor.
+/// Returns `n` of a dividend that is written `n + d - 1` or `n + (d - 1)`, where `d` is the
+/// divisor.
 fn rounded_up<'e>(source: &Source, dividend: &'e Expr, divisor: &Expr) -> Option<&'e Expr> {
     let text = |expression: &Expr| source.slice(expression.span).replace([' ', '(', ')'], "");
     let is_one = |expression: &Expr| text(expression) == "1";
@@ -161,7 +166,8 @@ fn divisor(space: &Space, configuration: &Configuration, division: &Division) ->
     }
 }
 
-/// Returns the remainders of a configuration's divisions on the workload; `None` for one that cannot be computed.
+/// Returns the remainders of a configuration's divisions on the workload; `None` for one that
+/// cannot be computed.
 pub fn remainders(space: &Space, configuration: &Configuration) -> Vec<Option<i64>> {
     let remainder = |division: Division| {
         let divisor = divisor(space, configuration, &division)?;
@@ -175,8 +181,9 @@ pub fn is_exact(space: &Space, configuration: &Configuration) -> bool {
     remainders(space, configuration).into_iter().all(|remainder| remainder == Some(0))
 }
 
-/// Returns the space on up to two smaller problems on which every division of the configuration's grid leaves a remainder. On the
-/// second one a division leaves 1, which gives the largest surplus.
+/// Returns the space on up to two smaller problems on which every division of the
+/// configuration's grid leaves a remainder. On the second one a division leaves 1, which gives
+/// the largest surplus.
 pub fn problems_with_remainders(space: &Space, configuration: &Configuration) -> Vec<Space> {
     let is_inexact = |smaller: &Space| {
         let remainders = remainders(smaller, configuration);

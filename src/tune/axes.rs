@@ -1,5 +1,5 @@
-//! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D`, which does nothing where the source
-//! defines it all the same.
+//! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D`,
+//! which does nothing where the source defines it all the same.
 
 use super::Tuner;
 use super::failure::Problem;
@@ -12,10 +12,12 @@ use crate::nvcc::Toolchain;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Where macros are defined besides nvtune's own `-D`, by name: a place as nvcc has it, `a.cu(3)`.
+/// Where macros are defined besides nvtune's own `-D`, by name: a place as nvcc has it,
+/// `a.cu(3)`.
 pub type Definitions = BTreeMap<String, String>;
 
-/// Asks the preprocessor where else the macros in `macros` are defined. What it cannot read, the front end will complain of.
+/// Asks the preprocessor where else the macros in `macros` are defined. What it cannot read,
+/// the front end will complain of.
 pub fn defined_elsewhere(toolchain: &Toolchain, macros: &Macros) -> Definitions {
     if macros.is_empty() {
         return Definitions::new();
@@ -23,8 +25,8 @@ pub fn defined_elsewhere(toolchain: &Toolchain, macros: &Macros) -> Definitions 
     toolchain.definitions(macros).map(|text| definitions(&text, macros)).unwrap_or_default()
 }
 
-/// Reads what `gcc -E -dD` prints: line markers, and `#define` lines, the first of each of `axes` being nvtune's own or
-/// one of the command line before it.
+/// Reads what `gcc -E -dD` prints: line markers, and `#define` lines, the first of each of
+/// `axes` being nvtune's own or one of the command line before it.
 fn definitions(text: &str, axes: &Macros) -> Definitions {
     let (mut file, mut number) = (Cow::Borrowed(""), 0_u32);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -58,7 +60,8 @@ pub fn problem(own: &Macros, elsewhere: &Definitions) -> Option<Problem> {
     })
 }
 
-/// Warns of those of these macros, of which nothing but a block that is tied to them hangs, that the source does not name.
+/// Warns of those of these macros, of which nothing but a block that is tied to them hangs,
+/// that the source does not name.
 pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[String]) {
     let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.names(name));
     for axis in annotation.clauses.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {

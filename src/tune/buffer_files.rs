@@ -1,8 +1,8 @@
 //! Annotations whose buffers come from files -> the same with the files' bytes.
 //!
-//! A file lies in the folder of the source that names it, or below, or in the folder that `NVTUNE_FILES` names. A file that
-//! cannot be used is no error of the comment, so that a checkout without its data still builds: the reason is kept, and
-//! the kernel is not tuned.
+//! A file lies in the folder of the source that names it, or below, or in the folder that
+//! `NVTUNE_FILES` names. A file that cannot be used is no error of the comment, so that a
+//! checkout without its data still builds: the reason is kept, and the kernel is not tuned.
 
 use crate::comment::{Annotation, GivenFile, GivenValue};
 use std::collections::HashMap;

@@ -10,7 +10,8 @@ use crate::record::{Basis, Decision, Pinned, checksum, digest};
 use crate::search::Provenance;
 use crate::workload::Entry;
 
-/// What the winner hangs on, all but the code under other macros than the baseline's; `None` where there is no such code.
+/// What the winner hangs on, all but the code under other macros than the baseline's; `None`
+/// where there is no such code.
 pub fn basis(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Basis> {
     let annotation = subject.annotation;
     let made = front_ends.made(&Macros::new())?;
@@ -50,20 +51,23 @@ pub fn sets(
     sets.into_iter().filter_map(of).collect()
 }
 
-/// The digest of a kernel's PTX and of its parameters' types, which say what a buffer is filled with.
+/// The digest of a kernel's PTX and of its parameters' types, which say what a buffer is filled
+/// with.
 fn code(made: &FrontEnd, entry: &Entry) -> Option<String> {
     let canonical = ptx::Module::parse(&made.ptx).ok()?.canonical_text(&entry.symbol)?;
     let types = format!("{:?} {:?}", entry.parameters, entry.layouts);
     Some(digest([canonical.as_bytes(), types.as_bytes()]))
 }
 
-/// The toolkit's version in the first lines of its PTX: `// Cuda compilation tools, release 13.0, V13.0.88`.
+/// The toolkit's version in the first lines of its PTX: `// Cuda compilation tools, release
+/// 13.0, V13.0.88`.
 fn toolkit(ptx: &str) -> &str {
     let line = ptx.lines().take(20).find(|line| line.starts_with("//") && line.contains("release "));
     line.and_then(|line| line.rsplit_once('V')).map_or("unknown", |(_, version)| version.trim())
 }
 
-/// The digest of the files of a workload. One that cannot be read counts as it is: the kernel is not tuned then.
+/// The digest of the files of a workload. One that cannot be read counts as it is: the kernel
+/// is not tuned then.
 pub fn data(annotation: &Annotation) -> Option<String> {
     let mut parts = Vec::new();
     let given = annotation.clauses.args.iter().flatten().map(|given| (given.name.clone(), &given.value));

@@ -1,4 +1,5 @@
-//! A kernel whose winner is known already: from the lock file, else from the cache, where all that it hangs on is as it was.
+//! A kernel whose winner is known already: from the lock file, else from the cache, where all
+//! that it hangs on is as it was.
 
 use super::cache_key;
 use super::kernel::Prepared;
@@ -52,7 +53,8 @@ impl Recall<'_> {
         locked || self.results.cache.as_ref().is_some_and(|cache| self.kind().is_decided(cache))
     }
 
-    /// Whether an earlier build could not tune such a kernel: then the baseline is looked at before all else.
+    /// Whether an earlier build could not tune such a kernel: then the baseline is looked at
+    /// before all else.
     pub fn was_refused(&self) -> bool {
         let is_asked = self.settings.trust != Trust::Nothing && self.settings.mode != Mode::Locked;
         is_asked && self.results.cache.as_ref().is_some_and(|cache| self.kind().is_refused(cache))
@@ -99,7 +101,8 @@ impl Recall<'_> {
         Tuned::unknown(self.toolchain, subject, decision)
     }
 
-    /// Says that a build which takes nothing but what is known has nothing of this kernel. An entry that is stale was told of.
+    /// Says that a build which takes nothing but what is known has nothing of this kernel. An
+    /// entry that is stale was told of.
     pub fn warn_of_nothing(&self) {
         let (name, architecture) = (&self.annotation.name, self.toolchain.architecture());
         let lacking = match self.lock() {
@@ -181,7 +184,8 @@ impl Recall<'_> {
         Some(tuned)
     }
 
-    /// Gives a locked decision the times and scores by which it was made, where the cache still has them: for reports alone.
+    /// Gives a locked decision the times and scores by which it was made, where the cache still
+    /// has them: for reports alone.
     fn with_times(&self, decision: Decision, subject: &Subject<'_>, pinned: &Pinned) -> Decision {
         let cache = self.results.cache.iter().filter(|_| decision.provenance == Provenance::Locked);
         let kept = cache.flat_map(|cache| self.kind().kept(cache));
@@ -232,7 +236,8 @@ impl Recall<'_> {
     fn kept(&self, subject: &mut Subject<'_>, front_ends: &mut FrontEnds<'_>, basis: &Basis) -> Option<Tuned> {
         let mut found = self.kind().kept(self.results.cache.as_ref()?);
         found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis && is_of_space(kept, subject));
-        // What was timed comes before what was predicted, on this machine's GPU before on another, by the newest engine.
+        // What was timed comes before what was predicted, on this machine's GPU before on another, by
+        // the newest engine.
         let models = &self.results.present.models;
         found.sort_by_key(|kept| {
             let gpu = kept.pinned.gpu.as_ref();
@@ -290,8 +295,8 @@ impl Recall<'_> {
         search_journal::place((&self.annotation.name, laid), basis, under, device)
     }
 
-    /// Keeps a decision for later builds, unless it is only what was left when timing failed. It takes the place of what is kept of
-    /// its search at `search`.
+    /// Keeps a decision for later builds, unless it is only what was left when timing failed.
+    /// It takes the place of what is kept of its search at `search`.
     pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, prepared: &Prepared<'_>, search: Option<&str>) {
         let untimed = tuned.decision.untimed.as_ref();
         if tuned.decision.provisional || self.can_time() && !pinned.is_measured() && untimed.is_none() {
@@ -318,7 +323,8 @@ impl Recall<'_> {
     }
 }
 
-/// Tells whether a kept decision is in the comment's own space; a forged entry must not choose anything else.
+/// Tells whether a kept decision is in the comment's own space; a forged entry must not choose
+/// anything else.
 fn is_of_space(kept: &Kept, subject: &Subject<'_>) -> bool {
     let decision = &kept.decision;
     let configuration = |index: usize| decision.configurations.get(index).map(|found| &found.configuration);

@@ -1,4 +1,5 @@
-//! The variants of a kernel, compiled and scored: all of them, or a part (`macro_screening.rs`) if nothing will be timed.
+//! The variants of a kernel, compiled and scored: all of them, or a part (`macro_screening.rs`)
+//! if nothing will be timed.
 
 use super::failure::Problem;
 use super::kernel_info::Subject;
@@ -63,7 +64,8 @@ fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &Macros) -> Opt
     Some(Sizes { source: made.source_bytes, ptx: made.ptx.len(), kernel_ptx })
 }
 
-/// Runs the front end for sets that lie far apart, as many as the budget has; returns them, the baseline's first.
+/// Runs the front end for sets that lie far apart, as many as the budget has; returns them, the
+/// baseline's first.
 fn screened(
     budget: &mut Budget,
     subject: &Subject<'_>,
@@ -88,7 +90,8 @@ fn screened(
 pub struct Shown<'a> {
     /// The baseline's code.
     pub first: First<'a>,
-    /// The space of which the natural variants are compiled and scored, before the others are. `None`: all are compiled at once.
+    /// The space of which the natural variants are compiled and scored, before the others are.
+    /// `None`: all are compiled at once.
     pub natural: Option<&'a mut dyn FnMut(Scored)>,
 }
 
@@ -127,8 +130,8 @@ pub fn explore(
     let scored = if let Some(budget) = budget {
         let scored = round(subject, &seen, natural.as_ref().unwrap_or(&all))?;
         let best = macro_screening::best(&seen, |macros| scored.least_time(macros)).cloned();
-        let caps = budget.affordable_assemblies() / all.operators.len().max(1);
-        let caps = macro_screening::thinned(&all.caps, caps, subject.baseline().cap);
+        let count = budget.affordable_caps(all.caps.len(), all.operators.len());
+        let caps = macro_screening::thinned(&all.caps, count, subject.baseline().cap);
         round(subject, best.as_slice(), &Written { caps, ..all })?
     } else {
         if let Some((shown, natural)) = shown.zip(natural) {

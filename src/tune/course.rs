@@ -1,6 +1,7 @@
 //! The kernels of a source in their order: what is known of each before it is decided.
 //!
-//! Each kernel is compiled under its own macros alone, so the next one can be prepared while one is timed.
+//! Each kernel is compiled under its own macros alone, so the next one can be prepared while
+//! one is timed.
 
 use super::cache_lookup::Recall;
 use super::failure::Problem;
@@ -87,8 +88,9 @@ impl<'a> Course<'a> {
         Self { is_searched: true, ..self }
     }
 
-    /// What is wrong with the comments' spaces, of all kernels: errors that end the call are not to come after the work for the
-    /// kernels before. The rest shows once the front end has run: a launch that is not known is no error of a kernel that is not compiled.
+    /// What is wrong with the comments' spaces, of all kernels: errors that end the call are
+    /// not to come after the work for the kernels before. The rest shows once the front end
+    /// has run: a launch that is not known is no error of a kernel that is not compiled.
     pub fn wrong(&self) -> Vec<Diagnostic> {
         let kernels = self.annotations.iter().zip(&self.problems).filter(|(_, problem)| problem.is_none());
         let wrong = kernels.filter_map(|(annotation, _)| {
@@ -107,8 +109,8 @@ impl<'a> Course<'a> {
         said
     }
 
-    /// Bounds the compiling of a kernel that was begun at `begin` and will be timed. Without a GPU the same is to be compiled, and
-    /// chosen, on a slow machine as on a fast one.
+    /// Bounds the compiling of a kernel that was begun at `begin` and will be timed. Without a
+    /// GPU the same is to be compiled, and chosen, on a slow machine as on a fast one.
     fn bound(&mut self, tuner: &Tuner<'_>, annotation: &Annotation, begin: Instant) {
         let is_bounded = self.is_searched && kernel::will_time(tuner, self.toolchain, annotation);
         let bounds = is_bounded.then(|| {
@@ -179,8 +181,8 @@ impl<'a> Course<'a> {
         self.note_refusal(tuner, &self.annotations[index], problem);
     }
 
-    /// Keeps that a kernel is not tuned, if the same inputs will meet the same again. It hangs on the files that the front end read:
-    /// where there are none, it is only for now.
+    /// Keeps that a kernel is not tuned, if the same inputs will meet the same again. It hangs
+    /// on the files that the front end read: where there are none, it is only for now.
     fn note_refusal(&self, tuner: &mut Tuner<'_>, annotation: &Annotation, problem: &Problem) {
         if !problem.is_lasting()
             || self.toolchain.is_disturbed()

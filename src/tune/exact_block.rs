@@ -1,8 +1,9 @@
 //! Tries the fastest configurations once more, compiled for exactly their block (`.reqntid`).
 //!
-//! The block's extents are constants then, and ptxas knows the range of the thread's index (0 in a dimension of one
-//! thread). That makes other code for nearly every kernel (`kernels/results/reqntid.txt`), mostly shorter,
-//! sometimes slower. The launch stub guarantees the block, so a winner may be such code. Where no stub sees the launches
+//! The block's extents are constants then, and ptxas knows the range of the thread's index (0
+//! in a dimension of one thread). That makes other code for nearly every kernel
+//! (`kernels/results/reqntid.txt`), mostly shorter, sometimes slower. The launch stub
+//! guarantees the block, so a winner may be such code. Where no stub sees the launches
 //! it may not.
 
 use super::final_rounds::{Contender, Finals};
@@ -23,8 +24,8 @@ use crate::record::{Decision, RecordedConfiguration, RecordedVariant, digest};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Compiles each of these for exactly its block, and times what that makes other code of; new rows of the decision are theirs, and
-/// count as no points of the space.
+/// Compiles each of these for exactly its block, and times what that makes other code of; new
+/// rows of the decision are theirs, and count as no points of the space.
 pub fn contenders(
     finals: &Finals<'_>,
     inexact: &[Contender],

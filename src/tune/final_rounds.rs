@@ -1,4 +1,5 @@
-//! The final rounds: the fastest configurations meet the baseline in pairs, and the fastest that nothing speaks against wins.
+//! The final rounds: the fastest configurations meet the baseline in pairs, and the fastest
+//! that nothing speaks against wins.
 //!
 //! In: what the search timed. Out: the decision's winner. In doubt the baseline stays.
 
@@ -22,8 +23,8 @@ use crate::workload;
 use crate::workload::{Buffer, Fill, Workload};
 use std::sync::Arc;
 
-/// Most times that a winner is believed to be as fast as the baseline. From one thread a block to full warps on full SMs it is 32 x 64; the
-/// rest is for macros.
+/// Most times that a winner is believed to be as fast as the baseline. From one thread a block
+/// to full warps on full SMs it is 32 x 64; the rest is for macros.
 const MOST_RATIO: f64 = 10_000.0;
 
 /// Holds what the final rounds look at and may take.
@@ -52,8 +53,8 @@ pub struct Contender {
 }
 
 impl Finals<'_> {
-    /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest that nothing speaks against. `permit` is
-    /// for the process that measures.
+    /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest
+    /// that nothing speaks against. `permit` is for the process that measures.
     ///
     /// # Errors
     /// As [`Measurer::time`].
@@ -116,8 +117,9 @@ impl Finals<'_> {
         Some(Contender { row, configuration, candidate: candidate(self.laid, row)?, inexact: None })
     }
 
-    /// What speaks against a winner that is faster than the baseline by this ratio, in the order of what it takes to find out. What could
-    /// not be looked at goes into the decision's notes.
+    /// What speaks against a winner that is faster than the baseline by this ratio, in the
+    /// order of what it takes to find out. What could not be looked at goes into the
+    /// decision's notes.
     fn objection(
         &self,
         baseline: &Contender,
@@ -163,9 +165,10 @@ impl Finals<'_> {
         }
     }
 
-    /// Sets the decision's `surplus`: whether a winner may run on problems that its grid does not divide. The workload itself shows it if
-    /// every division of the grid leaves a remainder there; otherwise slightly smaller problems are tried. Returns why the winner cannot
-    /// be used on the workload itself.
+    /// Sets the decision's `surplus`: whether a winner may run on problems that its grid does
+    /// not divide. The workload itself shows it if every division of the grid leaves a
+    /// remainder there; otherwise slightly smaller problems are tried. Returns why the winner
+    /// cannot be used on the workload itself.
     fn has_remainders(
         &self,
         contenders: (&Contender, &Contender),
@@ -194,7 +197,8 @@ impl Finals<'_> {
         }))
     }
 
-    /// Returns why a configuration's results differ from the baseline's on problems that its grid does not divide; `None` if equal.
+    /// Returns why a configuration's results differ from the baseline's on problems that its
+    /// grid does not divide; `None` if equal.
     fn bears_remainders(
         &self,
         contenders: (&Contender, &Contender),
@@ -250,8 +254,9 @@ struct Objection {
     reason: String,
 }
 
-/// Why a winner is refused that was found with cold caches, where it is faster by this ratio: it is surely slower than the baseline
-/// where a launch right before has filled them, or too much so for a gain over both. A program may call its kernel either way.
+/// Why a winner is refused that was found with cold caches, where it is faster by this ratio:
+/// it is surely slower than the baseline where a launch right before has filled them, or too
+/// much so for a gain over both. A program may call its kernel either way.
 fn loses_warm(
     (baseline, winner): (&Contender, &Contender),
     cold: f64,
@@ -308,8 +313,9 @@ fn reseeded(workload: &Workload) -> Option<Workload> {
     Some(other)
 }
 
-/// Runs the baseline and a winner once more on random contents of another seed: an error that the first contents hide (a maximum
-/// that was never searched for, a branch that was never taken) may show on them.
+/// Runs the baseline and a winner once more on random contents of another seed: an error that
+/// the first contents hide (a maximum that was never searched for, a branch that was never
+/// taken) may show on them.
 fn holds(baseline: &Contender, winner: &Contender, measurer: &mut impl Measurer) -> Result<Held, Error> {
     let other = |contender: &Contender| {
         let candidate = contender.candidate.clone();

@@ -1,4 +1,5 @@
-//! What the host side is told of a kernel: the header's functions from the comment's expressions.
+//! What the host side is told of a kernel: the header's functions from the comment's
+//! expressions.
 
 use super::argument_conditions;
 use super::argument_conditions::{Division, Divisor};
@@ -14,7 +15,8 @@ use crate::space::{Limits, Space};
 use crate::workload::Entry;
 use std::collections::BTreeSet;
 
-/// What configurations may be at most on this architecture. `bounds` are the kernel's launch bounds in threads.
+/// What configurations may be at most on this architecture. `bounds` are the kernel's launch
+/// bounds in threads.
 pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
     Limits {
         auto_caps: auto_caps(architecture),
@@ -140,8 +142,8 @@ pub fn stub_launch(annotation: &Annotation, types: &Types, configuration: &Confi
     LaunchText { block: configuration.block, grid, shared }
 }
 
-/// Writes what must hold of the arguments for a configuration to be used: the comment's requirements, and that its grid divides the
-/// problem; as C++ within the launch stub.
+/// Writes what must hold of the arguments for a configuration to be used: the comment's
+/// requirements, and that its grid divides the problem; as C++ within the launch stub.
 pub fn stub_conditions(
     annotation: &Annotation,
     types: &Types,

@@ -47,7 +47,8 @@ pub struct Prepared<'a> {
     pub sets: (usize, usize),
     /// What that took.
     pub seconds: Seconds,
-    /// What its winner hangs on, and the digest of its code under each set of macros that was compiled: for lock file and cache.
+    /// What its winner hangs on, and the digest of its code under each set of macros that was
+    /// compiled: for lock file and cache.
     pub basis: Option<Basis>,
     pub digests: Vec<(Macros, String)>,
     /// What the GPU at hand loads of the code.
@@ -150,10 +151,12 @@ pub fn prepare<'a>(
     Ok((Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded }, early))
 }
 
-/// Of the GPU's memory, what may be taken before the GPU is claimed: others may measure there meanwhile.
+/// Of the GPU's memory, what may be taken before the GPU is claimed: others may measure there
+/// meanwhile.
 pub(super) const AHEAD_SHARE: u64 = 16;
 
-/// The baseline without its code, where candidates will be timed as they are and its buffers are in nobody's way.
+/// The baseline without its code, where candidates will be timed as they are and its buffers
+/// are in nobody's way.
 fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Candidate> {
     let device = tuner.device().filter(|_| loaded == Loaded::Cubin)?;
     let baseline = subject.baseline();
@@ -177,8 +180,8 @@ fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Can
     })
 }
 
-/// Of a budget, what the compiling of variants may take, and of that the front end; timing them has what is left, and at least half.
-/// What is under way when its share is over goes on.
+/// Of a budget, what the compiling of variants may take, and of that the front end; timing them
+/// has what is left, and at least half. What is under way when its share is over goes on.
 pub const COMPILE_SHARE: f64 = 0.5;
 pub const FRONT_END_SHARE: f64 = 0.3;
 
@@ -219,7 +222,8 @@ pub struct Timed {
     unkept: Option<String>,
 }
 
-/// Draws up the decision for a kernel: the baseline, and what the timing of candidates may take; `None`: the model decides.
+/// Draws up the decision for a kernel: the baseline, and what the timing of candidates may
+/// take; `None`: the model decides.
 pub fn draft<'a>(
     tuner: &Tuner<'_>,
     toolchain: &'a Toolchain,
@@ -250,7 +254,8 @@ pub fn draft<'a>(
     let budget_s = budget(annotation, tuner.settings.budget);
     decision.notes.extend(cut_note(prepared, budget_s));
     decision.notes.extend(idle_macros_note(prepared));
-    // What was timed early beside the compiler is none of this; what it took longer than the compiler is.
+    // What was timed early beside the compiler is none of this; what it took longer than the
+    // compiler is.
     let (compiled, timed) = (seconds.compile + seconds.model, seconds.measure - seconds.waited);
     let effort = can_time(tuner, prepared, &mut decision).then(|| timing::Effort {
         budget_s: (budget_s - compiled).max(budget_s * (1.0 - COMPILE_SHARE)) - timed,
@@ -262,7 +267,8 @@ pub fn draft<'a>(
     (Draft { decision, notes }, effort)
 }
 
-/// Times the candidates of a kernel; what is found goes into the draft, and into the logbook as it comes.
+/// Times the candidates of a kernel; what is found goes into the draft, and into the logbook as
+/// it comes.
 pub fn time(
     prepared: &Prepared<'_>,
     (mut draft, early): (Draft, Option<Early>),
@@ -300,17 +306,20 @@ pub fn conclude(
     Ok(tuned)
 }
 
-/// Has the PTX of each variant timed in place of its machine code: the GPU at hand cannot load that, and will be given the PTX.
+/// Has the PTX of each variant timed in place of its machine code: the GPU at hand cannot load
+/// that, and will be given the PTX.
 fn send_ptx(scored: &mut Scored, variants: &Variants, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) {
     for (code, variant) in scored.laid.codes.iter_mut().zip(&variants.all) {
-        // The PTX that is embedded is nvcc's own: register caps and cache operators are in the machine code alone.
+        // The PTX that is embedded is nvcc's own: register caps and cache operators are in the machine
+        // code alone.
         if let Some(made) = front_ends.made(&subject.options(&variant.macros)) {
             code.cubin = Arc::from(made.ptx.as_bytes());
         }
     }
 }
 
-/// Whether a kernel's candidates are to be timed; why not, and what is to be known of the code that is, goes into the notes.
+/// Whether a kernel's candidates are to be timed; why not, and what is to be known of the code
+/// that is, goes into the notes.
 fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision) -> bool {
     let Prepared { subject, scored, loaded, .. } = prepared;
     let Some(device) = tuner.device() else {
@@ -403,8 +412,8 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         if index == laid.baseline {
             continue;
         }
-        // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
-        // chosen than those that were.
+        // That a launch cannot be so at all comes before what is wrong with its code; points that were
+        // not compiled may no more be chosen than those that were.
         let refuses = || subject.refuses_predicted(configuration, &laid.launches[index]);
         let by_launch = || refuses().or_else(|| stores.as_ref()?.undone_work(index));
         let is_looked_at = || variants.of(configuration).is_ok();
@@ -453,7 +462,8 @@ fn cut_note(Prepared { variants, scored, .. }: &Prepared<'_>, budget_s: f64) -> 
     })
 }
 
-/// Where macros are axes that vary nothing, as only the baseline's values of them give code: why the others do not.
+/// Where macros are axes that vary nothing, as only the baseline's values of them give code:
+/// why the others do not.
 fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -> Option<String> {
     let baseline = subject.baseline().macros;
     let others = || scored.laid.configurations.iter().filter(|found| found.macros != baseline);
@@ -472,7 +482,8 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
     })
 }
 
-/// The macros no value of which changes the kernel or its launch, but for a block that is tied to one.
+/// The macros no value of which changes the kernel or its launch, but for a block that is tied
+/// to one.
 fn unused_macros(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<String> {
     let tied = subject.space.tied_macros();
     let axes = subject.annotation.clauses.macros.iter().filter(|axis| axis.values.len() > 1);
@@ -480,8 +491,8 @@ fn unused_macros(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<String>
     unused.map(|axis| axis.name.clone()).collect()
 }
 
-/// Whether the code, and where the block is not tied to the macro the launch, are the same for all values of a macro, wherever the rest is
-/// the baseline's.
+/// Whether the code, and where the block is not tied to the macro the launch, are the same for
+/// all values of a macro, wherever the rest is the baseline's.
 fn is_inert(laid: &Laid, name: &str, is_tied: bool) -> bool {
     let baseline = &laid.configurations[laid.baseline];
     let is_other_in_it_alone = |found: &Configuration| {

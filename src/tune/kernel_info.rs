@@ -1,4 +1,5 @@
-//! A kernel once the front end has run: its annotation, what the compiler says of it, its space and how launches select its winner.
+//! A kernel once the front end has run: its annotation, what the compiler says of it, its space
+//! and how launches select its winner.
 
 use super::failure::Problem;
 use super::kernel::{effort, machine};
@@ -33,8 +34,8 @@ pub struct Subject<'a> {
     pub entry: Entry,
     /// Bytes of the kernel's PTX.
     pub ptx_bytes: usize,
-    /// The kernel under each set of the axes' macros: they may be arguments of a template, and so change its name. `Err` is
-    /// why there is none.
+    /// The kernel under each set of the axes' macros: they may be arguments of a template, and
+    /// so change its name. `Err` is why there is none.
     entries: HashMap<Macros, Result<Entry, String>>,
     /// What the compiler says of the parameters' types.
     layouts: BTreeMap<usize, Layout>,
@@ -62,7 +63,8 @@ impl Subject<'_> {
         }
     }
 
-    /// The macros that the front end is given for a set of the axes' macros: none for the baseline's, which the source has itself.
+    /// The macros that the front end is given for a set of the axes' macros: none for the
+    /// baseline's, which the source has itself.
     pub fn options(&self, set: &Macros) -> Macros {
         options_for(&self.space.baseline().macros, set)
     }
@@ -94,14 +96,15 @@ impl Subject<'_> {
         self.entries.extend(found);
     }
 
-    /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
+    /// Why the model alone must not choose a configuration, which is launched so; with the
+    /// remedy.
     pub fn refuses_predicted(&self, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let refusal = self.launch_path.refuses_predicted(&self.space, configuration, launch);
         refusal.or_else(|| self.leaves_work_untold(configuration))
     }
 
-    /// Without a workload the model takes each thread's loops for equally long. Where blocks or the grid divide what there is to do, the
-    /// fewest threads would win by that alone.
+    /// Without a workload the model takes each thread's loops for equally long. Where blocks or
+    /// the grid divide what there is to do, the fewest threads would win by that alone.
     fn leaves_work_untold(&self, configuration: &Configuration) -> Option<String> {
         if self.annotation.has_workload() || !self.space.leaves_work_untold(configuration) {
             return None;
@@ -115,7 +118,8 @@ impl Subject<'_> {
         ))
     }
 
-    /// The launch and the workload of a configuration; no workload where the comment has no `args`.
+    /// The launch and the workload of a configuration; no workload where the comment has no
+    /// `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
         // What is wrong with a value is told at the value, and not where a launch is made of it.
         let workload = match self.annotation.has_workload() {
@@ -139,7 +143,8 @@ pub enum Ahead {
     FirstRound,
 }
 
-/// Runs the front end and learns what there is to know of one kernel before its space is compiled.
+/// Runs the front end and learns what there is to know of one kernel before its space is
+/// compiled.
 pub fn learn<'a>(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
@@ -154,7 +159,8 @@ pub fn learn<'a>(
     let unbounded = Space::new(annotation, &header_functions::limits(&architecture, None))?;
     unbounded.check_size()?;
     let baseline = unbounded.baseline().clone();
-    // All at once, for as long as there are cores: one after the other each would wait for the one before.
+    // All at once, for as long as there are cores: one after the other each would wait for the one
+    // before.
     let planned = match ahead {
         Ahead::Baseline => vec![baseline.macros.clone()],
         Ahead::FirstRound => effort(tuner, toolchain, annotation).first_round(unbounded.macro_sets()),
@@ -182,7 +188,8 @@ pub fn learn<'a>(
         annotation,
         &header_functions::limits(&architecture, ptx_facts::most_threads(&module, &entry.symbol)),
     )?;
-    // Launch bounds may hang on a macro axis. What is compiled under the other values tells whether a block can be launched.
+    // Launch bounds may hang on a macro axis. What is compiled under the other values tells whether
+    // a block can be launched.
     let hangs_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if hangs_on_macros { unbounded } else { bounded };
     let launch_path = match tuner.surroundings() {
@@ -210,7 +217,8 @@ pub fn learn<'a>(
     Ok(subject)
 }
 
-/// Complains of a constant that is another number in this build than the text around the comment tells.
+/// Complains of a constant that is another number in this build than the text around the
+/// comment tells.
 fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), Problem> {
     if annotation.constants.is_empty() {
         return Ok(());
@@ -230,8 +238,8 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), 
     if differing.is_empty() { Ok(()) } else { Err(differing.into()) }
 }
 
-/// The entry of an annotation. Template arguments that are not told by their text are asked of the compiler; `full` are the
-/// macros that it is given.
+/// The entry of an annotation. Template arguments that are not told by their text are asked of
+/// the compiler; `full` are the macros that it is given.
 fn find(
     toolchain: &Toolchain,
     annotation: &Annotation,
@@ -272,10 +280,12 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
     match answered {
         Ok(stub) => Ok(layout::answer(annotation, &stub)),
         Err(ToolError::Failed { message, .. }) => {
-            // The source alone was compiled before, so the question is at fault: a field that does not exist, or cannot be named.
+            // The source alone was compiled before, so the question is at fault: a field that does not
+            // exist, or cannot be named.
             let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
             let place = layout::place(annotation, said);
-            // What names a type of the compiler's own, mangled, is nvtune's words and no fault of the comment.
+            // What names a type of the compiler's own, mangled, is nvtune's words and no fault of the
+            // comment.
             Err(match said.contains("\"_Z") {
                 true => {
                     let kernel = &annotation.kernel.name;
@@ -292,8 +302,8 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
     }
 }
 
-/// Checks that the baseline's macros are the values that the source has itself. `under_default` is the digest of the source as the
-/// front end sees it with them set.
+/// Checks that the baseline's macros are the values that the source has itself. `under_default`
+/// is the digest of the source as the front end sees it with them set.
 fn check_default(
     front_ends: &mut FrontEnds<'_>,
     under_default: Option<String>,
@@ -326,7 +336,8 @@ fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Macros {
     if failing.is_empty() { macros.clone() } else { failing }
 }
 
-/// Warns of what is legal in the comment but surely meant otherwise. `module` is the PTX of the baseline.
+/// Warns of what is legal in the comment but surely meant otherwise. `module` is the PTX of the
+/// baseline.
 fn advise(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,

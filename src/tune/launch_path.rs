@@ -1,13 +1,17 @@
-//! How the launches of a program select a kernel's winner, and which configurations that allows.
+//! How the launches of a program select a kernel's winner, and which configurations that
+//! allows.
 //!
-//! In: the comment, what the compiler made of the kernel, what is built. Out: [`LaunchPath`]. Invariants:
+//! In: the comment, what the compiler made of the kernel, what is built. Out: [`LaunchPath`].
+//! Invariants:
 //!
-//! - The launch stub compares a launch with the comment's own expressions. A launch that is not the baseline's (or a winner's, where
-//!   the program launches by the header) runs the kernel that nvcc made, in its own shape. Host code is not read to decide this.
-//! - A winner is launched in the grid that the comment gives for the actual arguments. Divisions of that grid which leave a remainder
-//!   give it threads or elements beyond the problem: it is used for such arguments only if they were seen to be harmless.
-//! - What may run in another shape at all is `analysis::shape_invariance`; which variables entries share is `ptx::transplant`; what
-//!   the output check compares is `measure::compare`.
+//! - The launch stub compares a launch with the comment's own expressions. A launch that is not
+//!   the baseline's (or a winner's, where the program launches by the header) runs the kernel
+//!   that nvcc made, in its own shape. Host code is not read to decide this.
+//! - A winner is launched in the grid that the comment gives for the actual arguments.
+//!   Divisions of that grid which leave a remainder give it threads or elements beyond the
+//!   problem: it is used for such arguments only if they were seen to be harmless.
+//! - What may run in another shape at all is `analysis::shape_invariance`; which variables
+//!   entries share is `ptx::transplant`; what the output check compares is `measure::compare`.
 
 use super::argument_conditions::is_exact;
 use crate::analysis::work_coverage::{Shares, threads_by_dimension};
@@ -32,7 +36,8 @@ const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or in
 /// Why a winner is not compiled for exactly its block.
 const NO_STUB_GUARANTEES: &str = "launches reach it without a stub that guarantees its block (reqntid)";
 
-/// Why the model alone does not choose a block that leaves a part of the last one without work; with the remedy.
+/// Why the model alone does not choose a block that leaves a part of the last one without work;
+/// with the remedy.
 pub const MUST_DIVIDE: &str = "block and macros must divide the problem unless a GPU times them";
 
 /// How a note begins that says why the kernel has no winner entries.
@@ -77,7 +82,8 @@ pub struct LaunchPath {
     fixed_block: Option<&'static str>,
     /// By dimension: the code needs the baseline's extent, for this reason.
     fixed_extent: [Option<String>; 3],
-    /// The kernel does the same in every shape of the block, as long as the threads are as many.
+    /// The kernel does the same in every shape of the block, as long as the threads are as
+    /// many.
     is_invariant: bool,
     /// The comment promises that it works in other shapes.
     is_promised: bool,
@@ -193,7 +199,8 @@ impl LaunchPath {
         }
     }
 
-    /// Whether the program makes its buffers and arguments for the baseline's launch, whatever the winner is.
+    /// Whether the program makes its buffers and arguments for the baseline's launch, whatever
+    /// the winner is.
     fn keeps_arguments(&self) -> bool {
         !matches!(self.way, Way::InPlace | Way::Entries { reshapes: false, .. })
     }
@@ -254,7 +261,8 @@ impl LaunchPath {
         is_beyond.then(|| "its grid has more blocks in y or z than a GPU takes".to_owned())
     }
 
-    /// Returns why timing a configuration does not suffice to choose it: the kernel writes what no comparison sees.
+    /// Returns why timing a configuration does not suffice to choose it: the kernel writes what
+    /// no comparison sees.
     pub fn refuses_uncompared(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let variable = self.written_variable.as_ref()?;
         self.refuses_predicted(space, configuration, launch)?;
@@ -263,7 +271,8 @@ impl LaunchPath {
         ))
     }
 
-    /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
+    /// Why the model alone must not choose a configuration, which is launched so; with the
+    /// remedy.
     pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let made = |configuration: &Configuration| space.launch(configuration).ok();
         if let Some(reason) = self.shares.left_undone(space, configuration, launch, made) {
@@ -301,7 +310,8 @@ impl LaunchPath {
         })
     }
 
-    /// Why the program's own arguments and buffers do not fit a launch. `launches`: the configuration's, the baseline's.
+    /// Why the program's own arguments and buffers do not fit a launch. `launches`: the
+    /// configuration's, the baseline's.
     fn other_arguments(
         &self,
         space: &Space,
@@ -355,7 +365,8 @@ impl LaunchPath {
         (!is_told).then_some(reason)
     }
 
-    /// Why the code needs the baseline's block, where a configuration's is another in such a dimension.
+    /// Why the code needs the baseline's block, where a configuration's is another in such a
+    /// dimension.
     fn other_extent(&self, configuration: &Configuration, baseline: &Configuration) -> Option<String> {
         let mut dimensions = (0..3).filter(|&at| configuration.block[at] != baseline.block[at]);
         dimensions.find_map(|at| self.fixed_extent[at].clone())
@@ -376,8 +387,8 @@ fn fixed_shape(annotation: &Annotation, module: &Module, symbol: &str) -> Option
     ptx_facts::fixed_block(module, symbol).map(str::to_owned).or_else(|| (!is_counted).then(untold))
 }
 
-/// Returns the scalars and buffer sizes of a workload that are given by the block, the grid or a macro axis, themselves or through
-/// other arguments.
+/// Returns the scalars and buffer sizes of a workload that are given by the block, the grid or
+/// a macro axis, themselves or through other arguments.
 fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     let is_axis = |name: &str| annotation.clauses.macros.iter().any(|axis| axis.name == name);
     let is_of_launch = |name: &str| name.starts_with("block.") || name.starts_with("grid.") || is_axis(name);
@@ -402,7 +413,8 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
 }
 
-/// Returns the sizes of buffers that are written first and that follow neither the block nor the grid.
+/// Returns the sizes of buffers that are written first and that follow neither the block nor
+/// the grid.
 fn elements(annotation: &Annotation, following: &[(String, Expr)]) -> Vec<(String, Expr)> {
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
         GivenValue::Buffer { count, fill: GivenFill::Out | GivenFill::Zeros, .. } => Some((name, count)),
@@ -412,7 +424,8 @@ fn elements(annotation: &Annotation, following: &[(String, Expr)]) -> Vec<(Strin
     given.filter(is_other).map(|(name, count)| (name, count.clone())).collect()
 }
 
-/// Why code is not launched with another extent of the block in a dimension than the baseline's.
+/// Why code is not launched with another extent of the block in a dimension than the
+/// baseline's.
 fn unaware_of_block(dimension: usize, is_fixed: bool, is_unread: bool) -> Option<String> {
     let name = DIMENSIONS[dimension];
     match (is_fixed, is_unread) {

@@ -1,4 +1,5 @@
-//! The launches that a marked source writes itself, against what its comment takes for them: warnings with places.
+//! The launches that a marked source writes itself, against what its comment takes for them:
+//! warnings with places.
 
 use super::kernel_info::Subject;
 use super::launch_path::{LAUNCHES_STAY, Way};
@@ -10,7 +11,8 @@ use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Dim3, shape};
 use std::collections::BTreeSet;
 
-/// The warning where the blocks that the source launches are known, and none of them is the baseline's.
+/// The warning where the blocks that the source launches are known, and none of them is the
+/// baseline's.
 pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagnostic> {
     if around.includes_header {
         return None;
@@ -49,7 +51,8 @@ fn written(block: Dim3) -> String {
     }
 }
 
-/// Takes the block of the launches in the source for the default, if the comment gives none, all launches agree and the space has it.
+/// Takes the block of the launches in the source for the default, if the comment gives none,
+/// all launches agree and the space has it.
 pub fn infer_default_block(annotation: &mut Annotation, host: &HostCode) {
     let blocks: Option<BTreeSet<Dim3>> =
         host.launches_of(&annotation.kernel.name).into_iter().map(|launch| launch.block).collect();
@@ -63,7 +66,8 @@ pub fn infer_default_block(annotation: &mut Annotation, host: &HostCode) {
     }
 }
 
-/// Returns the note where the source launches a kernel by its address: such a launch runs the kernel that nvcc made.
+/// Returns the note where the source launches a kernel by its address: such a launch runs the
+/// kernel that nvcc made.
 pub fn by_address(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagnostic> {
     let (source, span) = around.host.by_address(&subject.annotation.kernel.name)?;
     matches!(subject.launch_path.way, Way::Entries { .. }).then(|| {

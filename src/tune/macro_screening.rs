@@ -1,13 +1,15 @@
 //! How much of a space is compiled if nothing is timed, and which part of it.
 //!
-//! In: the sizes of the baseline's preprocessed source and PTX, the space's sets of macros. Out: the sets to compile, and how many
-//! runs of ptxas the register caps may take. Invariant: the result depends on counts alone, never on the clock, so that a slow
-//! machine chooses as a fast one does. With a GPU the whole space is compiled: that is well spent there.
+//! In: the sizes of the baseline's preprocessed source and PTX, the space's sets of macros.
+//! Out: the sets to compile, and how many runs of ptxas the register caps may take. Invariant:
+//! the result depends on counts alone, never on the clock, so that a slow machine chooses as a
+//! fast one does. With a GPU the whole space is compiled: that is well spent there.
 
 use super::variants::Macros;
 
-/// Processor time of nvcc's steps in microseconds per byte that they read or write, for toolkit 13.0.88 (`--dryrun`, each step timed
-/// alone, 9 sources with 1 KB to 14 MB of PTX: `kernels/results/compile_cost.txt`).
+/// Processor time of nvcc's steps in microseconds per byte that they read or write, for toolkit
+/// 13.0.88 (`--dryrun`, each step timed alone, 9 sources with 1 KB to 14 MB of PTX:
+/// `kernels/results/compile_cost.txt`).
 mod microseconds_per_byte {
     /// Host preprocessor, cudafe++ and host compiler, by bytes of preprocessed source.
     pub const HOST: f64 = 0.60;
@@ -22,19 +24,21 @@ mod microseconds_per_byte {
 /// What starting ptxas and reading its output takes, in microseconds of processor time.
 const START: f64 = 40e3;
 
-/// The search may take this many times what nvcc takes for the source, and at least this many microseconds. The promise is 3 times;
-/// the rest is for what the sizes do not tell.
+/// The search may take this many times what nvcc takes for the source, and at least this many
+/// microseconds. The promise is 3 times; the rest is for what the sizes do not tell.
 const SHARE_OF_COMPILE: f64 = 2.7;
 const LEAST: f64 = 2e6;
 
-/// Runs of the preprocessor, in microseconds per byte, that ask for macros, constants and host code.
+/// Runs of the preprocessor, in microseconds per byte, that ask for macros, constants and host
+/// code.
 const ASK: f64 = 0.2;
 
 /// What the model takes for a kernel and for each of its sets of macros, in microseconds.
 const MODEL: f64 = 300e3;
 const MODEL_OF_SET: f64 = 100e3;
 
-/// Runs of ptxas that the register caps of one set take, if these can be had: 12 caps, of which a few bind.
+/// Runs of ptxas that the register caps of one set take, if these can be had: 12 caps, of which
+/// a few bind.
 const CAP_RUNS: f64 = 5.0;
 
 /// The sizes in bytes that the cost of compiling a source under one set of macros follows.
@@ -68,7 +72,8 @@ impl Sizes {
     }
 }
 
-/// What the search for one kernel may still take, in microseconds of processor time by the sizes of what is compiled.
+/// What the search for one kernel may still take, in microseconds of processor time by the
+/// sizes of what is compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     left: f64,
@@ -77,7 +82,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Bounds the search by what nvcc takes for the source, of which this is the baseline; `kernels` share that.
+    /// Bounds the search by what nvcc takes for the source, of which this is the baseline;
+    /// `kernels` share that.
     pub fn for_baseline(baseline: Sizes, kernels: usize) -> Self {
         // All kernels share the front end's run for the baseline.
         let shared = baseline.front_end() + ASK * baseline.source as f64;
@@ -100,15 +106,19 @@ impl Budget {
         }
     }
 
-    /// Returns how many runs of ptxas the best set may take; at least one.
-    pub fn affordable_assemblies(&self) -> usize {
-        (self.left / self.largest.assembly()).max(1.0) as usize
+    /// Returns how many of `count` register caps are tried for the best set with each of
+    /// `operators` cache operators: all if there is room for the runs of ptxas that they
+    /// usually take, for most do not bind; at least one.
+    pub fn affordable_caps(&self, count: usize, operators: usize) -> usize {
+        let runs = self.left / self.largest.assembly() / operators.max(1) as f64;
+        if runs >= CAP_RUNS { count } else { count.min(runs.max(1.0) as usize) }
     }
 }
 
-/// Selects `count` sets that fill the space evenly: the first, which is the baseline's, and then in turn the one that is farthest from
-/// all before it. On the recorded spaces of an H200 four such sets give 97% of the gain that all give, and as much as any order
-/// along the axes with three times as many.
+/// Selects `count` sets that fill the space evenly: the first, which is the baseline's, and
+/// then in turn the one that is farthest from all before it. On the recorded spaces of an H200
+/// four such sets give 97% of the gain that all give, and as much as any order along the axes
+/// with three times as many.
 pub fn spread(sets: &[Macros], count: usize) -> Vec<Macros> {
     let Some(baseline) = sets.first() else { return Vec::new() };
     let mut nearest: Vec<f64> = sets.iter().map(|set| distance(baseline, set)).collect();
@@ -123,7 +133,8 @@ pub fn spread(sets: &[Macros], count: usize) -> Vec<Macros> {
     selected
 }
 
-/// Returns the squared distance of two sets in logarithms of their values: 2 to 4 is as far as 16 to 32.
+/// Returns the squared distance of two sets in logarithms of their values: 2 to 4 is as far as
+/// 16 to 32.
 fn distance(set: &Macros, other: &Macros) -> f64 {
     let logarithm = |value: i64| (value.unsigned_abs() as f64 + 1.0).log2() * value.signum() as f64;
     let pairs = set.iter().filter_map(|(name, value)| Some((*value, *other.get(name)?)));
@@ -136,7 +147,8 @@ pub fn best(sets: &[Macros], time: impl Fn(&Macros) -> Option<f64>) -> Option<&M
     timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, set)| set)
 }
 
-/// Selects `count` of the values evenly, the first and last among them, with the one that must be there.
+/// Selects `count` of the values evenly, the first and last among them, with the one that must
+/// be there.
 pub fn thinned<T: Copy + PartialEq>(values: &[T], count: usize, required: T) -> Vec<T> {
     let last = values.len().saturating_sub(1);
     if count > last {
@@ -175,15 +187,15 @@ mod tests {
         assert_eq!(spread(&[], 4), Vec::<Macros>::new());
     }
 
-    /// Compiles sets of these sizes, as many as are affordable, two at a time; returns their number, the baseline's among them, and the
-    /// runs of ptxas that are left.
+    /// Compiles sets of these sizes, as many as are affordable, two at a time; returns their
+    /// number, the baseline's among them, and how many of 12 caps are tried for the best.
     fn afforded(baseline: Sizes, other: Sizes, kernels: usize) -> (usize, usize) {
         let mut budget = Budget::for_baseline(baseline, kernels);
         let mut sets = 1;
         loop {
             let count = budget.affordable_sets(2);
             if count == 0 {
-                return (sets, budget.affordable_assemblies());
+                return (sets, budget.affordable_caps(12, 1));
             }
             (0..count).for_each(|_| budget.spend(other));
             sets += count;
@@ -195,11 +207,11 @@ mod tests {
         let sizes = |source, ptx, kernel_ptx| Sizes { source, ptx, kernel_ptx };
         let small = sizes(HEADERS, 10_000, 8_000);
         for (case, baseline, other, kernels, expected) in [
-            ("small kernel", small, small, 1, (5, 7)),
+            ("small kernel", small, small, 1, (5, 12)),
             ("small kernel of large sets", small, sizes(HEADERS, 200_000, 198_000), 1, (3, 1)),
-            ("small source", sizes(100_000, 10_000, 8_000), sizes(100_000, 10_000, 8_000), 1, (7, 6)),
-            ("four kernels", sizes(HEADERS, 40_000, 8_000), small, 4, (1, 7)),
-            ("many kernels", sizes(HEADERS, 14_000_000, 100_000), sizes(HEADERS, 14_000_000, 100_000), 1, (6, 39)),
+            ("small source", sizes(100_000, 10_000, 8_000), sizes(100_000, 10_000, 8_000), 1, (7, 12)),
+            ("four kernels", sizes(HEADERS, 40_000, 8_000), small, 4, (1, 12)),
+            ("many kernels", sizes(HEADERS, 14_000_000, 100_000), sizes(HEADERS, 14_000_000, 100_000), 1, (6, 12)),
             ("large kernel", sizes(HEADERS, 14_000_000, 14_000_000), sizes(HEADERS, 14_000_000, 14_000_000), 1, (1, 3)),
         ] {
             assert_eq!(afforded(baseline, other, kernels), expected, "{case}");

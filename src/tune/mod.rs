@@ -77,13 +77,15 @@ pub struct Tuner<'a> {
     starting: Option<DetachedWork<Result<Pool, measure::Error>>>,
     /// What the front end read so far.
     files: BTreeSet<String>,
-    /// Where results of earlier builds are looked up and kept; none for who wants to know it all anew.
+    /// Where results of earlier builds are looked up and kept; none for who wants to know it
+    /// all anew.
     results: Option<&'a Results>,
     /// Of the source under way, where its object is to be built.
     surroundings: Option<Surroundings>,
     /// Kernels of the source under way.
     kernels: usize,
-    /// Whether a kernel was left out, or not timed, for a reason that another build may not have.
+    /// Whether a kernel was left out, or not timed, for a reason that another build may not
+    /// have.
     lacks_some: bool,
     /// Whether candidates were to be timed on a GPU of this machine, and there is none.
     has_no_gpu: bool,
@@ -116,8 +118,9 @@ impl<'a> Tuner<'a> {
         Self { results: Some(results), ..self }
     }
 
-    /// Begins to start the measuring process where the mode asks for it and there seems to be a GPU: a driver takes a quarter of a second
-    /// (`kernels/results/h200/test-gpu.txt`), and a runner some, in which something can be compiled. Elsewhere as [`Self::start`].
+    /// Begins to start the measuring process where the mode asks for it and there seems to be a
+    /// GPU: a driver takes a quarter of a second (`kernels/results/h200/test-gpu.txt`), and
+    /// a runner some, in which something can be compiled. Elsewhere as [`Self::start`].
     fn begin(&mut self) {
         let may_be_there = self.results.is_some_and(|results| results.present.is_there());
         if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
@@ -130,7 +133,8 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// Starts the measuring process where the mode asks for it and there is a GPU, and waits for it; the first call alone does anything.
+    /// Starts the measuring process where the mode asks for it and there is a GPU, and waits
+    /// for it; the first call alone does anything.
     pub fn start(&mut self) {
         let starting = self.starting.take();
         if std::mem::replace(&mut self.is_started, true) && starting.is_none() {
@@ -171,7 +175,8 @@ impl<'a> Tuner<'a> {
         self.device.as_ref()
     }
 
-    /// The code around the kernels; none where no object is built, and every configuration is launched as it is.
+    /// The code around the kernels; none where no object is built, and every configuration is
+    /// launched as it is.
     fn surroundings(&self) -> Option<&Surroundings> {
         self.surroundings.as_ref()
     }
@@ -198,14 +203,18 @@ impl<'a> Tuner<'a> {
         self.files.iter()
     }
 
-    /// Whether a kernel of the sources so far was left out, or not timed, for a reason that another build may not have.
+    /// Whether a kernel of the sources so far was left out, or not timed, for a reason that
+    /// another build may not have.
     pub fn lacks_some(&self) -> bool {
         self.lacks_some
     }
 
-    /// Decides for every annotation of a source, in order; a kernel that cannot be tuned is warned of and left out.
+    /// Decides for every annotation of a source, in order; a kernel that cannot be tuned is
+    /// warned of and left out.
     ///
-    /// While candidates of one kernel are on the GPU, in a thread of their own, the next kernel is compiled and scored. One kernel is timed at a time, and each is decided as if it were alone.
+    /// While candidates of one kernel are on the GPU, in a thread of their own, the next kernel
+    /// is compiled and scored. One kernel is timed at a time, and each is decided as if it were
+    /// alone.
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         process::start_pool();
         self.surroundings = Some(around);
@@ -248,7 +257,8 @@ impl<'a> Tuner<'a> {
         tuned
     }
 
-    /// Begins to time a kernel's candidates, where they are to be timed: the measuring process is lent to a thread.
+    /// Begins to time a kernel's candidates, where they are to be timed: the measuring process
+    /// is lent to a thread.
     fn time<'s, 'b: 's>(
         &mut self,
         scope: &'s std::thread::Scope<'s, '_>,
@@ -331,7 +341,8 @@ impl<'a> Tuner<'a> {
         })
     }
 
-    /// Decides for another architecture of a fat build, which is not that of the GPU at hand, for the kernels of `tuned`.
+    /// Decides for another architecture of a fat build, which is not that of the GPU at hand,
+    /// for the kernels of `tuned`.
     pub fn tune_beside(
         &mut self,
         toolchain: &Toolchain,
@@ -352,8 +363,8 @@ impl<'a> Tuner<'a> {
         found
     }
 
-    /// Compiles and scores the spaces of a source's kernels, one after the other, and gives each to `decide`. A kernel that cannot be
-    /// tuned is warned of and left out.
+    /// Compiles and scores the spaces of a source's kernels, one after the other, and gives
+    /// each to `decide`. A kernel that cannot be tuned is warned of and left out.
     pub fn each<'b>(
         &mut self,
         toolchain: &'b Toolchain,

@@ -1,4 +1,5 @@
-//! Why a kernel is not timed on the GPU at hand: as it is found out, and as it is said, also by builds that find it in the cache.
+//! Why a kernel is not timed on the GPU at hand: as it is found out, and as it is said, also by
+//! builds that find it in the cache.
 
 use crate::comment::Annotation;
 use crate::diag::MessageCode;
@@ -39,7 +40,8 @@ pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option
     Some(Found { untimed: Untimed::Memory(message), is_lasting })
 }
 
-/// A baseline that cannot be measured; `None` where timing failed for something else, of which it is not known when it will be over.
+/// A baseline that cannot be measured; `None` where timing failed for something else, of which
+/// it is not known when it will be over.
 pub fn by_baseline(error: &Error) -> Option<Found> {
     let Error::Baseline(reason) = error else { return None };
     Some(Found { untimed: Untimed::Baseline(error.to_string()), is_lasting: reason.is_lasting() })

@@ -27,10 +27,12 @@ pub struct Tuned {
     stub: Option<Stub>,
     /// The same kernel on the other architectures of a fat build.
     beside: Vec<Tuned>,
-    /// The compute capabilities for which nothing was decided: there the kernel is as nvcc builds it.
+    /// The compute capabilities for which nothing was decided: there the kernel is as nvcc
+    /// builds it.
     #[serde(default)]
     untuned: Vec<u32>,
-    /// What must hold of a launch's arguments for the winner to run, in the comment's words; `None` where nothing must.
+    /// What must hold of a launch's arguments for the winner to run, in the comment's words;
+    /// `None` where nothing must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     applies: Option<String>,
     /// From the cache, not decided by this build.
@@ -68,7 +70,8 @@ impl Tuned {
         Self::drawn(toolchain, subject, decision, ticket)
     }
 
-    /// The same from a decision of an earlier build. `code` is the digest of the winner's machine code.
+    /// The same from a decision of an earlier build. `code` is the digest of the winner's
+    /// machine code.
     pub fn recalled(
         toolchain: &Toolchain,
         subject: &Subject<'_>,
@@ -111,7 +114,8 @@ impl Tuned {
         let mut winner_header = header(decision.winner, decision.provenance);
         let is_entry = matches!(subject.launch_path.way, Way::Entries { .. });
         if is_entry && configuration(decision.winner).macros != baseline.macros {
-            // A launch in the winner's shape that no stub takes for the winner's would run nvcc's kernel, which other macros made.
+            // A launch in the winner's shape that no stub takes for the winner's would run nvcc's kernel,
+            // which other macros made.
             winner_header.launches_as(&baseline_header);
         }
         let has_stub = ticket.is_some() && subject.launch_path.reshapes();
@@ -136,7 +140,8 @@ impl Tuned {
         }
     }
 
-    /// The same without the configurations that are neither baseline nor winner, as a build takes it from the cache.
+    /// The same without the configurations that are neither baseline nor winner, as a build
+    /// takes it from the cache.
     pub fn essence(&self) -> Self {
         let mut essence = self.clone();
         let decision = &mut essence.decision;
@@ -153,14 +158,16 @@ impl Tuned {
         self.is_recalled = true;
     }
 
-    /// A kernel of which nothing is known, in a build that is not to find out: its baseline, with what a lock file would ask for.
+    /// A kernel of which nothing is known, in a build that is not to find out: its baseline,
+    /// with what a lock file would ask for.
     pub fn unknown(toolchain: &Toolchain, subject: &Subject<'_>, mut decision: Decision) -> Self {
         decision.winner = decision.baseline;
         decision.provenance = Provenance::Baseline;
         Self::drawn(toolchain, subject, decision, None)
     }
 
-    /// Takes what was decided for other architectures of the same source; `untuned` are those that nothing was decided for.
+    /// Takes what was decided for other architectures of the same source; `untuned` are those
+    /// that nothing was decided for.
     pub fn stand_beside(&mut self, others: &[Tuned], untuned: &[u32]) {
         let own = others.iter().filter(|other| other.decision.name == self.decision.name);
         self.beside.extend(own.cloned());
@@ -221,7 +228,8 @@ impl Tuned {
         Some(StubText { source, stub, symbol, dispatch })
     }
 
-    /// Resident warps of the winner in percent of the most that an SM holds, where that is known.
+    /// Resident warps of the winner in percent of the most that an SM holds, where that is
+    /// known.
     pub fn occupancy(&self) -> Option<u32> {
         self.header.occupancy
     }
@@ -275,7 +283,8 @@ impl Tuned {
         }
     }
 
-    /// Returns the line of a kernel; one that keeps the baseline ends in the code of its reason.
+    /// Returns the line of a kernel; one that keeps the baseline ends in the code of its
+    /// reason.
     fn summary(&self, several: bool) -> String {
         let line = self.decision_line(several);
         match self.decision.provenance {
@@ -322,8 +331,9 @@ impl Tuned {
     }
 }
 
-/// What the shim of ptxas does for a winner: nothing for a baseline, which nvcc compiles by itself. `entry` has the PTX of the
-/// baseline's module and of the winner's, the winner's symbol there, and the digest of its machine code. A winner that cannot be put
+/// What the shim of ptxas does for a winner: nothing for a baseline, which nvcc compiles by
+/// itself. `entry` has the PTX of the baseline's module and of the winner's, the winner's
+/// symbol there, and the digest of its machine code. A winner that cannot be put
 /// into the module gives way to the baseline.
 fn ticket(
     subject: &Subject<'_>,
@@ -379,7 +389,8 @@ fn stub(
     let baseline = launch(space.baseline());
     // The header gives launches in the winner's shape only where nvcc's kernel is right in it, too.
     let accepts = accepts && configuration.macros == space.baseline().macros;
-    // What was not timed is not proved to be right in the place of a launch that does not ask for it.
+    // What was not timed is not proved to be right in the place of a launch that does not ask for
+    // it.
     let reshapes = reshapes && !(accepts && decision.device.is_none());
     let dispatch = Dispatch { baseline, winners: vec![winner], accepts_winner_launches: accepts, reshapes };
     let stub = subject.entry.mangled.clone()?;

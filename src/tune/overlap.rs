@@ -1,7 +1,8 @@
 //! The first round of a search, timed while what the search goes on with is compiled.
 //!
-//! What always holds: it takes a GPU that is free just then, and lets others have it where it has to wait for the compiler; what could not
-//! be timed so is timed when its turn comes, and the same points are asked for either way.
+//! What always holds: it takes a GPU that is free just then, and lets others have it where it
+//! has to wait for the compiler; what could not be timed so is timed when its turn comes, and
+//! the same points are asked for either way.
 
 use super::kernel::AHEAD_SHARE;
 use super::scoring::Scored;
@@ -47,7 +48,8 @@ pub struct Early {
     pub waited: Duration,
 }
 
-/// The same in a space that has been compiled whole: by index of the configuration that stands for its like.
+/// The same in a space that has been compiled whole: by index of the configuration that stands
+/// for its like.
 pub struct Found {
     pub round: Vec<usize>,
     /// The UUID of the GPU.
@@ -59,8 +61,9 @@ pub struct Found {
 }
 
 impl<'a> Planned<'a> {
-    /// The first round of the search of a kernel of this name, in a space of which the natural variants are compiled, of at most so many
-    /// seconds; `None` where the strategy chooses among all, or has nothing to time but the baseline.
+    /// The first round of the search of a kernel of this name, in a space of which the natural
+    /// variants are compiled, of at most so many seconds; `None` where the strategy chooses
+    /// among all, or has nothing to time but the baseline.
     pub fn new(name: &'a str, scored: Scored, strategy: Strategy, most: usize, budget_s: f64) -> Option<Self> {
         let round = scored.early(strategy, most);
         let laid = scored.laid;
@@ -76,13 +79,14 @@ impl<'a> Planned<'a> {
         &self.laid
     }
 
-    /// The same where what is found is kept there, and where what an earlier compile kept counts, or not.
+    /// The same where what is found is kept there, and where what an earlier compile kept
+    /// counts, or not.
     pub fn kept_at(self, place: Option<(Cache, String)>, is_trusted: bool) -> Self {
         Self { place, is_trusted, ..self }
     }
 
-    /// Times it where there is a GPU free before all is compiled. What an earlier compile kept of the search is not found out again: the
-    /// search goes on from there.
+    /// Times it where there is a GPU free before all is compiled. What an earlier compile kept
+    /// of the search is not found out again: the search goes on from there.
     pub fn time(self, measurer: &mut Pool, is_compiled: &AtomicBool) -> Option<Early> {
         let Self { name, place, is_trusted, laid, baseline, round, sent, candidates, plan } = self;
         let mut logbook = Logbook::open((name, &laid), place, is_trusted);
@@ -90,7 +94,8 @@ impl<'a> Planned<'a> {
             return None;
         }
         let is_compiled = || is_compiled.load(Ordering::Relaxed);
-        // It keeps a core busy, as a tool of the compiler does, but is not to keep the compiler from its work.
+        // It keeps a core busy, as a tool of the compiler does, but is not to keep the compiler from
+        // its work.
         let _permit = match measurer.runs_here() {
             true => Some(process::permit_beside(is_compiled)?),
             false => None,

@@ -1,10 +1,11 @@
 //! A space's launches on their workloads -> a profile for each, within an allowance for all.
 //!
-//! Most kernels are known after a few of their threads, and a small share of the allowance suffices for each launch. Where
-//! control hangs on data, or threads run for long, it does not, and each launch's own profile would be wrong by a factor of its own: no
-//! basis for a comparison. There one launch of those that do the same work (equal macros and as many threads, in blocks of
-//! other shapes) has a long allowance, and lends the others what its warps execute; how the accesses of a warp lie side by side
-//! remains each one's own.
+//! Most kernels are known after a few of their threads, and a small share of the allowance
+//! suffices for each launch. Where control hangs on data, or threads run for long, it does not,
+//! and each launch's own profile would be wrong by a factor of its own: no basis for a
+//! comparison. There one launch of those that do the same work (equal macros and as many
+//! threads, in blocks of other shapes) has a long allowance, and lends the others what its
+//! warps execute; how the accesses of a warp lie side by side remains each one's own.
 
 use super::scoring_input::Laid;
 use super::variants::Macros;
@@ -18,23 +19,26 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// PTX instructions that are interpreted for all profiles of a kernel together (about a tenth of a second), and at least for
-/// each. Six times as many choose no better on the suite.
+/// PTX instructions that are interpreted for all profiles of a kernel together (about a tenth
+/// of a second), and at least for each. Six times as many choose no better on the suite.
 const ALL_PROFILES: u64 = 10_000_000;
 const ONE_PROFILE: u64 = 400_000;
 /// The same for those that lend.
 const ALL_LENDERS: u64 = 100_000_000;
 const ONE_LENDER: u64 = 10_000_000;
-/// The same for all of a kernel's rounds together if nothing is timed: 0.8 s of processor time at most. With four sets of macros the
-/// model's choices on the recorded spaces of an H200 gain 1.41x by it, and 1.42x without a bound; with less than half, 1.36x.
+/// The same for all of a kernel's rounds together if nothing is timed: 0.8 s of processor time
+/// at most. With four sets of macros the model's choices on the recorded spaces of an H200 gain
+/// 1.41x by it, and 1.42x without a bound; with less than half, 1.36x.
 const BOUNDED_PROFILES: u64 = 10_000_000;
 const BOUNDED_LENDERS: u64 = 5_000_000;
 const ONE_BOUNDED_LENDER: u64 = 500_000;
-/// Launches that differ in their threads by no more than this factor do the same work, but for what the last block has too much.
+/// Launches that differ in their threads by no more than this factor do the same work, but for
+/// what the last block has too much.
 const SAME_WORK: f64 = 1.02;
 
-/// Their busiest warps, as far as the allowances tell, differ by no more than this. Where a dimension of the block alone strides over a
-/// row, a block of another shape gives a thread more of it to do.
+/// Their busiest warps, as far as the allowances tell, differ by no more than this. Where a
+/// dimension of the block alone strides over a row, a block of another shape gives a thread
+/// more of it to do.
 const SAME_WARP: f64 = 1.5;
 
 /// The profiles that were made before; `None` where the code could not be run.
@@ -44,7 +48,8 @@ pub struct Known {
     own: HashMap<(Macros, Launch), Option<Arc<Profile>>>,
     /// Those with a long allowance.
     lenders: Vec<Lender>,
-    /// What is left for profiles and for lenders of later rounds; `None` if each round has its own.
+    /// What is left for profiles and for lenders of later rounds; `None` if each round has its
+    /// own.
     left: Option<(u64, u64)>,
 }
 
@@ -90,12 +95,13 @@ impl Lender {
         self.macros == job.macros && within(SAME_WORK, a, b) && within(SAME_WARP, self.busiest, busiest(own))
     }
 
-    /// The profile of a launch that does the same work, of which its own allowance told too little.
+    /// The profile of a launch that does the same work, of which its own allowance told too
+    /// little.
     fn lends(&self, own: &Profile, Job { launch, workload, .. }: &Job<'_>) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
         let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
-        // The same threads make up the same warps, though in blocks of others; and however others lie side by side, that tells more than
-        // nothing does.
+        // The same threads make up the same warps, though in blocks of others; and however others lie
+        // side by side, that tells more than nothing does.
         if own.accesses.is_empty()
             || (lender.settled || lender.exact && !own.exact) && rows(launch) && rows(&self.launch)
         {
@@ -136,7 +142,8 @@ pub struct Profiles {
 }
 
 impl Profiles {
-    /// Those of all configurations that have code and a workload; what is `known` is not made again.
+    /// Those of all configurations that have code and a workload; what is `known` is not made
+    /// again.
     pub fn of(laid: &Laid, known: &mut Known) -> Self {
         let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
         let mut jobs: Vec<Job<'_>> = Vec::new();
@@ -171,7 +178,8 @@ impl Profiles {
         known.own.extend(made);
 
         let own = |known: &Known, job: &Job<'_>| known.own.get(&job.key()).cloned().flatten();
-        // The smallest block lends: where threads need what others of their block load, it is the cheapest to run as a whole.
+        // The smallest block lends: where threads need what others of their block load, it is the
+        // cheapest to run as a whole.
         let needs = |job| own(known, job).filter(|profile| !profile.settled).map(|profile| (job, profile));
         let mut needy: Vec<(&Job<'_>, Arc<Profile>)> = jobs.iter().filter_map(needs).collect();
         needy.sort_by_key(|(job, _)| job.launch.block_threads().max(WARP));
@@ -222,9 +230,11 @@ mod tests {
     use std::path::Path;
     use std::sync::LazyLock;
 
-    /// Returns a recorded space; the quick run leaves out all blocks but those with so many threads.
+    /// Returns a recorded space; the quick run leaves out all blocks but those with so many
+    /// threads.
     ///
-    /// At least 25 launches and 10 lenders must remain for the allowances to be those of the whole space.
+    /// At least 25 launches and 10 lenders must remain for the allowances to be those of the
+    /// whole space.
     fn laid(kernel: &str, quick_blocks: &[u32]) -> Laid {
         let file = format!("{}/kernels/results/h200/{kernel}.json.gz", env!("CARGO_MANIFEST_DIR"));
         let mut laid = recorded_input::laid(&RecordedSpace::read(Path::new(&file)).unwrap()).unwrap();
@@ -238,7 +248,8 @@ mod tests {
         laid
     }
 
-    /// In `particles` each lane of a warp has neighbours of its own: a warp takes far longer than any of its threads.
+    /// In `particles` each lane of a warp has neighbours of its own: a warp takes far longer
+    /// than any of its threads.
     static PARTICLES: LazyLock<(Laid, Known, Profiles)> = LazyLock::new(|| {
         let (laid, mut known) = (laid("particles", &[64, 128, 192, 256, 320]), Known::default());
         let profiles = Profiles::of(&laid, &mut known);
@@ -254,8 +265,9 @@ mod tests {
         }
     }
 
-    /// The warps of `particles` execute 1.56e8 instructions together, in whatever launch. Lanes that are run alone execute a
-    /// quarter less. Some launches are still wrong: of 256 threads those in 264 blocks give 1.1e8.
+    /// The warps of `particles` execute 1.56e8 instructions together, in whatever launch. Lanes
+    /// that are run alone execute a quarter less. Some launches are still wrong: of 256
+    /// threads those in 264 blocks give 1.1e8.
     #[test]
     fn diverging_warps_execute_equal_work_in_every_launch() {
         let (laid, _, profiles) = &*PARTICLES;
@@ -284,7 +296,8 @@ mod tests {
         }
     }
 
-    /// Profiles a kernel, of which all launches with equal macros do equal work, and compares the instructions of each.
+    /// Profiles a kernel, of which all launches with equal macros do equal work, and compares
+    /// the instructions of each.
     fn check_equal_work(kernel: &str, macro_sets: usize) {
         let laid = laid(kernel, &[64, 256, 1024]);
         let profiles = Profiles::of(&laid, &mut Known::default());
@@ -303,7 +316,8 @@ mod tests {
         }
     }
 
-    /// A block's threads load what decides how long its loops run: a whole block must be run, and a large one costs much.
+    /// A block's threads load what decides how long its loops run: a whole block must be run,
+    /// and a large one costs much.
     #[test]
     fn launches_that_need_whole_blocks_have_equal_work() {
         check_equal_work("rpes", 4);

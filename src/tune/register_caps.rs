@@ -1,8 +1,9 @@
 //! Machine code under every register cap, without running ptxas for every one.
 //!
-//! A cap changes the code only while it binds: where two caps give the same code, so do those between them. (That is how
-//! ptxas behaves on every kernel tried, not a promise of it: the final build compares the code of the winner with what
-//! was timed, so a kernel for which it were wrong would keep its baseline.)
+//! A cap changes the code only while it binds: where two caps give the same code, so do those
+//! between them. (That is how ptxas behaves on every kernel tried, not a promise of it: the
+//! final build compares the code of the winner with what was timed, so a kernel for which it
+//! were wrong would keep its baseline.)
 
 use super::variants::Assembled;
 
@@ -30,7 +31,8 @@ pub fn assemble_all(caps: &[u32], assemble: &(impl Fn(u32) -> Assembled + Sync))
         .collect()
 }
 
-/// The code under each of two or more ascending caps, of which the first and the last are known.
+/// The code under each of two or more ascending caps, of which the first and the last are
+/// known.
 fn between(
     caps: &[u32],
     low: Assembled,

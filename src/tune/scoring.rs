@@ -22,9 +22,11 @@ pub type Written = BTreeMap<u32, f64>;
 /// A space, scored.
 pub struct Scored {
     pub laid: Laid,
-    /// By configuration; `None` where there is no variant, or where no block of it fits on a multiprocessor.
+    /// By configuration; `None` where there is no variant, or where no block of it fits on a
+    /// multiprocessor.
     pub scores: Vec<Option<Score>>,
-    /// By configuration: bytes that its launch writes to each buffer of the workload, as far as the model ran it.
+    /// By configuration: bytes that its launch writes to each buffer of the workload, as far as
+    /// the model ran it.
     pub written: Vec<Option<Written>>,
 }
 
@@ -146,7 +148,8 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
     }
 }
 
-/// Returns the bytes that `warps` warps write to each buffer; `None` if the buffer of a store is not known.
+/// Returns the bytes that `warps` warps write to each buffer; `None` if the buffer of a store
+/// is not known.
 fn written(profile: &Profile, warps: f64) -> Option<Written> {
     let mut written = BTreeMap::new();
     for (line, access) in &profile.accesses {
@@ -215,7 +218,8 @@ impl Scored {
         (indices, points, baseline)
     }
 
-    /// What a search begins with where that can be timed before all is scored that it goes on with; else nothing.
+    /// What a search begins with where that can be timed before all is scored that it goes on
+    /// with; else nothing.
     pub fn early(&self, strategy: Strategy, most: usize) -> Vec<usize> {
         if !Search::begins_early(strategy, most) {
             return Vec::new();
@@ -225,8 +229,9 @@ impl Scored {
         first.into_iter().map(|point| indices[point]).collect()
     }
 
-    /// Runs a strategy, of which at most `most` configurations are timed: `time` is given the configurations of each round and gives
-    /// their times, `None` for those without one. The first round is `early`, if that is not empty.
+    /// Runs a strategy, of which at most `most` configurations are timed: `time` is given the
+    /// configurations of each round and gives their times, `None` for those without one.
+    /// The first round is `early`, if that is not empty.
     ///
     /// # Errors
     /// The first of `time`.
@@ -256,7 +261,8 @@ impl Scored {
         }
     }
 
-    /// The configurations among which the model alone chooses: all, where the strategy's own candidates are the first of several rounds.
+    /// The configurations among which the model alone chooses: all, where the strategy's own
+    /// candidates are the first of several rounds.
     pub fn choices(&self, strategy: Strategy) -> Vec<usize> {
         if strategy == Strategy::Refit { self.points().0 } else { self.candidates(strategy) }
     }
@@ -273,7 +279,8 @@ impl Scored {
         promises.map(|(point, promise)| (indices[point], promise)).collect()
     }
 
-    /// The configuration that the model alone chooses by what it promises, with its gain; `None` for the baseline.
+    /// The configuration that the model alone chooses by what it promises, with its gain;
+    /// `None` for the baseline.
     pub fn predicted_winner(&self, promises: &[(usize, Promise)]) -> Option<(usize, f64)> {
         let configurations = &self.laid.configurations;
         let baseline = &configurations[self.laid.baseline];

@@ -1,7 +1,9 @@
-//! A space laid out for scoring: each configuration with its launch, its workload, its code and the PTX behind that.
+//! A space laid out for scoring: each configuration with its launch, its workload, its code and
+//! the PTX behind that.
 //!
-//! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`). Out: [`Laid`], which is all that
-//! scoring looks at; so a recorded space is scored as a compile scores it. What always holds: every index is in range.
+//! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`).
+//! Out: [`Laid`], which is all that scoring looks at; so a recorded space is scored as a
+//! compile scores it. What always holds: every index is in range.
 
 use super::failure::Problem;
 use super::kernel_info::Subject;
@@ -16,7 +18,8 @@ use crate::workload::Workload;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A space with all that its scores hang on; the vectors before `baseline` go with `configurations`.
+/// A space with all that its scores hang on; the vectors before `baseline` go with
+/// `configurations`.
 pub struct Laid {
     pub machine: Machine,
     pub configurations: Vec<Configuration>,
@@ -34,7 +37,8 @@ pub struct Laid {
     pub baseline: usize,
     /// Whether all blocks of a launch must be resident at once.
     pub waits_for_grid: bool,
-    /// For each configuration the first one with the same machine code and launch: they are one point for the search.
+    /// For each configuration the first one with the same machine code and launch: they are one
+    /// point for the search.
     pub representative: Vec<usize>,
     pub sources: Vec<Source>,
     pub codes: Vec<Code>,
@@ -148,8 +152,9 @@ impl Laid {
     }
 }
 
-/// Why a configuration that was chosen by an earlier nvtune must not be launched, as [`Laid::new`] would have it; the front end has
-/// been run under its macros. What only ptxas tells is not asked about.
+/// Why a configuration that was chosen by an earlier nvtune must not be launched, as
+/// [`Laid::new`] would have it; the front end has been run under its macros. What only ptxas
+/// tells is not asked about.
 pub(super) fn refusal(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
@@ -174,8 +179,10 @@ pub(super) fn refusal(
 }
 
 impl Laid {
-    /// Where a configuration is in its space, for [`crate::search`]: logarithms of what multiplies (threads, blocks, macros), so that
-    /// 32 to 64 is as far as 512 to 1024; registers and threads in flight in place of the cap, for caps that do not bind change nothing.
+    /// Where a configuration is in its space, for [`crate::search`]: logarithms of what
+    /// multiplies (threads, blocks, macros), so that 32 to 64 is as far as 512 to 1024;
+    /// registers and threads in flight in place of the cap, for caps that do not bind change
+    /// nothing.
     pub fn coordinates(&self, index: usize, score: &Score) -> Vec<f64> {
         let Configuration { grid, macros, cache, carveout, .. } = &self.configurations[index];
         let launch = &self.launches[index];
@@ -195,7 +202,8 @@ impl Laid {
     }
 }
 
-/// Tells for each source whether its entry can stand in the module of the baseline's, whose number is `baseline`.
+/// Tells for each source whether its entry can stand in the module of the baseline's, whose
+/// number is `baseline`.
 fn transplants(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
@@ -209,7 +217,8 @@ fn transplants(
         if number == baseline {
             return Ok(());
         }
-        // ptxas looks at all functions of a module to see where such calls lead: copies of functions change the code.
+        // ptxas looks at all functions of a module to see where such calls lead: copies of functions
+        // change the code.
         let is_closed = destination == Destination::Added && !front_ends.is_relocatable();
         if is_closed && calls_by_address(ptx, &source.symbol).unwrap_or(true) {
             return Err(
@@ -222,8 +231,8 @@ fn transplants(
     sources.iter().enumerate().map(is_possible).collect()
 }
 
-/// For each configuration the first with its machine code and launch. The baseline stands for its like, so that it is the
-/// baseline that is timed.
+/// For each configuration the first with its machine code and launch. The baseline stands for
+/// its like, so that it is the baseline that is timed.
 pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], baseline: usize) -> Vec<usize> {
     let mut first: HashMap<(usize, Launch), usize> = HashMap::new();
     for index in std::iter::once(baseline).chain(0..variants.len()) {
@@ -237,7 +246,8 @@ pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], 
     variants.iter().enumerate().map(of).collect()
 }
 
-/// The front end's output for each set of the axes' macros, and which one is each configuration's.
+/// The front end's output for each set of the axes' macros, and which one is each
+/// configuration's.
 fn sources(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,

@@ -1,7 +1,9 @@
-//! The search of one kernel, kept in the cache as it goes on, and taken up again by the next compile.
+//! The search of one kernel, kept in the cache as it goes on, and taken up again by the next
+//! compile.
 //!
-//! In: what is timed and refused, point by point. Out: what an earlier compile found before it was ended (Ctrl-C, a kill, a lost
-//! runner), in the units of now. What always holds: times of before say only what is worth timing and who is a finalist, for the finalists
+//! In: what is timed and refused, point by point. Out: what an earlier compile found before it
+//! was ended (Ctrl-C, a kill, a lost runner), in the units of now. What always holds: times of
+//! before say only what is worth timing and who is a finalist, for the finalists
 //! meet the baseline in rounds of this compile; a cache that cannot be written costs a warning.
 
 use super::scoring_input::Laid;
@@ -13,15 +15,18 @@ use crate::record::{Basis, Cache, Found, Journal, RecordedTiming, Searched, Trie
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// A search that takes less than this is not worth a file; one that takes longer loses at most this much.
+/// A search that takes less than this is not worth a file; one that takes longer loses at most
+/// this much.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Writing takes no more than this part of the time.
 const SELDOM: u32 = 20;
 
-/// How far the baseline's time may be from what it was. Between two processes on one H200 it changed by 0.12% in the median over 42
-/// kernels and by 1.8% at most (`kernels/results/h200/`), and times are scaled by that, as those of several GPUs are. What is beyond
-/// 5% is no noise: other clocks, somebody else on the GPU. That does not change all points alike, so nothing of it is used.
+/// How far the baseline's time may be from what it was. Between two processes on one H200 it
+/// changed by 0.12% in the median over 42 kernels and by 1.8% at most
+/// (`kernels/results/h200/`), and times are scaled by that, as those of several GPUs are. What
+/// is beyond 5% is no noise: other clocks, somebody else on the GPU. That does not change all
+/// points alike, so nothing of it is used.
 const SAME: f64 = 1.05;
 
 /// The logbook of one kernel's search.
@@ -45,7 +50,8 @@ pub struct Logbook<'a> {
 }
 
 impl<'a> Logbook<'a> {
-    /// The logbook of a kernel, at a place of a cache, if anywhere. With `is_trusted`, it goes on where an earlier one ended.
+    /// The logbook of a kernel, at a place of a cache, if anywhere. With `is_trusted`, it goes
+    /// on where an earlier one ended.
     pub fn open((name, laid): (&'a str, &'a Laid), place: Option<(Cache, String)>, is_trusted: bool) -> Self {
         let earlier = place.as_ref().filter(|_| is_trusted).and_then(|(cache, place)| Journal::read(cache, place));
         Self {
@@ -62,12 +68,14 @@ impl<'a> Logbook<'a> {
         }
     }
 
-    /// Whether an earlier compile found anything: then the baseline is to be timed before all else.
+    /// Whether an earlier compile found anything: then the baseline is to be timed before all
+    /// else.
     pub fn has_earlier(&self) -> bool {
         self.earlier.is_some()
     }
 
-    /// What an earlier compile found of points that are what they were, by index; `baseline` is the baseline's time now.
+    /// What an earlier compile found of points that are what they were, by index; `baseline` is
+    /// the baseline's time now.
     pub fn resume(&mut self, baseline: &Timing) -> HashMap<usize, Found> {
         let baseline_us = baseline.median_us;
         (self.baseline_us, self.samples) = (Some(baseline_us), baseline.samples_us.len());
@@ -93,7 +101,8 @@ impl<'a> Logbook<'a> {
         self.tried.iter().map(|(index, tried)| (*index, tried.found.clone())).collect()
     }
 
-    /// Notes what came of the baseline (the first) and of the configurations with these indices, and writes it down from time to time.
+    /// Notes what came of the baseline (the first) and of the configurations with these
+    /// indices, and writes it down from time to time.
     pub fn note(&mut self, indices: &[usize], outcomes: &[Outcome]) {
         let Some((baseline, candidates)) = outcomes.split_first() else { return };
         if let Outcome::Timed(timing) = baseline

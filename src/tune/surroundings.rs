@@ -3,7 +3,8 @@
 use super::launch_path::Build;
 use crate::cuda::HostCode;
 
-/// What is known of the code around a source's kernels. It is used for advice; no launch depends on it.
+/// What is known of the code around a source's kernels. It is used for advice; no launch
+/// depends on it.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     pub includes_header: bool,

@@ -21,10 +21,12 @@ use std::time::Instant;
 /// How many of the fastest candidates meet the baseline in paired rounds.
 const FINALISTS: usize = 4;
 
-/// Paired rounds: enough for a verdict at 99% on a difference of 1% where the noise is of that size.
+/// Paired rounds: enough for a verdict at 99% on a difference of 1% where the noise is of that
+/// size.
 pub const ROUNDS: u32 = 41;
 
-/// What the measuring process is sent for these configurations, without those that have no code or no workload.
+/// What the measuring process is sent for these configurations, without those that have no code
+/// or no workload.
 pub fn candidates(laid: &Laid, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {
     indices.iter().filter_map(|&index| Some((index, candidate(laid, index)?))).unzip()
 }
@@ -55,8 +57,8 @@ pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
     ranked.into_iter().take(FINALISTS).map(|(index, _)| index).collect()
 }
 
-/// The finalist that is faster than the baseline with 99% confidence, and among several the fastest, with its gain; from samples of paired
-/// rounds. `None`: the baseline stays.
+/// The finalist that is faster than the baseline with 99% confidence, and among several the
+/// fastest, with its gain; from samples of paired rounds. `None`: the baseline stays.
 pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64, f64)> = None;
     for (index, samples) in finalists {
@@ -111,8 +113,9 @@ pub fn decide(
     decided
 }
 
-/// Times what the strategy sends, for at most so many seconds, but for what was timed early; then the fastest of it against the baseline
-/// in paired rounds, and writes the outcome into the decision. In doubt the baseline stays.
+/// Times what the strategy sends, for at most so many seconds, but for what was timed early;
+/// then the fastest of it against the baseline in paired rounds, and writes the outcome into
+/// the decision. In doubt the baseline stays.
 fn decide_on<M: Measurer>(
     (subject, scored): (&Subject<'_>, &Scored),
     early: Option<Early>,
@@ -145,7 +148,8 @@ fn decide_on<M: Measurer>(
         begun = round;
     }
     scored.search(decision.strategy, most, &begun, |round| {
-        // The baseline is timed with every round; what is known already, or what there is no time for, is not sent.
+        // The baseline is timed with every round; what is known already, or what there is no time for,
+        // is not sent.
         let mut unknown = Vec::new();
         for &index in round.iter().filter(|&&index| index != laid.baseline) {
             let row = &decision.configurations[index];
@@ -230,7 +234,8 @@ impl Tally {
         self.times.insert(laid.baseline, timing.median_us);
     }
 
-    /// Takes what was timed so far for times of another GPU, on which the baseline takes so many times as long.
+    /// Takes what was timed so far for times of another GPU, on which the baseline takes so
+    /// many times as long.
     fn scale(&mut self, ratio: f64) {
         self.times.values_mut().for_each(|time| *time *= ratio);
         self.ranked.iter_mut().for_each(|(_, time)| *time *= ratio);

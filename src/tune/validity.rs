@@ -1,4 +1,5 @@
-//! The code of a space's configurations -> why launches in some blocks are refused, whatever is timed, and which the model must not choose.
+//! The code of a space's configurations -> why launches in some blocks are refused, whatever is
+//! timed, and which the model must not choose.
 
 use super::kernel_info::Subject;
 use super::scoring::Scored;
@@ -20,11 +21,13 @@ pub struct Refusals<'a> {
     baseline: Launched<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
-    /// By number of the source, block, and whether the grid is an axis, which all of it hangs on.
+    /// By number of the source, block, and whether the grid is an axis, which all of it hangs
+    /// on.
     known: HashMap<(usize, Dim3, bool), Option<String>>,
     /// That launches of a source reach beyond their buffers.
     beyond: HashMap<(usize, Launch), Option<String>>,
-    /// The buffers beyond which the baseline reaches, once that has been asked for: the comment is wrong about these.
+    /// The buffers beyond which the baseline reaches, once that has been asked for: the comment
+    /// is wrong about these.
     outgrown: OnceCell<Vec<String>>,
 }
 
@@ -80,7 +83,8 @@ fn outgrown((source, launch, workload): Launched<'_>) -> Vec<String> {
     found.into_iter().flatten().map(|overrun| overrun.buffer).collect()
 }
 
-/// Minimum share of the baseline's bytes that a configuration must write. A profile of a part of the grid is off by less.
+/// Minimum share of the baseline's bytes that a configuration must write. A profile of a part
+/// of the grid is off by less.
 const SAME_WORK: f64 = 0.99;
 
 /// Finds launches that write less than the baseline's.
@@ -103,13 +107,14 @@ impl<'a> Stores<'a> {
         Self { scored, of_thread: of_thread.collect() }
     }
 
-    /// Returns why a configuration does less work than the baseline, by what its threads can store and by what the model saw them
-    /// write.
+    /// Returns why a configuration does less work than the baseline, by what its threads can
+    /// store and by what the model saw them write.
     pub fn undone_work(&self, index: usize) -> Option<String> {
         self.empty_buffer(index).or_else(|| self.fewer_bytes(index))
     }
 
-    /// Finds a buffer that is there to be written and that the baseline's threads can fill, and the configuration's cannot.
+    /// Finds a buffer that is there to be written and that the baseline's threads can fill, and
+    /// the configuration's cannot.
     fn empty_buffer(&self, index: usize) -> Option<String> {
         let laid = &self.scored.laid;
         let most = |of: usize| Some(laid.launches[of].threads().saturating_mul(self.of_thread[laid.source_of[of]]?));
@@ -127,7 +132,8 @@ impl<'a> Stores<'a> {
         ))
     }
 
-    /// Finds a buffer of the same size in both launches to which the configuration writes fewer bytes.
+    /// Finds a buffer of the same size in both launches to which the configuration writes fewer
+    /// bytes.
     fn fewer_bytes(&self, index: usize) -> Option<String> {
         let Scored { laid, written, .. } = self.scored;
         let (bytes, baseline_bytes) = (written[index].as_ref()?, written[laid.baseline].as_ref()?);

@@ -1,5 +1,5 @@
-//! All variants of a kernel: the front end once for each set of macros, ptxas once for each register cap and cache operator, in
-//! parallel.
+//! All variants of a kernel: the front end once for each set of macros, ptxas once for each
+//! register cap and cache operator, in parallel.
 
 use super::failure::first as first_line;
 use super::kernel_info::Subject;
@@ -54,12 +54,14 @@ pub struct FrontEnds<'a> {
     bounds: Option<Bounds>,
 }
 
-/// From when on nothing is compiled that can be done without: sets of macros besides the first, variants besides the baseline's.
+/// From when on nothing is compiled that can be done without: sets of macros besides the first,
+/// variants besides the baseline's.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub front_ends: Instant,
     pub variants: Instant,
-    /// What variants have in any case, however long the front end took for the sets that it had begun: they would be for nothing else.
+    /// What variants have in any case, however long the front end took for the sets that it had
+    /// begun: they would be for nothing else.
     pub least: Duration,
 }
 
@@ -88,7 +90,8 @@ impl<'a> FrontEnds<'a> {
         self.bounds = bounds;
     }
 
-    /// From when on no variant is compiled that can be done without; what they have in any case begins when this is asked for several.
+    /// From when on no variant is compiled that can be done without; what they have in any case
+    /// begins when this is asked for several.
     fn until(&mut self, is_several: bool) -> Option<Instant> {
         let bounds = self.bounds.as_mut()?;
         let until = bounds.variants.max(Instant::now() + bounds.least);
@@ -98,8 +101,9 @@ impl<'a> FrontEnds<'a> {
         Some(until)
     }
 
-    /// As [`Self::get`], for as long as there is time: the first set in any case, then those that differ from it in the fewest macros,
-    /// and of these a spread. The others are [`ToolError::OutOfTime`] this time.
+    /// As [`Self::get`], for as long as there is time: the first set in any case, then those
+    /// that differ from it in the fewest macros, and of these a spread. The others are
+    /// [`ToolError::OutOfTime`] this time.
     pub fn get_in_time(&mut self, sets: &[Macros]) -> Vec<Made> {
         let mut order: Vec<(usize, &Macros)> = sets.iter().enumerate().collect();
         let changed = |set: &Macros| set.iter().filter(|(name, value)| sets[0].get(*name) != Some(value)).count();
@@ -120,7 +124,8 @@ impl<'a> FrontEnds<'a> {
         sets.iter().map(|set| self.made.get(set).cloned().unwrap_or_else(late)).collect()
     }
 
-    /// The front end's output under each of these sets, run in parallel where it is not there yet.
+    /// The front end's output under each of these sets, run in parallel where it is not there
+    /// yet.
     pub fn get(&mut self, sets: &[Macros]) -> Vec<Made> {
         let missing: Vec<&Macros> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
         let toolchain = self.toolchain;
@@ -179,13 +184,15 @@ impl Written {
 #[derive(Default)]
 pub struct Variants {
     pub all: Vec<Variant>,
-    /// By the axes' macros and the edits of the PTX: the index of the variant, or why there is none.
+    /// By the axes' macros and the edits of the PTX: the index of the variant, or why there is
+    /// none.
     by_key: HashMap<(Macros, Edits), Result<usize, Failure>>,
 }
 
 impl Variants {
-    /// Compiles the code of these sets of the axes' macros under these register caps and cache operators, where it is not there
-    /// yet. The baseline's code is shown to `first` as soon as it is there.
+    /// Compiles the code of these sets of the axes' macros under these register caps and cache
+    /// operators, where it is not there yet. The baseline's code is shown to `first` as
+    /// soon as it is there.
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
@@ -244,7 +251,8 @@ impl Variants {
         }
     }
 
-    /// Variants are told apart by their machine code, and by their macros, on which launches depend.
+    /// Variants are told apart by their machine code, and by their macros, on which launches
+    /// depend.
     fn index_of(&mut self, macros: &Macros, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
         let Assembly { symbol, cubin, digest } = assembly;
         let same = |variant: &Variant| variant.digest == digest && variant.macros == *macros;
@@ -279,7 +287,8 @@ pub fn options(macros: &Macros) -> String {
     macros.iter().map(|(name, value)| format!("-D{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The macros that the front end is given for a set of a kernel's: none for the baseline's, which the source has itself.
+/// The macros that the front end is given for a set of a kernel's: none for the baseline's,
+/// which the source has itself.
 pub fn options_for(baseline: &Macros, set: &Macros) -> Macros {
     if set == baseline { Macros::new() } else { set.clone() }
 }

@@ -1,4 +1,5 @@
-//! Annotation, types and configuration -> the workload: every parameter with its bytes or its buffer.
+//! Annotation, types and configuration -> the workload: every parameter with its bytes or its
+//! buffer.
 
 use super::buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
 use super::contents::{encode, fill_bytes};
@@ -23,8 +24,8 @@ use std::sync::Arc;
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// The share by which floating outputs may differ where `check` does not say it; the narrow types have a few units of their last
-/// place.
+/// The share by which floating outputs may differ where `check` does not say it; the narrow
+/// types have a few units of their last place.
 pub fn default_tolerance(scalar: Scalar) -> f64 {
     match scalar {
         Scalar::F32 | Scalar::F64 => 1e-4,
@@ -37,8 +38,8 @@ pub fn default_tolerance(scalar: Scalar) -> f64 {
 /// The workload of a kernel under a configuration.
 ///
 /// # Errors
-/// All that is wrong: no `args` clause, a parameter of a type that takes no value, a value that the type cannot hold, a
-/// buffer without elements, a tolerance for integers.
+/// All that is wrong: no `args` clause, a parameter of a type that takes no value, a value that
+/// the type cannot hold, a buffer without elements, a tolerance for integers.
 pub fn bind(
     annotation: &Annotation,
     entry: &Entry,
@@ -446,7 +447,8 @@ impl Binding<'_> {
         }
     }
 
-    /// A buffer from a file. A file that is not as the comment says is no error of the comment: the kernel is not tuned.
+    /// A buffer from a file. A file that is not as the comment says is no error of the comment:
+    /// the kernel is not tuned.
     fn file(&self, element: Element, file: &GivenFile) -> Result<Buffer, Box<Diagnostic>> {
         let unusable = |reason: String| {
             let kernel = &self.annotation.kernel.name;

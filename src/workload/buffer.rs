@@ -6,8 +6,9 @@ use crate::cuda::Element;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Contents from a file: the elements one after the other as the device has them, shared by all who hold the buffer. On the
-/// way to the measuring process they go beside the text (see [`Workload::attach`]).
+/// Contents from a file: the elements one after the other as the device has them, shared by all
+/// who hold the buffer. On the way to the measuring process they go beside the text (see
+/// [`Workload::attach`]).
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct FileBytes {
     #[serde(skip)]
@@ -45,8 +46,8 @@ impl std::fmt::Debug for FileBytes {
 /// The contents of a buffer before the launch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fill {
-    /// Written by the kernel only: filled with a pattern that no kernel is likely to produce (`out[n]`); see
-    /// [`contents`](super::contents).
+    /// Written by the kernel only: filled with a pattern that no kernel is likely to produce
+    /// (`out[n]`); see [`contents`](super::contents).
     Poison,
     /// `zeros[n]`
     Zeros,
@@ -54,14 +55,16 @@ pub enum Fill {
     Iota,
     /// `fill(v)[n]`
     Constant(f64),
-    /// `random[n]` (0 to 1 for floating types, 0 to 255 for integers, to 127 for signed bytes, to 1 for `bool`) and
-    /// `random(lo, hi)[n]`, uniform. `hi` is included for integers only.
+    /// `random[n]` (0 to 1 for floating types, 0 to 255 for integers, to 127 for signed bytes,
+    /// to 1 for `bool`) and `random(lo, hi)[n]`, uniform. `hi` is included for integers
+    /// only.
     Random { lo: f64, hi: f64 },
     /// `file("x.bin")[n]`
     File(FileBytes),
     /// `{34, 5, 4}[n]`: the bits of the first scalars; those beyond them are 0.
     Table(Vec<u64>),
-    /// `each(index * 32)[n]`: the formula's value at each scalar, converted as C does (integers wrap around).
+    /// `each(index * 32)[n]`: the formula's value at each scalar, converted as C does (integers
+    /// wrap around).
     Each(Formula),
 }
 
@@ -85,7 +88,8 @@ pub enum Argument {
     Scalar(Vec<u8>),
     /// The address of the buffer with this index in [`Workload::buffers`].
     Buffer(usize),
-    /// The bytes of a structure, and where in them the addresses of which buffers go: (byte, index).
+    /// The bytes of a structure, and where in them the addresses of which buffers go: (byte,
+    /// index).
     Struct { bytes: Vec<u8>, buffers: Vec<(usize, usize)> },
 }
 
@@ -98,7 +102,8 @@ impl Argument {
         }
     }
 
-    /// The bytes that the kernel is passed, for these addresses of buffers; `Err` with the index of a buffer without one.
+    /// The bytes that the kernel is passed, for these addresses of buffers; `Err` with the
+    /// index of a buffer without one.
     pub fn bytes(&self, address: impl Fn(usize) -> Option<u64>) -> Result<Vec<u8>, usize> {
         let of = |index: usize| address(index).map(u64::to_le_bytes).ok_or(index);
         match self {
@@ -135,7 +140,8 @@ pub struct Check {
 pub struct Symbol {
     /// Its name in PTX and cubin; code that does not use the variable does not have it.
     pub symbol: String,
-    /// What it holds from its first byte on; where that is less than all of it, the rest is as it is initialised.
+    /// What it holds from its first byte on; where that is less than all of it, the rest is as
+    /// it is initialised.
     pub contents: Buffer,
 }
 
@@ -146,7 +152,8 @@ pub struct Workload {
     pub buffers: Vec<Buffer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
-    /// What is compared; `None`: every buffer that the baseline wrote, to [`super::bind::default_tolerance`].
+    /// What is compared; `None`: every buffer that the baseline wrote, to
+    /// [`super::bind::default_tolerance`].
     pub checks: Option<Vec<Check>>,
 }
 
@@ -163,8 +170,8 @@ impl Workload {
         self.buffers.iter().map(Buffer::bytes).collect()
     }
 
-    /// Gives every buffer another stream of random numbers. 0 is what a workload is bound with; any other base gives a
-    /// second set of inputs to check results on.
+    /// Gives every buffer another stream of random numbers. 0 is what a workload is bound with;
+    /// any other base gives a second set of inputs to check results on.
     pub fn reseed(&mut self, base: u64) {
         let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
         for (position, buffer) in self.buffers.iter_mut().chain(symbols).enumerate() {
@@ -177,7 +184,8 @@ impl Workload {
         self.buffers.iter().chain(self.symbols.iter().map(|symbol| &symbol.contents))
     }
 
-    /// The bytes of the buffers that come from files, in the order of [`Workload::all_buffers`].
+    /// The bytes of the buffers that come from files, in the order of
+    /// [`Workload::all_buffers`].
     pub fn detached(&self) -> Vec<u8> {
         let files = self.all_buffers().filter_map(|buffer| match &buffer.fill {
             Fill::File(bytes) => Some(bytes.bytes()),
@@ -186,7 +194,8 @@ impl Workload {
         files.collect::<Vec<_>>().concat()
     }
 
-    /// Gives the buffers that come from files their bytes back; false where these are fewer than the buffers take.
+    /// Gives the buffers that come from files their bytes back; false where these are fewer
+    /// than the buffers take.
     pub fn attach(&mut self, mut detached: &[u8]) -> bool {
         let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
         for buffer in self.buffers.iter_mut().chain(symbols) {

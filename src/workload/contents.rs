@@ -1,10 +1,11 @@
 //! The contents of buffers before a launch.
 //!
-//! Buffer, index -> bytes: a pure function, so that any element can be computed alone, in any process, in any order.
-//! The n-th scalar of a random buffer is the n-th number of the stream of its seed ([`Random`]).
+//! Buffer, index -> bytes: a pure function, so that any element can be computed alone, in any
+//! process, in any order. The n-th scalar of a random buffer is the n-th number of the stream
+//! of its seed ([`Random`]).
 //!
-//! `out[n]` is poisoned: floating types with a quiet NaN that has a payload of its own (so that what a kernel leaves
-//! unwritten shows in every comparison), integers with bytes 0xA5.
+//! `out[n]` is poisoned: floating types with a quiet NaN that has a payload of its own (so that
+//! what a kernel leaves unwritten shows in every comparison), integers with bytes 0xA5.
 
 use super::buffer::{Buffer, Fill};
 use super::random::Random;
@@ -15,8 +16,8 @@ use std::ops::Range;
 /// The largest element: `double4`.
 pub const MAX_ELEMENT: usize = 32;
 
-/// Writes the elements of `range` into `bytes`, which must have room for exactly these; returns false, with nothing
-/// written, where it does not or the range goes beyond the buffer.
+/// Writes the elements of `range` into `bytes`, which must have room for exactly these; returns
+/// false, with nothing written, where it does not or the range goes beyond the buffer.
 pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool {
     let size = buffer.element.scalar.size();
     let elements = range.end.checked_sub(range.start).filter(|_| range.end <= buffer.count);
@@ -41,7 +42,8 @@ pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool 
     true
 }
 
-/// One element; the first [`size`](crate::cuda::Element::size) bytes are its own, the rest is 0.
+/// One element; the first [`size`](crate::cuda::Element::size) bytes are its own, the rest is
+/// 0.
 pub fn element_bytes(buffer: &Buffer, index: u64) -> [u8; MAX_ELEMENT] {
     let size = buffer.element.scalar.size();
     let (lanes, recipe) = (u64::from(buffer.element.lanes), recipe(buffer));
@@ -53,7 +55,8 @@ pub fn element_bytes(buffer: &Buffer, index: u64) -> [u8; MAX_ELEMENT] {
     bytes
 }
 
-/// The value of one scalar, counted over the lanes of all elements. Poison in a floating type is not a number.
+/// The value of one scalar, counted over the lanes of all elements. Poison in a floating type
+/// is not a number.
 pub fn value(buffer: &Buffer, lane: u64) -> f64 {
     decode(buffer.element.scalar, scalar_bits(buffer, recipe(buffer), lane))
 }
@@ -76,8 +79,8 @@ pub fn decode(scalar: Scalar, bits: u64) -> f64 {
     }
 }
 
-/// The bits of a value in a scalar type: floats rounded to nearest, ties to even; integers truncated and held at the
-/// ends of their range.
+/// The bits of a value in a scalar type: floats rounded to nearest, ties to even; integers
+/// truncated and held at the ends of their range.
 pub fn encode(scalar: Scalar, value: f64) -> u64 {
     match scalar {
         Scalar::I8 => value as i8 as u8 as u64,
@@ -95,7 +98,8 @@ pub fn encode(scalar: Scalar, value: f64) -> u64 {
     }
 }
 
-/// How the scalars of a buffer follow from its seed and their positions, where no more than these is needed.
+/// How the scalars of a buffer follow from its seed and their positions, where no more than
+/// these is needed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Recipe {
     /// All have these bits.
@@ -104,7 +108,8 @@ pub(crate) enum Recipe {
     Iota,
     /// Random numbers of [lo, hi).
     Floats { lo: f64, hi: f64 },
-    /// Random integers of which `lo` is the least (its low 64 bits) and of which there are `span` (0: 2^64).
+    /// Random integers of which `lo` is the least (its low 64 bits) and of which there are
+    /// `span` (0: 2^64).
     Integers { lo: u64, span: u64 },
 }
 
@@ -144,7 +149,8 @@ impl Recipe {
     }
 }
 
-/// The bits of a scalar of a buffer with this [`recipe`], counted over the lanes of all elements.
+/// The bits of a scalar of a buffer with this [`recipe`], counted over the lanes of all
+/// elements.
 fn scalar_bits(buffer: &Buffer, recipe: Option<Recipe>, lane: u64) -> u64 {
     let scalar = buffer.element.scalar;
     if let Some(recipe) = recipe {
@@ -167,7 +173,8 @@ fn scalar_bits(buffer: &Buffer, recipe: Option<Recipe>, lane: u64) -> u64 {
     }
 }
 
-/// A number of [lo, hi), from the 53 upper bits; never `hi` by rounding, unless the range is empty.
+/// A number of [lo, hi), from the 53 upper bits; never `hi` by rounding, unless the range is
+/// empty.
 fn random_float(scalar: Scalar, random: u64, lo: f64, hi: f64) -> u64 {
     let unit = (random >> 11) as f64 / (1u64 << 53) as f64;
     let bits = encode(scalar, lo + unit * (hi - lo));
@@ -184,7 +191,8 @@ fn poison(scalar: Scalar) -> u64 {
     }
 }
 
-/// The bits of a value in an IEEE format of so many bits of mantissa and exponent (16 in all), rounded once.
+/// The bits of a value in an IEEE format of so many bits of mantissa and exponent (16 in all),
+/// rounded once.
 fn round_to(value: f64, mantissa: u32, exponent: u32) -> u32 {
     let bias = (1i32 << (exponent - 1)) - 1;
     let infinity = ((1u32 << exponent) - 1) << mantissa;
@@ -194,7 +202,8 @@ fn round_to(value: f64, mantissa: u32, exponent: u32) -> u32 {
     }
     let size = value.abs();
     let power = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    // In units of the last place at that power; exact, for it only moves the exponent of a normal number.
+    // In units of the last place at that power; exact, for it only moves the exponent of a normal
+    // number.
     let units = if size.is_finite() {
         size * 2f64.powi(mantissa as i32 - power)
     } else {

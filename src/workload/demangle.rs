@@ -1,7 +1,8 @@
 //! A mangled function name -> its parameter types as C++ text.
 //!
-//! The stub file spells a typedef as the source does (`real`, `uint32_t`), but its symbols are mangled from canonical types. What
-//! demanglers print is put as the rest of nvtune has it: `float const (*) [4]` becomes `const float[4] *`.
+//! The stub file spells a typedef as the source does (`real`, `uint32_t`), but its symbols are
+//! mangled from canonical types. What demanglers print is put as the rest of nvtune has it:
+//! `float const (*) [4]` becomes `const float[4] *`.
 
 use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
 use cpp_demangle::{DemangleOptions, Symbol};
@@ -22,7 +23,8 @@ const CASTS: [&str; 9] = [
 /// What begins the namespace that cicc gives names of internal linkage.
 const INTERNAL: &str = "_INTERNAL_";
 
-/// Returns a symbol's name as the source has it, without parameters; the symbol itself if it is not mangled.
+/// Returns a symbol's name as the source has it, without parameters; the symbol itself if it is
+/// not mangled.
 pub fn demangled_name(symbol: &str) -> String {
     let name =
         Symbol::new(symbol).ok().and_then(|name| name.demangle_with_options(&DemangleOptions::new().no_params()).ok());
@@ -31,8 +33,9 @@ pub fn demangled_name(symbol: &str) -> String {
     in_source.replace("(anonymous namespace)::", "")
 }
 
-/// The types of the parameters of a function (none for `(void)`); `None` for a name that is not a function's, or cannot be read.
-/// Of an expanded pack (`T *...`) the crate forgets the mark: who knows that there is one must not believe it.
+/// The types of the parameters of a function (none for `(void)`); `None` for a name that is not
+/// a function's, or cannot be read. Of an expanded pack (`T *...`) the crate forgets the mark:
+/// who knows that there is one must not believe it.
 pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
     let symbol = Symbol::new(symbol).ok()?;
     let function = symbol.demangle_with_options(&DemangleOptions::new()).ok()?;
@@ -52,7 +55,8 @@ pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A type with its qualifiers before what they qualify, and the mark of a pointer to an array or a function behind that.
+/// A type with its qualifiers before what they qualify, and the mark of a pointer to an array
+/// or a function behind that.
 fn in_order(text: &str) -> String {
     if let Some((target, marks, rest)) = declarator(text) {
         let extents = match rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
@@ -95,7 +99,8 @@ fn in_order(text: &str) -> String {
     })
 }
 
-/// Target, marks and extents or parameters of `float (*) [4]`, `int (&)[4]` and `void (*)(int)`.
+/// Target, marks and extents or parameters of `float (*) [4]`, `int (&)[4]` and `void
+/// (*)(int)`.
 fn declarator(text: &str) -> Option<(&str, &str, &str)> {
     let open = text.find("(*").or_else(|| text.find("(&"))?;
     let target = &text[..open];

@@ -1,10 +1,11 @@
 //! cicc's stub file -> the kernels of a compilation with the types of their parameters.
 //!
 //! The file (`--stub_file_name`, kept as `NAME.cudafe1.stub.c`) registers each kernel with
-//! `__cudaRegisterEntry(__T0, ((void ( *)(int, float *))ns::name), SYMBOL, (-1))`, defines a function
-//! `__device_stub_MANGLED(...)` for it, and gives its line in a `# 7 "a.cu"` above the host-side definition. A typedef keeps
-//! its name in the C text; the types come from the mangled name wherever that can be read. A file of another form gives no
-//! entries, never a panic.
+//! `__cudaRegisterEntry(__T0, ((void ( *)(int, float *))ns::name), SYMBOL, (-1))`, defines a
+//! function `__device_stub_MANGLED(...)` for it, and gives its line in a `# 7 "a.cu"` above the
+//! host-side definition. A typedef keeps its name in the C text; the types come from the
+//! mangled name wherever that can be read. A file of another form gives no entries, never a
+//! panic.
 
 use super::demangle::parameter_types;
 use super::structure::Layout;
@@ -26,20 +27,24 @@ use std::sync::Arc;
 pub struct Entry {
     /// The symbol in PTX and cubin.
     pub symbol: String,
-    /// The mangled name, after which the launch stub is called; it differs from the symbol for `extern "C"`.
+    /// The mangled name, after which the launch stub is called; it differs from the symbol for
+    /// `extern "C"`.
     pub mangled: Option<String>,
-    /// The name with namespaces (`_NV_ANON_NAMESPACE` for one without a name) and template arguments.
+    /// The name with namespaces (`_NV_ANON_NAMESPACE` for one without a name) and template
+    /// arguments.
     pub qualified: String,
     /// The types of the parameters, without typedefs where the mangled name could be read.
     pub parameters: Vec<String>,
-    /// The 1-based line of the name and the file, as the compiler was given it; not known for instances of templates.
+    /// The 1-based line of the name and the file, as the compiler was given it; not known for
+    /// instances of templates.
     pub line: Option<u32>,
     pub file: Option<String>,
     /// Threads of a block in `__launch_bounds__`.
     pub max_threads: Option<u32>,
     /// The variables of its module, which a workload can give contents.
     pub variables: Arc<[Variable]>,
-    /// Structures among the parameters, by position, once the compiler has been asked (see [`layout`](super::layout)).
+    /// Structures among the parameters, by position, once the compiler has been asked (see
+    /// [`layout`](super::layout)).
     pub layouts: BTreeMap<usize, Layout>,
 }
 
@@ -50,8 +55,8 @@ impl Entry {
         plain.rsplit("::").next().unwrap_or(plain)
     }
 
-    /// The same with what the compiler says of its parameters' types: what an enumeration is kept in, or a typedef stands for, takes its
-    /// place.
+    /// The same with what the compiler says of its parameters' types: what an enumeration is
+    /// kept in, or a typedef stands for, takes its place.
     pub fn with_layouts(mut self, mut layouts: BTreeMap<usize, Layout>) -> Self {
         layouts.retain(|&index, layout| {
             let (Some(own), Some(kept)) = (self.parameters.get_mut(index), layout.fields.get("")) else { return true };
@@ -111,12 +116,13 @@ fn are_of(types: &[String], written: &[String]) -> bool {
         && types.iter().zip(written).all(|(own, written)| is_marked(own) || !is_marked(written))
 }
 
-/// The entry of an annotation: the same name and number of parameters, the template arguments of its instance under these
-/// values of the macro axes and, among overloads, the same line. `spelled` is what the compiler calls arguments that it was
-/// asked about.
+/// The entry of an annotation: the same name and number of parameters, the template arguments
+/// of its instance under these values of the macro axes and, among overloads, the same line.
+/// `spelled` is what the compiler calls arguments that it was asked about.
 ///
 /// # Errors
-/// A warning at the kernel's name where none or more than one fits: a kernel that is compiled out (`#ifdef`) is no mistake.
+/// A warning at the kernel's name where none or more than one fits: a kernel that is compiled
+/// out (`#ifdef`) is no mistake.
 pub fn find<'a>(
     entries: &'a [Entry],
     annotation: &Annotation,
@@ -200,8 +206,8 @@ fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
     arguments.map(|arguments| format!("<{}>", written(arguments))).collect()
 }
 
-/// Whether an entry is surely an overload of the annotation's kernel: where both types of a parameter are known, by the declaration and by
-/// the compiler, and are not the same.
+/// Whether an entry is surely an overload of the annotation's kernel: where both types of a
+/// parameter are known, by the declaration and by the compiler, and are not the same.
 fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
     let kernel = &annotation.kernel;
     let declared = kernel.parameters.iter().zip(&kernel.declarations).map(|(name, declaration)| {
@@ -218,7 +224,8 @@ fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
     !kernel.is_conditional && declared.zip(&entry.parameters).any(differ)
 }
 
-/// A type of the kernel's declaration with the arguments of its instance that are numbers' types in place of their names.
+/// A type of the kernel's declaration with the arguments of its instance that are numbers'
+/// types in place of their names.
 fn with_arguments(annotation: &Annotation, text: &str) -> String {
     let arguments = annotation.instance.iter().flat_map(|instance| &instance.arguments);
     let parameters = annotation.kernel.template_parameters.iter().zip(arguments);
@@ -232,7 +239,8 @@ fn with_arguments(annotation: &Annotation, text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What there is to say where an argument is another number than the source seems to define: the comment's expressions took it for that.
+/// What there is to say where an argument is another number than the source seems to define:
+/// the comment's expressions took it for that.
 fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnostic>> {
     let instance = annotation.instance.as_ref()?;
     let compiled = template_instance::template_arguments(&entry.qualified)?;
@@ -249,8 +257,8 @@ fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnost
     })
 }
 
-/// Of the entries of this name those that are the instance: with all of its arguments or, where none has exactly these, with
-/// these first (the rest were deduced, or are defaults).
+/// Of the entries of this name those that are the instance: with all of its arguments or, where
+/// none has exactly these, with these first (the rest were deduced, or are defaults).
 fn instances<'a>(
     named: &[&'a Entry],
     annotation: &Annotation,

@@ -6,7 +6,8 @@ use crate::cuda::Type;
 use crate::cuda::declarations::array_of_numbers;
 use std::collections::BTreeSet;
 
-/// The parameters, fields (`p.scale`) and variables that are floating numbers or buffers of such.
+/// The parameters, fields (`p.scale`) and variables that are floating numbers or buffers of
+/// such.
 pub fn floating(annotation: &Annotation, entry: &Entry) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for given in annotation.clauses.args.iter().flatten() {

@@ -1,16 +1,18 @@
 //! Contents that are computed from an element's number: `each(index * 32)[n + 1]`.
 //!
-//! An expression over `index` and given values -> the value of any element, computed alone, in any process. It makes what
-//! programs walk: the starts of rows, neighbours, permutations.
+//! An expression over `index` and given values -> the value of any element, computed alone, in
+//! any process. It makes what programs walk: the starts of rows, neighbours, permutations.
 
 use crate::comment::{Binary, Expr, Function, Located, Node, Unary, Value};
 use crate::diag::Diagnostic;
 use serde::{Deserialize, Serialize};
 
-/// The name of the element's number in `each(...)`: 0, 1, 2, ... over the scalars of all elements.
+/// The name of the element's number in `each(...)`: 0, 1, 2, ... over the scalars of all
+/// elements.
 pub const INDEX: &str = "index";
 
-/// An expression of one variable, as operations on a stack: flat, however deep the expression is.
+/// An expression of one variable, as operations on a stack: flat, however deep the expression
+/// is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Formula(Vec<Step>);
 
@@ -32,16 +34,17 @@ enum Operand {
     Given(Value),
 }
 
-/// How many elements at the start, at the end and in between are looked at for faults: few, for a workload is bound for every
-/// configuration.
+/// How many elements at the start, at the end and in between are looked at for faults: few, for
+/// a workload is bound for every configuration.
 const PROBED: u64 = 64;
 
 impl Formula {
-    /// The formula of an expression, whose names other than `index` have the values that `given` knows.
+    /// The formula of an expression, whose names other than `index` have the values that
+    /// `given` knows.
     ///
     /// # Errors
-    /// What `given` says of a name, and what `faulty` makes of the first fault among `count` elements: of all where they are
-    /// few, else of those at both ends and evenly between.
+    /// What `given` says of a name, and what `faulty` makes of the first fault among `count`
+    /// elements: of all where they are few, else of those at both ends and evenly between.
     pub fn new(
         expression: &Expr,
         count: u64,

@@ -1,8 +1,9 @@
 //! Structures passed by value: what to ask the compiler about them, and what it answers.
 //!
-//! The question is a template kernel that is instantiated once for each field that the comment gives, with the field's type,
-//! offset and the structure's size as its arguments. It is appended to the source; the stub file then spells the answers. So the
-//! layout is the compiler's own, whatever its packing, bases and templates.
+//! The question is a template kernel that is instantiated once for each field that the comment
+//! gives, with the field's type, offset and the structure's size as its arguments. It is
+//! appended to the source; the stub file then spells the answers. So the layout is the
+//! compiler's own, whatever its packing, bases and templates.
 
 use super::entry::{Entry, entries};
 use crate::comment::{Annotation, GivenField, GivenValue};
@@ -16,19 +17,21 @@ use std::fmt::Write;
 /// The name of the template kernel that asks.
 const ASKER: &str = "nvtune_layout";
 
-/// The name of the template that gives an enumeration's underlying type, and any other type itself.
+/// The name of the template that gives an enumeration's underlying type, and any other type
+/// itself.
 const PLAIN: &str = "nvtune_enumeration";
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Fields of the structures that the comment gives values to, and what other types are that take a value.
+    /// Fields of the structures that the comment gives values to, and what other types are that
+    /// take a value.
     All,
     Fields,
 }
 
-/// C++ text that asks for the layouts of the structures that the comment gives values to, and for what enumerations are kept in and
-/// typedefs stand for; `None` where it gives none.
+/// C++ text that asks for the layouts of the structures that the comment gives values to, and
+/// for what enumerations are kept in and typedefs stand for; `None` where it gives none.
 pub fn question(annotation: &Annotation, entry: &Entry, asked: Asked) -> Option<String> {
     let mut text = format!(
         "\ntemplate <class nvtune_kind, bool = __is_enum(nvtune_kind)> struct {PLAIN} {{ typedef nvtune_kind type; }};\n\
@@ -82,7 +85,8 @@ pub fn answer(annotation: &Annotation, stub: &str) -> BTreeMap<usize, Layout> {
     layouts
 }
 
-/// The place in the comment that the compiler's message is about: the field that it names, else the structure.
+/// The place in the comment that the compiler's message is about: the field that it names, else
+/// the structure.
 pub fn place(annotation: &Annotation, message: &str) -> Span {
     fn named(fields: &[GivenField], message: &str) -> Option<Span> {
         fields.iter().find_map(|field| match &field.value {
@@ -109,7 +113,8 @@ fn points_beyond(kind: &str) -> bool {
     kind.strip_suffix('*').is_some_and(|target| target.trim_end().ends_with(['*', ']', ')', '&']))
 }
 
-/// Parameter and path of each field that has a value of its own, and of what may be an enumeration or a typedef.
+/// Parameter and path of each field that has a value of its own, and of what may be an
+/// enumeration or a typedef.
 fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
     fn descend(prefix: &str, fields: &[GivenField], visit: &mut impl FnMut(String)) {
         for field in fields {

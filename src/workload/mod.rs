@@ -1,7 +1,8 @@
 //! What a kernel is launched on: its arguments, its buffers, and what is compared afterwards.
 //!
-//! Annotation + parameter types + configuration -> [`Workload`]. Contents of buffers are a pure function of
-//! (buffer, index), so that the measuring process, a second seed and a model that runs a few threads all see the same data.
+//! Annotation + parameter types + configuration -> [`Workload`]. Contents of buffers are a pure
+//! function of (buffer, index), so that the measuring process, a second seed and a model that
+//! runs a few threads all see the same data.
 
 mod bind;
 mod buffer;

@@ -1,7 +1,8 @@
 //! The bytes of a `.npy` file -> the type of its elements and where they are.
 //!
-//! The format: NumPy enhancement proposal 1. Magic, version, length of a header, the header (a Python dictionary as text), the
-//! elements. What is not plain little-endian numbers in C order is refused with the reason.
+//! The format: NumPy enhancement proposal 1. Magic, version, length of a header, the header (a
+//! Python dictionary as text), the elements. What is not plain little-endian numbers in C order
+//! is refused with the reason.
 
 use crate::cuda::Scalar;
 use std::ops::Range;

@@ -1,11 +1,13 @@
 //! Random numbers from fixed seeds: the same ones in every process and every run.
 //!
-//! There are two generators. Recorded results depend on the numbers of both, so neither can take the other's place.
+//! There are two generators. Recorded results depend on the numbers of both, so neither can
+//! take the other's place.
 
 /// The step of SplitMix64's counter: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the contents of buffers, samples and suppositions.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the contents of buffers, samples and
+/// suppositions.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -40,7 +42,8 @@ impl Random {
 
 /// The orders in which candidates are timed, by xorshift64* (Vigna 2016).
 ///
-/// A replayed measurement takes its noise by the number of the sample, so that its results depend on these orders.
+/// A replayed measurement takes its noise by the number of the sample, so that its results
+/// depend on these orders.
 pub(crate) struct Order(u64);
 
 impl Order {

@@ -1,7 +1,9 @@
-//! Template arguments that the comment names otherwise than the compiler: aliases, enumerators, constants of the source.
+//! Template arguments that the comment names otherwise than the compiler: aliases, enumerators,
+//! constants of the source.
 //!
-//! The question is a template kernel that is instantiated once for each argument. It is appended to the source, in the
-//! namespace of the kernel; the stub file then spells the arguments as it spells those of the kernel's own instances.
+//! The question is a template kernel that is instantiated once for each argument. It is
+//! appended to the source, in the namespace of the kernel; the stub file then spells the
+//! arguments as it spells those of the kernel's own instances.
 
 use super::entry::{Entry, entries};
 use crate::comment::{Annotation, TemplateArgument};
@@ -19,11 +21,13 @@ const ASKER: &str = "nvtune_argument";
 /// How deep macros are expanded.
 const MAX_DEPTH: usize = 16;
 
-/// C++ text that asks for the compiler's names of the arguments that the language of comments cannot evaluate; `None` where
-/// there are none, or the kernel has no instance that says which namespace it is in.
+/// C++ text that asks for the compiler's names of the arguments that the language of comments
+/// cannot evaluate; `None` where there are none, or the kernel has no instance that says which
+/// namespace it is in.
 ///
-/// `definitions` is the preprocessed source with its `#define` lines: what is appended is not preprocessed any more.
-/// `value_type` is the type of arguments that are values: `auto`, or an integer type before C++17.
+/// `definitions` is the preprocessed source with its `#define` lines: what is appended is not
+/// preprocessed any more. `value_type` is the type of arguments that are values: `auto`, or an
+/// integer type before C++17.
 pub fn question(
     annotation: &Annotation,
     entries: &[Entry],
@@ -79,7 +83,8 @@ fn bodies(definitions: &str) -> BTreeMap<&str, &str> {
     plain_macros(definitions).into_iter().map(|(name, body)| (slice(name), slice(body))).collect()
 }
 
-/// The text with macros replaced by what they stand for; those in `open` are being expanded already.
+/// The text with macros replaced by what they stand for; those in `open` are being expanded
+/// already.
 fn expanded<'a>(
     text: &'a str,
     macros: &BTreeMap<String, i64>,

@@ -1,7 +1,8 @@
 //! cicc's stub file -> the variables that it registers.
 //!
-//! `__cudaRegisterVariable(__T0, __shadow_var(_ZN2ns2ckE,::ns::ck), 0, 32768UL, 1, 0)`: symbol, name, bytes, whether it is in
-//! constant memory. Managed variables are registered otherwise, and are not among them.
+//! `__cudaRegisterVariable(__T0, __shadow_var(_ZN2ns2ckE,::ns::ck), 0, 32768UL, 1, 0)`: symbol,
+//! name, bytes, whether it is in constant memory. Managed variables are registered otherwise,
+//! and are not among them.
 
 use crate::cuda::brackets::{split_at_commas, text_in_parentheses};
 use crate::cuda::template_instance;
@@ -18,7 +19,8 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Whether the comment's name is this variable's, or the end of it, with the template arguments of an instance.
+    /// Whether the comment's name is this variable's, or the end of it, with the template
+    /// arguments of an instance.
     pub fn is_called(&self, name: &str) -> bool {
         let ((own, own_arguments), (name, arguments)) = (parts(&self.qualified), parts(name));
         let agree = |written: &[&str], compiled: &[&str]| {
@@ -36,7 +38,8 @@ impl Variable {
             }
     }
 
-    /// Whether this is an instance of the template that the comment names, whatever the arguments.
+    /// Whether this is an instance of the template that the comment names, whatever the
+    /// arguments.
     pub fn is_instance_of(&self, name: &str) -> bool {
         let (own, arguments) = parts(&self.qualified);
         arguments.is_some() && ends_in(own, parts(name).0)

@@ -1,7 +1,9 @@
-//! The device code of nvtune itself (`device.cu`): what buffers hold before a launch, digests, and whether two buffers agree.
+//! The device code of nvtune itself (`device.cu`): what buffers hold before a launch, digests,
+//! and whether two buffers agree.
 //!
-//! In: device memory. Out: the same bits that [`contents`](crate::workload::contents) and [`compare`](crate::measure::compare) give on the
-//! host, in a thousandth of the time and without a copy of the buffer over the bus.
+//! In: device memory. Out: the same bits that [`contents`](crate::workload::contents) and
+//! [`compare`](crate::measure::compare) give on the host, in a thousandth of the time and
+//! without a copy of the buffer over the bus.
 
 use super::driver::{Context, Function, Memory, Module, Result, Stream};
 use crate::cuda::Scalar;
@@ -36,8 +38,8 @@ impl DeviceCode {
         })
     }
 
-    /// Makes the first `count` scalars of a buffer of this seed, as many as fit; does not wait. False, with nothing done, where the
-    /// recipe is one for the host.
+    /// Makes the first `count` scalars of a buffer of this seed, as many as fit; does not wait.
+    /// False, with nothing done, where the recipe is one for the host.
     pub fn fill(&self, to: &Memory, count: usize, scalar: Scalar, recipe: Recipe, seed: u64) -> Result<bool> {
         let Some((kind, a, b)) = numbers(recipe) else { return Ok(false) };
         let count = count.min(to.bytes() / scalar.size()) as u64;
@@ -50,13 +52,14 @@ impl DeviceCode {
             b.to_le_bytes().to_vec(),
             seed.to_le_bytes().to_vec(),
         ];
-        // SAFETY: device.cu takes these arguments: where to, how many scalars, of what format, and what they are. The memory holds
-        // as many.
+        // SAFETY: device.cu takes these arguments: where to, how many scalars, of what format, and what
+        // they are. The memory holds as many.
         unsafe { self.fill.launch(&grid_over(count), false, &mut arguments, Stream::DEFAULT) }?;
         Ok(true)
     }
 
-    /// Digests of what these memories hold, up to a multiple of 8 bytes; waits for what was launched.
+    /// Digests of what these memories hold, up to a multiple of 8 bytes; waits for what was
+    /// launched.
     pub fn digests(&self, memories: &[&Memory]) -> Result<Vec<u64>> {
         let mut digests = Vec::with_capacity(memories.len());
         for memories in memories.chunks(SUMS) {
@@ -65,8 +68,8 @@ impl DeviceCode {
                 let words = (memory.bytes() / 8) as u64;
                 let sum = self.sums.address() + 8 * i as u64;
                 let mut arguments = [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
-                // SAFETY: device.cu takes three arguments of 8 bytes: the words, their number, and where the sum goes. Both
-                // memories hold as much.
+                // SAFETY: device.cu takes three arguments of 8 bytes: the words, their number, and where the
+                // sum goes. Both memories hold as much.
                 unsafe { self.digest.launch(&grid_over(words), false, &mut arguments, Stream::DEFAULT) }?;
             }
             digests.extend(self.sums(memories.len())?);
@@ -74,8 +77,9 @@ impl DeviceCode {
         Ok(digests)
     }
 
-    /// Whether the first `count` floats of `got` are as close to those of `expected` as `bounds` allow. Both hold as many, else they
-    /// do not agree; waits for what was launched.
+    /// Whether the first `count` floats of `got` are as close to those of `expected` as
+    /// `bounds` allow. Both hold as many, else they do not agree; waits for what was
+    /// launched.
     pub fn agree(&self, expected: &Memory, got: &Memory, count: usize, scalar: Scalar, bounds: Bounds) -> Result<bool> {
         let bytes = count.saturating_mul(scalar.size());
         if !scalar.is_float() || bytes > expected.bytes() || bytes > got.bytes() {
@@ -92,8 +96,8 @@ impl DeviceCode {
             bounds.absolute.to_le_bytes().to_vec(),
             self.sums.address().to_le_bytes().to_vec(),
         ];
-        // SAFETY: device.cu takes these arguments: both memories, which hold as many scalars, their format, the bounds, and where the
-        // number of those that differ goes.
+        // SAFETY: device.cu takes these arguments: both memories, which hold as many scalars, their
+        // format, the bounds, and where the number of those that differ goes.
         unsafe { self.compare.launch(&grid_over(count), false, &mut arguments, Stream::DEFAULT) }?;
         Ok(self.sums(1)?.first() == Some(&0))
     }

@@ -1,7 +1,9 @@
-//! What this program needs of the CUDA driver, each handle with its end and each result checked.
+//! What this program needs of the CUDA driver, each handle with its end and each result
+//! checked.
 //!
-//! The driver library is looked for at run time. A [`Context`] is made once and stays current on the thread that made it; all
-//! other handles here are made after it, on that thread, and cannot leave it.
+//! The driver library is looked for at run time. A [`Context`] is made once and stays current
+//! on the thread that made it; all other handles here are made after it, on that thread, and
+//! cannot leave it.
 
 use crate::gpu::Device;
 use crate::launch::Launch;
@@ -57,7 +59,8 @@ impl From<DriverError> for DriverFault {
     }
 }
 
-/// What the driver says of the visible devices, in its order; no context is made. The error is a sentence for the user.
+/// What the driver says of the visible devices, in its order; no context is made. The error is
+/// a sentence for the user.
 pub(super) fn devices() -> std::result::Result<Vec<Device>, String> {
     // SAFETY: it only looks for the library; the driver's initializers have no precondition.
     if !unsafe { sys::is_culib_present() } {
@@ -86,7 +89,8 @@ impl Context {
         let index = i32::try_from(index).map_err(|error| error.to_string())?;
         let ordinal = result::device::get(index).map_err(failed("looking for a GPU"))?;
         let device = describe(ordinal).map_err(failed("asking for the GPU's properties"))?;
-        // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept until this value is dropped.
+        // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept until
+        // this value is dropped.
         let context = unsafe { result::primary_ctx::retain(ordinal) }.map_err(failed("making a context on the GPU"))?;
         // SAFETY: `context` was just made and is not released.
         unsafe { result::ctx::set_current(context) }.map_err(failed("making a context on the GPU"))?;
@@ -108,7 +112,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it was retained once, and what was made in it is gone. An error means that it is gone as well.
+        // SAFETY: it was retained once, and what was made in it is gone. An error means that it is gone
+        // as well.
         let _ = unsafe { result::primary_ctx::release(self.ordinal) };
     }
 }
@@ -136,8 +141,8 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
         (get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE), get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
     Ok(Device {
         name: result::device::get_name(ordinal)?,
-        // Instances of a divided GPU are not told apart by it: they share its clocks, and some its memory, so that one is to wait for
-        // the other.
+        // Instances of a divided GPU are not told apart by it: they share its clocks, and some its memory, so that one
+        // is to wait for the other.
         uuid: uuid("GPU", result::device::get_uuid(ordinal)?),
         compute_capability: 10 * get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
             + get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
@@ -165,8 +170,9 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
 /// The first driver, as it numbers itself, that tells the instances of a divided GPU apart.
 const NAMES_INSTANCES: i32 = 11_040;
 
-/// The UUID of the instance of a divided GPU (MIG) that a device is, as NVIDIA's tools write it; `None` where it is a whole GPU. Of an
-/// instance `cuDeviceGetUuid` names the GPU and `cuDeviceGetUuid_v2` the instance (CUDA Driver API, Device Management).
+/// The UUID of the instance of a divided GPU (MIG) that a device is, as NVIDIA's tools write
+/// it; `None` where it is a whole GPU. Of an instance `cuDeviceGetUuid` names the GPU and
+/// `cuDeviceGetUuid_v2` the instance (CUDA Driver API, Device Management).
 pub(super) fn instance(index: i32) -> Option<String> {
     let mut version = 0;
     // SAFETY: `version` is a place for the one integer that is written.
@@ -174,7 +180,8 @@ pub(super) fn instance(index: i32) -> Option<String> {
     let ordinal = result::device::get(index).ok()?;
     let whole = result::device::get_uuid(ordinal).ok()?;
     let mut instance = whole;
-    // SAFETY: `ordinal` is a device that the driver gave, and `instance` a place for the UUID that is written.
+    // SAFETY: `ordinal` is a device that the driver gave, and `instance` a place for the UUID that
+    // is written.
     unsafe { sys::cuDeviceGetUuid_v2(&mut instance, ordinal) }.result().ok()?;
     (instance.bytes != whole.bytes).then(|| uuid("MIG", instance))
 }
@@ -232,21 +239,24 @@ impl Memory {
         if length == 0 {
             return Ok(());
         }
-        // SAFETY: `offset` and the length lie within this allocation, and the destination is a slice of that length.
+        // SAFETY: `offset` and the length lie within this allocation, and the destination is a slice of
+        // that length.
         unsafe { result::memcpy_dtoh_sync(&mut bytes[..length], self.address + offset as u64) }
     }
 
     /// Copies the contents of `other`, as much as fits; does not wait.
     pub fn copy_from(&self, other: &Memory, stream: Stream) -> Result<()> {
         let length = self.bytes.min(other.bytes);
-        // SAFETY: the length is within both allocations, which do not overlap, and a stream keeps the order.
+        // SAFETY: the length is within both allocations, which do not overlap, and a stream keeps the
+        // order.
         unsafe { result::memcpy_dtod_async(self.address, other.address, length, stream.0) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the allocation is this value's alone. An error means that the context is gone, and the memory with it.
+        // SAFETY: the allocation is this value's alone. An error means that the context is gone, and
+        // the memory with it.
         let _ = unsafe { result::free_sync(self.address) };
     }
 }
@@ -258,18 +268,21 @@ pub(super) struct Module {
 
 impl Module {
     pub fn load(_: &Context, image: &[u8]) -> Result<Module> {
-        // The driver takes a pointer alone: it finds the end of a cubin from its ELF header and that of PTX from a zero.
+        // The driver takes a pointer alone: it finds the end of a cubin from its ELF header and that of
+        // PTX from a zero.
         if image.starts_with(b"\x7fELF") && !whole_elf(image) {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_IMAGE));
         }
         let mut terminated = image.to_vec();
         terminated.push(0);
-        // SAFETY: the image is text that ends in a zero, or an ELF file whose header tables lie within it.
+        // SAFETY: the image is text that ends in a zero, or an ELF file whose header tables lie within
+        // it.
         let handle = unsafe { result::module::load_data(terminated.as_ptr().cast()) }?;
         Ok(Module { handle })
     }
 
-    /// A variable by its symbol; `None` where this code does not have it. It must not outlive the module.
+    /// A variable by its symbol; `None` where this code does not have it. It must not outlive
+    /// the module.
     pub fn global(&self, symbol: &str) -> Result<Option<Global>> {
         let not_found = DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND);
         let symbol = CString::new(symbol).map_err(|_| not_found)?;
@@ -293,7 +306,8 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: the module is this value's alone. An error means that the context is gone, and the module with it.
+        // SAFETY: the module is this value's alone. An error means that the context is gone, and the
+        // module with it.
         let _ = unsafe { result::module::unload(self.handle) };
     }
 }
@@ -341,13 +355,15 @@ impl Function {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// Lets blocks have this many bytes of dynamic shared memory, where that is more than the 48 KiB that need no asking.
+    /// Lets blocks have this many bytes of dynamic shared memory, where that is more than the
+    /// 48 KiB that need no asking.
     pub fn allow_shared(&self, bytes: u32) -> Result<()> {
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
         self.set(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
     }
 
-    /// Prefers so many percent of an SM's shared memory for launches from now on; `None` leaves it to the driver.
+    /// Prefers so many percent of an SM's shared memory for launches from now on; `None` leaves
+    /// it to the driver.
     pub fn prefer_carveout(&self, percent: Option<u8>) -> Result<()> {
         let percent = percent.map_or(-1, i32::from);
         self.set(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, percent)
@@ -358,7 +374,8 @@ impl Function {
         unsafe { result::function::set_function_attribute(self.handle, attribute, value) }
     }
 
-    /// Sizes of the parameters in bytes. `None` where the driver (before CUDA 12.4) cannot tell.
+    /// Sizes of the parameters in bytes. `None` where the driver (before CUDA 12.4) cannot
+    /// tell.
     pub fn parameters(&self, context: &Context) -> Result<Option<Vec<usize>>> {
         if context.device.driver < 12040 {
             return Ok(None);
@@ -381,8 +398,9 @@ impl Function {
     /// Launches, `cooperative` with all blocks at once; does not wait.
     ///
     /// # Safety
-    /// There is one argument for each parameter, of its size. (What the kernel then does to memory is the kernel's: it is kept
-    /// from this process's own memory by the device, and what it does to device memory is checked by digest.)
+    /// There is one argument for each parameter, of its size. (What the kernel then does to
+    /// memory is the kernel's: it is kept from this process's own memory by the device, and
+    /// what it does to device memory is checked by digest.)
     pub unsafe fn launch(
         &self,
         of: &Launch,
@@ -392,7 +410,8 @@ impl Function {
     ) -> Result<()> {
         let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
         let launch = if cooperative { result::launch_cooperative_kernel } else { result::launch_kernel };
-        // SAFETY: the module is loaded; the driver copies the arguments before it returns, and the caller vouches for them.
+        // SAFETY: the module is loaded; the driver copies the arguments before it returns, and the
+        // caller vouches for them.
         unsafe { launch(self.handle, of.grid.into(), of.block.into(), of.shared, stream.0, &mut pointers) }
     }
 }
@@ -433,7 +452,8 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: the event is this value's alone. An error means that the context is gone, and the event with it.
+        // SAFETY: the event is this value's alone. An error means that the context is gone, and the
+        // event with it.
         let _ = unsafe { result::event::destroy(self.handle) };
     }
 }
@@ -451,7 +471,8 @@ impl Graph {
         context.device.driver >= 11010
     }
 
-    /// A graph of so many parts, one after the other: each is what `before` queues, untimed, and what `timed` queues.
+    /// A graph of so many parts, one after the other: each is what `before` queues, untimed,
+    /// and what `timed` queues.
     pub fn capture(
         context: &Context,
         parts: usize,
@@ -489,7 +510,8 @@ impl Graph {
 
     /// Runs it on the default stream and waits; the microseconds of each part.
     pub fn run(&self) -> Result<Vec<f64>> {
-        // SAFETY: the graph is instantiated, and all that it was captured from outlives it, as its owner sees to.
+        // SAFETY: the graph is instantiated, and all that it was captured from outlives it, as its
+        // owner sees to.
         unsafe { result::graph::launch(self.handle, std::ptr::null_mut()) }?;
         result::ctx::synchronize()?;
         self.events.iter().map(|(start, stop)| stop.since(start)).collect()
@@ -498,7 +520,8 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: the graph is this value's alone. An error means that the context is gone, and the graph with it.
+        // SAFETY: the graph is this value's alone. An error means that the context is gone, and the
+        // graph with it.
         let _ = unsafe { result::graph::exec_destroy(self.handle) };
     }
 }
@@ -507,7 +530,8 @@ impl Drop for Graph {
 mod tests {
     use super::whole_elf;
 
-    /// The header of a cubin (CUDA 13.0, sm_90) with its tables moved: an ELF file of no segments and one empty section.
+    /// The header of a cubin (CUDA 13.0, sm_90) with its tables moved: an ELF file of no
+    /// segments and one empty section.
     fn cubin(section_offset: u64, section_size: u64) -> Vec<u8> {
         let mut file = b"\x7fELF\x02\x01\x01\x41\x08\0\0\0\0\0\0\0\x02\0\xbe\0\x01\0\0\0".to_vec();
         file.extend([0; 16]);

@@ -1,7 +1,8 @@
 //! A loaded kernel and whether a job fits it.
 //!
-//! In: a job and its workload. Out: nothing, or the reason that the driver need not be asked to launch it. What always holds: a
-//! job that is admitted gives one argument for each parameter, of its size, as far as the driver tells them.
+//! In: a job and its workload. Out: nothing, or the reason that the driver need not be asked to
+//! launch it. What always holds: a job that is admitted gives one argument for each parameter,
+//! of its size, as far as the driver tells them.
 
 use super::driver::{Context, Function, Result, name};
 use super::fault::faulted;
@@ -21,7 +22,8 @@ pub(super) struct Kernel {
     pub function: Function,
     /// Sizes of its parameters in bytes, where the driver can tell.
     parameters: Option<Vec<usize>>,
-    /// The carve-out that it has been told to prefer; one for all copies, for it is the function's.
+    /// The carve-out that it has been told to prefer; one for all copies, for it is the
+    /// function's.
     carveout: Rc<Cell<Option<u8>>>,
 }
 
@@ -36,8 +38,8 @@ impl Kernel {
         self.agrees(workload)
     }
 
-    /// Tells the driver which carve-out this launch prefers, where the one before preferred another: launches of one variant differ
-    /// in it.
+    /// Tells the driver which carve-out this launch prefers, where the one before preferred
+    /// another: launches of one variant differ in it.
     pub fn prefer(&self, launch: &Launch) -> std::result::Result<(), Halt> {
         if self.carveout.get() != launch.carveout {
             self.function.prefer_carveout(launch.carveout).map_err(|error| launch_failed(name(&error)))?;

@@ -1,8 +1,8 @@
 //! [`Bench`] by a GPU: the one place that runs kernels.
 //!
-//! What always holds: the buffers have their contents of before a launch when a job is checked, and those that the kernel reads
-//! have them when it is sampled; a candidate that wrote where the baseline does not is refused, and what it spoiled is made good
-//! before the next.
+//! What always holds: the buffers have their contents of before a launch when a job is checked,
+//! and those that the kernel reads have them when it is sampled; a candidate that wrote where
+//! the baseline does not is refused, and what it spoiled is made good before the next.
 
 mod device_code;
 mod driver;
@@ -62,7 +62,8 @@ pub(super) struct Gpu {
     workloads: Vec<Workload>,
 }
 
-/// One launch with all that it depends on: a graph of it serves as long as nothing of this changes.
+/// One launch with all that it depends on: a graph of it serves as long as nothing of this
+/// changes.
 #[derive(PartialEq)]
 struct Step {
     variant: usize,
@@ -75,7 +76,8 @@ struct Step {
 }
 
 impl Gpu {
-    /// Opens the visible device of this number, with buffers that are `guarded` or not. The error says why that cannot be.
+    /// Opens the visible device of this number, with buffers that are `guarded` or not. The
+    /// error says why that cannot be.
     pub fn open(ordinal: usize, guarded: bool) -> Result<Gpu, String> {
         let context = Context::open(ordinal)?;
         let failed = |error| format!("preparing the GPU failed: {}", name(&error));
@@ -106,8 +108,8 @@ impl Gpu {
         self.workloads.get(job.workload).cloned().ok_or_else(missing)
     }
 
-    /// Makes something in device memory for a job of this workload. Where it does not fit, the buffers of candidates before go, and
-    /// after them the baseline's results, to the host.
+    /// Makes something in device memory for a job of this workload. Where it does not fit, the
+    /// buffers of candidates before go, and after them the baseline's results, to the host.
     fn make_room<T>(
         &mut self,
         workload: &Workload,
@@ -128,7 +130,8 @@ impl Gpu {
         made.map_err(preparing)
     }
 
-    /// The places of a workload's buffers, and after them of its variables' contents, made where they are missing, with copies of those that kernels are known to write.
+    /// The places of a workload's buffers, and after them of its variables' contents, made
+    /// where they are missing, with copies of those that kernels are known to write.
     fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
         let written = self.written.get(&number).cloned().unwrap_or_default();
         self.make_room(workload, alive, |pool, context, alive| {
@@ -164,7 +167,8 @@ impl Gpu {
         Ok(globals)
     }
 
-    /// Gives the variables of a job's code their contents, which a kernel before may have changed.
+    /// Gives the variables of a job's code their contents, which a kernel before may have
+    /// changed.
     fn give(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), Halt> {
         for (global, place) in self.globals(job, workload, places)? {
             if let Some(slab) = self.pool.slabs.get(place) {
@@ -180,7 +184,8 @@ impl Gpu {
         self.pool.repair(&all, alive).map_err(preparing)
     }
 
-    /// Remembers which buffers a run of a job wrote, and makes copies of them as they were before.
+    /// Remembers which buffers a run of a job wrote, and makes copies of them as they were
+    /// before.
     fn remember(&mut self, job: &Job, learned: &mut Learned, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         let written = learned.changed.iter().map(Option::is_some).collect();
         self.written.insert(job.workload, written);
@@ -250,8 +255,8 @@ impl Gpu {
         let mut arguments = self.arguments(workload, places)?;
         let launch = &job.launch;
         kernel.prefer(launch)?;
-        // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `Kernel::admit`, as far as the
-        // driver tells them.
+        // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in
+        // `Kernel::admit`, as far as the driver tells them.
         let launched = unsafe { kernel.function.launch(launch, job.cooperative, &mut arguments, Stream::DEFAULT) };
         let too_many = |what: String| Halt::Refused(Reason::TooManyResources { what });
         launched.map_err(|error| match DriverFault::from(error) {
@@ -270,8 +275,9 @@ impl Gpu {
         })
     }
 
-    /// Several launches, each timed by itself as [`Self::launch`] does, but queued as one graph: what the host takes for a launch
-    /// is not in the time. The median of them; `None` where the driver cannot make a graph of it.
+    /// Several launches, each timed by itself as [`Self::launch`] does, but queued as one
+    /// graph: what the host takes for a launch is not in the time. The median of them;
+    /// `None` where the driver cannot make a graph of it.
     fn launch_together(
         &mut self,
         kernel: &Kernel,
@@ -309,8 +315,8 @@ impl Gpu {
             };
             let timed = |stream| {
                 let mut arguments = step.arguments.clone();
-                // SAFETY: as in `queue`; the captured launch keeps a copy of the arguments, and what they point at lives as long as the
-                // graph, which goes where buffers go.
+                // SAFETY: as in `queue`; the captured launch keeps a copy of the arguments, and what they point
+                // at lives as long as the graph, which goes where buffers go.
                 unsafe { kernel.function.launch(&job.launch, job.cooperative, &mut arguments, stream) }
             };
             let before = |stream| match caches {
@@ -350,7 +356,8 @@ impl Gpu {
         Ok(us)
     }
 
-    /// Runs a job to find which of its buffers it writes. They are left as the kernel left them.
+    /// Runs a job to find which of its buffers it writes. They are left as the kernel left
+    /// them.
     fn learn(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<Learned, Halt> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload)?;
@@ -365,7 +372,8 @@ impl Gpu {
         Ok(Learned { us, workload, kernel, places, changed })
     }
 
-    /// Runs the baseline and keeps its results; microseconds of the launch. `None` where another run of it writes over them.
+    /// Runs the baseline and keeps its results; microseconds of the launch. `None` where
+    /// another run of it writes over them.
     fn keep_results(&mut self, job: &Job, on_device: bool, alive: &mut dyn FnMut()) -> Result<Option<f64>, Halt> {
         self.reference = None;
         let mut learned = self.learn(job, alive)?;
@@ -374,7 +382,8 @@ impl Gpu {
         let Learned { us, workload, kernel, places, changed } = &learned;
         let gpu = (&self.context, &self.pool);
         let reference = Reference::of(gpu, job, workload, (places, changed), on_device, alive)?;
-        // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
+        // Once more: results that change from run to run cannot tell a wrong candidate from a right
+        // one.
         self.run(kernel, job, workload, places, alive)?;
         match reference.compare(&self.pool, workload, places, alive)? {
             Verdict::Agrees => {
@@ -424,7 +433,8 @@ impl Bench for Gpu {
     }
 
     fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
-        // A baseline that itself writes beyond its buffers may write over results that lie on the device.
+        // A baseline that itself writes beyond its buffers may write over results that lie on the
+        // device.
         for on_device in [true, false] {
             if let Some(us) = self.keep_results(job, on_device, alive)? {
                 return Ok(us);
@@ -483,8 +493,8 @@ impl Bench for Gpu {
         }
         self.restore(&places, Slab::read)?;
         self.give(job, &workload, &places)?;
-        // What goes before the launch is not waited for: while the device is at it, the launch is queued behind it, so that the time
-        // between the events holds no wait for the host.
+        // What goes before the launch is not waited for: while the device is at it, the launch is
+        // queued behind it, so that the time between the events holds no wait for the host.
         match caches {
             Caches::Cold => self.flush.set(0, Stream::DEFAULT).map_err(faulted)?,
             Caches::Warm => {

@@ -1,7 +1,8 @@
 //! Buffers of workloads in device memory, kept from one job to the next.
 //!
-//! In: descriptions of buffers. Out: memory with their contents, and digests of it. What always holds: behind each buffer lies a
-//! guard of poison where the pool is guarded, and the digest covers it; the contents before a launch can be had again.
+//! In: descriptions of buffers. Out: memory with their contents, and digests of it. What always
+//! holds: behind each buffer lies a guard of poison where the pool is guarded, and the digest
+//! covers it; the contents before a launch can be had again.
 
 use super::device_code::DeviceCode;
 use super::driver::{Context, DriverFault, Memory, Result, Stream};
@@ -19,7 +20,8 @@ const CHUNK: usize = 32 << 20;
 pub(super) struct Slab {
     pub buffer: Buffer,
     used: usize,
-    /// The buffer and, where there is a guard, what fills it up to a multiple of 8 bytes, and the guard.
+    /// The buffer and, where there is a guard, what fills it up to a multiple of 8 bytes, and
+    /// the guard.
     pub live: Memory,
     /// A copy of the contents before a launch, once it is known that kernels write the buffer.
     pristine: Option<Memory>,
@@ -38,7 +40,8 @@ impl Slab {
         self.buffer.fill != Fill::Poison
     }
 
-    /// Puts back the contents before a launch; does not wait. Of a buffer that no kernel writes nothing is put back.
+    /// Puts back the contents before a launch; does not wait. Of a buffer that no kernel writes
+    /// nothing is put back.
     pub fn restore(&self, stream: Stream) -> Result<()> {
         match &self.pristine {
             Some(pristine) => self.live.copy_from(pristine, stream),
@@ -67,7 +70,8 @@ impl Pool {
         self.slabs.retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
     }
 
-    /// The slabs of `buffers` in their order; makes those that are missing. `Err` with the bytes wanted where they do not fit.
+    /// The slabs of `buffers` in their order; makes those that are missing. `Err` with the
+    /// bytes wanted where they do not fit.
     pub fn take<'a>(
         &mut self,
         context: &Context,
@@ -99,7 +103,8 @@ impl Pool {
         Ok(taken)
     }
 
-    /// Notes that kernels write this buffer: keeps a copy of its contents before a launch, made anew.
+    /// Notes that kernels write this buffer: keeps a copy of its contents before a launch, made
+    /// anew.
     pub fn keep_copy(
         &mut self,
         context: &Context,
@@ -131,7 +136,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Digests of the present contents of the slabs, guards included; waits for what was launched.
+    /// Digests of the present contents of the slabs, guards included; waits for what was
+    /// launched.
     pub fn digests(&self, places: &[usize]) -> Result<Vec<u64>> {
         let memories: Vec<&Memory> =
             places.iter().filter_map(|place| self.slabs.get(*place)).map(|slab| &slab.live).collect();
@@ -158,7 +164,8 @@ fn allocate(context: &Context, buffer: &Buffer, guard: usize) -> std::result::Re
     })
 }
 
-/// Makes the contents of a buffer, and the guard behind it: where they follow a recipe, on the device.
+/// Makes the contents of a buffer, and the guard behind it: where they follow a recipe, on the
+/// device.
 fn make(code: &DeviceCode, buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
     to.set(GUARD_BYTE, Stream::DEFAULT)?;
     let scalars = usize::try_from(buffer.count).unwrap_or(usize::MAX).saturating_mul(buffer.element.lanes.into());

@@ -1,8 +1,9 @@
 //! What the baseline left in its buffers, and whether a candidate left the same.
 //!
-//! What always holds: that the numbers of a buffer differ is said by the host alone, which names the first that does; the device only
-//! says that they agree, by the same rule, so that no buffer has to be brought to the host for that. What lies on the device is in
-//! reach of the kernels that are compared: it counts only as long as it is what the baseline left.
+//! What always holds: that the numbers of a buffer differ is said by the host alone, which
+//! names the first that does; the device only says that they agree, by the same rule, so that
+//! no buffer has to be brought to the host for that. What lies on the device is in reach of the
+//! kernels that are compared: it counts only as long as it is what the baseline left.
 
 use super::driver::{Context, DriverFault, Memory, Stream};
 use super::fault::faulted;
@@ -16,8 +17,8 @@ use crate::workload::{Buffer, Workload};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// Results stay on the device where they take no more than this share of the memory that is free: code, local memory and the buffers of
-/// other candidates have to fit there as well.
+/// Results stay on the device where they take no more than this share of the memory that is
+/// free: code, local memory and the buffers of other candidates have to fit there as well.
 const DEVICE_SHARE: u64 = 4;
 
 /// Bytes that are brought to the host at a time.
@@ -62,8 +63,8 @@ pub(super) enum Verdict {
 }
 
 impl Reference {
-    /// Keeps what `job`, the baseline, has left in its buffers, `on_device` where there is room: of each that it wrote, `changed` has the
-    /// digest.
+    /// Keeps what `job`, the baseline, has left in its buffers, `on_device` where there is
+    /// room: of each that it wrote, `changed` has the digest.
     pub fn of(
         (context, pool): (&Context, &Pool),
         job: &Job,
@@ -114,8 +115,8 @@ impl Reference {
         self.results.iter().flatten().any(|written| written.compared.is_some())
     }
 
-    /// The first of the baseline's buffers that is compared and has no like among those of a candidate: buffers are compared by their
-    /// place in the workload.
+    /// The first of the baseline's buffers that is compared and has no like among those of a
+    /// candidate: buffers are compared by their place in the workload.
     pub fn incomparable<'a>(&self, own: &'a Workload, other: &Workload) -> Option<&'a Buffer> {
         let is_alike = |index: usize, buffer: &Buffer| {
             other.buffers.get(index).is_some_and(|b| b.element == buffer.element && b.count == buffer.count)
@@ -175,7 +176,8 @@ impl Reference {
         Ok(Verdict::Agrees)
     }
 
-    /// The first of the buffers whose results, as they lie on the device, are not what the baseline left.
+    /// The first of the buffers whose results, as they lie on the device, are not what the
+    /// baseline left.
     fn spoiled<'a>(&self, pool: &Pool, workload: &'a Workload) -> Result<Option<&'a Buffer>, Halt> {
         let mut kept: Vec<(&Buffer, u64, &Memory)> = Vec::new();
         for (buffer, written) in workload.buffers.iter().zip(&self.results) {
@@ -193,7 +195,8 @@ impl Reference {
 }
 
 impl Compared {
-    /// Whether the numbers of a slab are close enough to what is expected, as far as the device can tell.
+    /// Whether the numbers of a slab are close enough to what is expected, as far as the device
+    /// can tell.
     fn agrees_on_device(&self, pool: &Pool, slab: &Slab, alive: &mut dyn FnMut()) -> Result<bool, Halt> {
         let Expected::Device(expected) = &self.expected else { return Ok(false) };
         let scalar = slab.buffer.element.scalar;
@@ -269,7 +272,8 @@ fn slab(pool: &Pool, place: usize) -> Result<&Slab, Halt> {
     pool.slabs.get(place).ok_or_else(|| Halt::Failed("a buffer was lost".to_owned()))
 }
 
-/// A copy of a slab on the device; `None` where there is no room for it. (A context that is broken is so for what comes next, too.)
+/// A copy of a slab on the device; `None` where there is no room for it. (A context that is
+/// broken is so for what comes next, too.)
 fn copy(context: &Context, slab: &Slab) -> Option<Memory> {
     let bytes = slab.live.bytes();
     if bytes as u64 > context.free_bytes() / DEVICE_SHARE {

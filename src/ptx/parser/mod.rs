@@ -1,8 +1,8 @@
 //! Tokens -> [`Module`].
 //!
-//! The grammar is read loosely: what ptxas would reject later (types that do not fit, undeclared
-//! names) passes, what cannot be placed at all is an error with its line. Debug sections are
-//! skipped.
+//! The grammar is read loosely: what ptxas would reject later (types that do not fit,
+//! undeclared names) passes, what cannot be placed at all is an error with its line. Debug
+//! sections are skipped.
 
 mod literal;
 mod statement;

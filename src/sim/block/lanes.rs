@@ -1,5 +1,5 @@
-//! Arithmetic on the 32 lanes of a warp at once: the common operations without a choice for each
-//! lane, all others one lane after the other.
+//! Arithmetic on the 32 lanes of a warp at once: the common operations without a choice for
+//! each lane, all others one lane after the other.
 
 use crate::ptx::Scalar;
 use crate::sim::arithmetic::{compute_result, mask_bits, sign_extend};

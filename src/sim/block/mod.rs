@@ -1,11 +1,12 @@
-//! A block of a launch, or some of its warps, run together: what threads give each other is real.
+//! A block of a launch, or some of its warps, run together: what threads give each other is
+//! real.
 //!
-//! Warps run one after the other, each until it waits at a barrier, ends, or has had its share of
-//! steps. Warps that are to be looked at closely are run to their end as far as the allowance
-//! suffices; the others are dropped where they take too long, and those that remain go on without
-//! them. Shared memory and what the block writes to global memory are storage; atomics on shared
-//! memory are done in the order in which they come. No kernel makes this fail or run on: who waits
-//! in vain is let go on, and the block says that it is not exact.
+//! Warps run one after the other, each until it waits at a barrier, ends, or has had its share
+//! of steps. Warps that are to be looked at closely are run to their end as far as the
+//! allowance suffices; the others are dropped where they take too long, and those that remain
+//! go on without them. Shared memory and what the block writes to global memory are storage;
+//! atomics on shared memory are done in the order in which they come. No kernel makes this fail
+//! or run on: who waits in vain is let go on, and the block says that it is not exact.
 
 mod calls;
 mod collective;
@@ -27,7 +28,8 @@ use warp::{Stop, Warp};
 /// What a block is allowed.
 #[derive(Clone, Debug)]
 pub(super) struct Allowance {
-    /// Steps of all warps together, and those of them that only warps which are recorded may take.
+    /// Steps of all warps together, and those of them that only warps which are recorded may
+    /// take.
     pub steps: u64,
     pub reserve: u64,
     /// Warps that are run at all, and of them those whose accesses are recorded.
@@ -156,8 +158,8 @@ pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowa
     BlockOutcome { warps: warps.collect(), exact, vague, steps, global: state.global }
 }
 
-/// Lets those go on who wait at a barrier that all have come to, or, by `force`, at the first where
-/// anybody waits; tells whether somebody does.
+/// Lets those go on who wait at a barrier that all have come to, or, by `force`, at the first
+/// where anybody waits; tells whether somebody does.
 fn release_waiting(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
     let there = |(warp, dropped): (&Warp<'_>, &bool)| if *dropped { 0 } else { warp.alive.count_ones() };
     let everybody: u32 = warps.iter().zip(dropped).map(there).sum();

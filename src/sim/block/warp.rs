@@ -1,9 +1,10 @@
-//! A warp: 32 lanes with values of their own, of which those at the same step execute it together.
+//! A warp: 32 lanes with values of their own, of which those at the same step execute it
+//! together.
 //!
-//! Each lane has its own place in the program, so that lanes may part and meet at will. Of those
-//! that can go on the ones run that are behind the others, by [`Program::ranks`] and deeper calls
-//! first; a step is counted once for all lanes that execute it together. What a lane knows is as in
-//! [`thread`](crate::sim::thread), but what other lanes provide is real.
+//! Each lane has its own place in the program, so that lanes may part and meet at will. Of
+//! those that can go on the ones run that are behind the others, by [`Program::ranks`] and
+//! deeper calls first; a step is counted once for all lanes that execute it together. What a
+//! lane knows is as in [`thread`](crate::sim::thread), but what other lanes provide is real.
 
 use super::lanes::{Lanes, compare_lanes, compute_lanes, each_lane, lanes_where};
 use super::state::{BARRIERS, Recording, State};
@@ -18,8 +19,8 @@ use std::rc::Rc;
 
 /// How often a branch on unknown data may go the same way before it is sent the other way.
 const PATIENCE: u32 = 64;
-/// Turns for which some lanes may wait for others that are behind before they are let go on: others
-/// may wait for them.
+/// Turns for which some lanes may wait for others that are behind before they are let go on:
+/// others may wait for them.
 const STARVED: u32 = 1 << 14;
 /// Turns that they get then.
 const RELIEF: u32 = 64;
@@ -246,8 +247,8 @@ impl<'p> Warp<'p> {
         }
     }
 
-    /// Runs the warp until all its lanes have ended or wait, or until it has taken so many steps in
-    /// all.
+    /// Runs the warp until all its lanes have ended or wait, or until it has taken so many
+    /// steps in all.
     pub fn run_until(&mut self, state: &mut State<'p>, until: u64) -> Stop {
         let program = self.ground.program;
         loop {
@@ -278,7 +279,8 @@ impl<'p> Warp<'p> {
         Some((together, pc))
     }
 
-    /// Runs lanes together until they part or may meet others; gives whether there were steps left.
+    /// Runs lanes together until they part or may meet others; gives whether there were steps
+    /// left.
     fn run_group(
         &mut self,
         program: &'p Program,

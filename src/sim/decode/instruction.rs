@@ -440,8 +440,8 @@ impl<'m> Decoder<'m> {
         Some(blank_step(Operation::Call(index), i.line))
     }
 
-    /// Functions named in initialisers already have numbers; nothing else can be reached through a
-    /// register but what a `mov` names, and decoding that gives it a number too.
+    /// Functions named in initialisers already have numbers; nothing else can be reached
+    /// through a register but what a `mov` names, and decoding that gives it a number too.
     fn number_addressable(&mut self) {
         for variable in &self.module.variables {
             for (_, value) in variable.initial.iter().flatten() {
@@ -482,7 +482,8 @@ fn parse_window(modifiers: &[&str]) -> Window {
     }
 }
 
-/// Returns the operation of `addc`, `subc` or `madc` without the carry; another mnemonic as it is.
+/// Returns the operation of `addc`, `subc` or `madc` without the carry; another mnemonic as it
+/// is.
 fn without_carry(mnemonic: Mnemonic) -> Mnemonic {
     match mnemonic {
         Mnemonic::Addc => Mnemonic::Add,

@@ -1,7 +1,7 @@
 //! Module + entry -> [`Program`].
 //!
-//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is not
-//! known becomes a step that makes its destinations unknown; decoding never fails.
+//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is
+//! not known becomes a step that makes its destinations unknown; decoding never fails.
 
 mod instruction;
 
@@ -197,8 +197,8 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Where the shared variables within functions that may be decoded end, which begin where those
-    /// of the module end.
+    /// Where the shared variables within functions that may be decoded end, which begin where
+    /// those of the module end.
     fn shared_of_functions(&self, begin: u64) -> u64 {
         let others = self.module.functions.iter().filter(|function| !function.entry);
         let bodies = self.functions.iter().copied().chain(others).filter_map(|function| function.body.as_ref());

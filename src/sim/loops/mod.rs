@@ -3,18 +3,19 @@
 //! At a backward branch the thread's registers and counts are sampled over four passes, that is
 //! three iterations. The loop is *regular* if
 //! - all three iterations executed the same steps equally often;
-//! - everything that decides a branch (or a minimum, maximum or selection that feeds one) comes,
-//!   within the loop, from additions, multiplications by what does not change, and the like: never
-//!   from memory, never from data;
+//! - everything that decides a branch (or a minimum, maximum or selection that feeds one)
+//!   comes, within the loop, from additions, multiplications by what does not change, and the
+//!   like: never from memory, never from data;
 //! - both sides of each such comparison changed by the same amount from iteration to iteration.
 //!
-//! Then every comparison is linear in the iteration's number, so the first iteration in which one
-//! turns out otherwise follows by division. All iterations before it are counted without being run:
-//! linear registers move on by their step, all others that the loop writes become unknown.
+//! Then every comparison is linear in the iteration's number, so the first iteration in which
+//! one turns out otherwise follows by division. All iterations before it are counted without
+//! being run: linear registers move on by their step, all others that the loop writes become
+//! unknown.
 //!
-//! A loop whose body goes different ways is *estimated* once the thread has spent a third of its
-//! allowance: if only the branches that leave the loop meet the conditions above, the remaining
-//! iterations are counted at the average so far, and the thread says so.
+//! A loop whose body goes different ways is *estimated* once the thread has spent a third of
+//! its allowance: if only the branches that leave the loop meet the conditions above, the
+//! remaining iterations are counted at the average so far, and the thread says so.
 
 mod slice;
 
@@ -52,7 +53,8 @@ pub(super) trait LoopState {
     fn counts(&self) -> &[u64];
     /// Counts executions that were not interpreted, by step.
     fn count_more(&mut self, more: impl Iterator<Item = u64>);
-    /// Tells whether a third of the allowance is spent: what is left suffices to look at a loop.
+    /// Tells whether a third of the allowance is spent: what is left suffices to look at a
+    /// loop.
     fn is_dear(&self) -> bool;
     /// Notes that counts are estimates.
     fn set_estimated(&mut self);
@@ -151,8 +153,8 @@ pub(super) struct Loops {
 }
 
 impl Loops {
-    /// For a program of `steps` steps; `warmup` iterations of each loop are run before it is looked
-    /// at.
+    /// For a program of `steps` steps; `warmup` iterations of each loop are run before it is
+    /// looked at.
     pub fn new(steps: usize, warmup: u64) -> Self {
         Self { index: vec![0; steps], loops: Vec::new(), warmup: warmup.max(1), log: Vec::new(), sampling: 0 }
     }
@@ -285,8 +287,8 @@ fn estimate_rest(
     true
 }
 
-/// Iterations after the sampled ones in which every comparison that matters turns out as it did,
-/// less one, so that the loop ends as it would have.
+/// Iterations after the sampled ones in which every comparison that matters turns out as it
+/// did, less one, so that the loop ends as it would have.
 fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[LoopSample], log: &[Event]) -> Option<u64> {
     let [s0, s1, s2, s3] = samples else {
         return None;
@@ -353,7 +355,8 @@ fn range_limit(value: i128, slope: i128, kind: Scalar) -> i128 {
     }
 }
 
-/// The first k > 0 for which `difference + k * slope` compared with zero is not as it is for k = 0.
+/// The first k > 0 for which `difference + k * slope` compared with zero is not as it is for k
+/// = 0.
 fn first_turn(difference: i128, slope: i128, relation: Compare, holds: bool) -> i128 {
     if slope == 0 {
         return i128::MAX;

@@ -1,8 +1,8 @@
 //! Which values of a loop are linear in the iteration's number, judged by the steps that one
 //! iteration executes.
 //!
-//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread that
-//! takes the same path.
+//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread
+//! that takes the same path.
 
 use crate::ptx::Scalar;
 use crate::sim::operation::{Alu, is_float};

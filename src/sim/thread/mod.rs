@@ -1,9 +1,10 @@
 //! One thread of a launch, executed alone.
 //!
-//! Every value carries whether it is known. What other threads would have provided (shared memory
-//! after a barrier, results of atomics and of warp-wide operations, memory outside the workload) is
-//! numerically zero or the thread's own value, and unknown; a branch on such a value makes the
-//! thread inexact and is taken by the number, but no more than [`PATIENCE`] times the same way.
+//! Every value carries whether it is known. What other threads would have provided (shared
+//! memory after a barrier, results of atomics and of warp-wide operations, memory outside the
+//! workload) is numerically zero or the thread's own value, and unknown; a branch on such a
+//! value makes the thread inexact and is taken by the number, but no more than [`PATIENCE`]
+//! times the same way.
 
 mod calls;
 mod storage;
@@ -39,8 +40,8 @@ pub enum Stray {
     Failure,
     /// It reaches beyond the shared memory of its block, which has so many bytes.
     Shared { has: u64 },
-    /// It accesses this byte of a buffer of the workload, behind its end or, where negative, before
-    /// its beginning.
+    /// It accesses this byte of a buffer of the workload, behind its end or, where negative,
+    /// before its beginning.
     Buffer { index: usize, byte: i64, kind: AccessKind },
 }
 
@@ -83,8 +84,8 @@ pub(crate) struct Allowance {
     pub path: bool,
     /// End where it surely does what no launch may do.
     pub watch: bool,
-    /// Contents of buffers that the kernel may write count as unknown: other threads may have been
-    /// there.
+    /// Contents of buffers that the kernel may write count as unknown: other threads may have
+    /// been there.
     pub doubt: bool,
 }
 
