@@ -2,7 +2,7 @@
 """Finds a CUDA toolkit, or makes one in `.toolkit/`, and prints the path of its nvcc.
 
 In: the environment (NVTUNE_NVCC, PATH, CUDA_HOME, CUDA_PATH). Out: one line, the path of a real nvcc (never nvtune).
-Always holds: an installed nvcc is used as it is; `.toolkit/` appears whole or not at all, however many processes ask
+Invariant: an installed nvcc is used as it is; `.toolkit/` appears whole or not at all, however many processes ask
 for it at once; a second call finds it and changes nothing.
 """
 

@@ -4,7 +4,7 @@
 In: the suite's programs, an nvcc (found as `.ci/toolkit.py` finds it), nvtune (NVTUNE_BINARY, else built with cargo).
 Out, in results/<gpu>/: NAME.json for each kernel, NAME.json.gz (the whole space, by `nvtune-eval record`), suite.json with the
 table, which is also printed last.
-Always holds: both builds have the same words on their command lines; plain and tuned program run in turns, so that a
+Invariant: both builds have the same words on their command lines; plain and tuned program run in turns, so that a
 drift of the clocks falls on both; every file appears whole; a failure of one kernel leaves the others' results.
 """
 

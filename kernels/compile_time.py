@@ -3,7 +3,7 @@
 machine's noise is small; and the search for tuning comments in a large source.
 
 In: saxpy without its tuning comment, the suite as it stands, a project of 50 marked kernels in 20 files, an nvcc, nvtune
-(NVTUNE_BINARY, else target/release/nvtune). Out: tables, and build/compile_time.json. Always holds: the two compilers run in turns,
+(NVTUNE_BINARY, else target/release/nvtune). Out: tables, and build/compile_time.json. Invariant: the two compilers run in turns,
 each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; beside the
 wall clock stands the processor time (user and system) of a build with all its processes, which other work on the machine hardly
 changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it; plain nvcc is then given the winner's macros,

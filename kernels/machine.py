@@ -2,7 +2,7 @@
 """What a measurement was taken on: the GPU, its driver, the toolkit, the sources.
 
 In: nvidia-smi, an nvcc, git. Out: a dictionary for a record; run as a program, the name of the GPU's folder in results/.
-Always holds: a fact that cannot be had is None, never a guess.
+Invariant: a fact that cannot be had is None, never a guess.
 """
 
 import datetime

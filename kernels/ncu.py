@@ -4,7 +4,7 @@
 In: the suite's recorded spaces in kernels/results/GPU/, the test program `gpu` (GPU_TEST_BINARY) that launches a record's
 baseline on the workload it was timed on, and an nvtune-eval (NVTUNE_EVAL_BINARY) that prints the model's counts. Out:
 kernels/results/GPU/ncu.json, and a table on stdout; status 0 when every kernel was counted.
-Always holds: what ncu counts is `smsp__inst_executed.sum`, the warp instructions of one launch; a kernel that fails
+Invariant: what ncu counts is `smsp__inst_executed.sum`, the warp instructions of one launch; a kernel that fails
 leaves the others' rows.
 
     kernels/ncu.py [--results FOLDER] [--out FILE] [--only NAME...]

@@ -5,7 +5,7 @@ In: kernels/programs.json or the list that --programs names (per program: its fo
 what it prints when its own check passes) and the projects, each in a folder of its name (the suite's own are beside this file). Out: a JSON file with a row for
 each kernel (block, grid, registers and time in both programs, the programs' own check), and a table on stdout; status 0 when
 every program was built and passed.
-Always holds: both programs are built from the same marked source with the same options; they run in turns, a program that
+Invariant: both programs are built from the same marked source with the same options; they run in turns, a program that
 launches a kernel once in more of them; a row's time is the median over the launches of all turns, clocks and caches left alone.
 
     kernels/programs.py PROJECTS [--programs FILE] [--out FILE] [--only NAME...] [--turns N] [--copy FOLDER]

@@ -5,8 +5,8 @@ In: an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune), names of kernel
 nvcc's processor time in seconds (the less of two runs), what nvtune takes more (NVTUNE=static, no cache), and the ratio of the two.
 The promise is a ratio of at most 3, or 2 s.
 
-With --steps: processor time and bytes of each of nvcc's steps instead, by which `src/tune/macro_screening.rs` bounds the search;
-beside the kernels, three sources with many instances of a template.
+With --steps: processor time and bytes of each of nvcc's steps instead, by which `src/tune/compile_budget.rs` bounds the search;
+besides the kernels, three sources with many instances of a template.
 """
 
 import os

@@ -5,7 +5,7 @@ In: the suite's programs, an nvcc, nvtune (as bench.py finds them). Out, in resu
 kernel, the winners of repeated searches; the program of each distinct winner against plain nvcc's, run in turns and timed by the
 programs' own CUDA events, or (`--spaces`) its time in a record of the whole space, and how far from the best of that it is; what a
 search took, and what it takes to compile each configuration by nvcc and run it (from a sample of configurations, extrapolated to all).
-Always holds: a search knows nothing of the one before; what fails is named, and the rest is there.
+Invariant: a search knows nothing of the one before; what fails is named, and the rest is there.
 """
 
 import argparse

@@ -191,14 +191,14 @@ fn arguments_refer_to_each_other_in_any_order() {
     for (clauses, expected) in [
         ("threads(m) block(128) shared(n) args(m = n / 3, n = 3000, x = out[m])", (8, 3000)),
         ("threads(m) block(128) shared(n) args(x = out[m], m = 1000, n = m * 3)", (8, 3000)),
-        // What hangs on the grid, too, before what it hangs on.
+        // What depends on the grid, too, before what it hangs on.
         ("threads(1000) block(128) shared(m) args(m = n * 2, n = grid.x, x = out[n])", (8, 16)),
         ("grid({7, 8}) block(128) shared(m) args(m = n * 2, n = grid.x, x = out[n])", (7, 14)),
     ] {
         assert_eq!(said(clauses).ok(), Some(expected), "{clauses}");
     }
-    let circular = "cannot be used here: it hangs on this expression, so that neither has a value";
-    let of_grid = "cannot be used here: it hangs on the grid, and the grid on this expression";
+    let circular = "cannot be used here: it depends on this expression, so that neither has a value";
+    let of_grid = "cannot be used here: it depends on the grid, and the grid on this expression";
     for (clauses, name, why) in [
         ("threads(n) block(128) args(n = n, m = 1, x = out[1])", "n", circular),
         ("threads(n) block(128) args(n = m + 1, m = n - 1, x = out[1])", "m", circular),

@@ -5,9 +5,8 @@
 //! waits if it, or what it calls, does more with that address than ask whether there is one
 //! (`is_valid()`).
 
-use crate::ptx::Opcode;
-use crate::ptx::opcode::{Class, Mnemonic};
-use crate::ptx::{Body, Instruction, Module, Operand, PtxFunction};
+use super::address_flow::any_use;
+use crate::ptx::{Body, Instruction, Module, PtxFunction};
 use std::collections::HashSet;
 
 /// The halves of the barrier's address.
@@ -42,48 +41,7 @@ fn instructions_of(function: &PtxFunction) -> impl Iterator<Item = &Instruction>
 
 /// Whether memory is reached by the barrier's address, or it goes where it is not followed.
 fn uses_barrier(function: &PtxFunction) -> bool {
-    let mut held: HashSet<&str> = HashSet::from(BARRIER);
-    if !instructions_of(function)
-        .any(|instruction| instruction.operands.iter().any(|operand| holds_register(operand, &held)))
-    {
-        return false;
-    }
-    loop {
-        let before = held.len();
-        for instruction in instructions_of(function) {
-            let (results, given) = match instruction.operands.split_first() {
-                Some((first, rest)) if !is_sink(&instruction.opcode) => (Some(first), rest),
-                _ => (None, instruction.operands.as_slice()),
-            };
-            let is_address = |operand: &Operand| matches!(operand, Operand::Address { .. } | Operand::Brackets(_));
-            if instruction.operands.iter().any(|operand| is_address(operand) && holds_register(operand, &held)) {
-                return true;
-            }
-            if is_test(&instruction.opcode) || !given.iter().any(|operand| holds_register(operand, &held)) {
-                continue;
-            }
-            let Some(results) = results else { return true };
-            held.extend(results.names());
-        }
-        if held.len() == before {
-            return false;
-        }
-    }
-}
-
-/// Whether the result is not an address, but true or false.
-fn is_test(opcode: &Opcode) -> bool {
-    matches!(opcode.mnemonic, Mnemonic::Setp | Mnemonic::Set | Mnemonic::Bra)
-}
-
-/// Whether there is no result: the operands leave the registers.
-fn is_sink(opcode: &Opcode) -> bool {
-    matches!(opcode.class(), Class::Store | Class::Reduction | Class::AsyncCopy)
-        || matches!(opcode.mnemonic, Mnemonic::Call | Mnemonic::Ret)
-}
-
-fn holds_register(operand: &Operand, held: &HashSet<&str>) -> bool {
-    operand.names().into_iter().any(|name| held.contains(name))
+    function.body.as_ref().is_some_and(|body| any_use(body, &BARRIER, |_| true))
 }
 
 #[cfg(test)]

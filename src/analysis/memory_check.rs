@@ -1,7 +1,7 @@
 //! A launch on its workload -> what its threads surely do that no launch may do: reach beyond
 //! their memory, or fail.
 //!
-//! What always holds: what is not certain is not told (see [`sim::find_strays`]).
+//! Invariant: only what is certain is reported (see [`sim::find_strays`]).
 
 use super::shared_memory::has_dynamic_shared;
 use crate::launch::{Dim3, Launch};

@@ -1,6 +1,7 @@
 //! What the code of a kernel says of it, by its PTX: what it stores, what it waits for, which
 //! shapes it allows.
 
+mod address_flow;
 pub mod flow_conservation;
 pub mod grid_sync;
 pub mod memory_check;

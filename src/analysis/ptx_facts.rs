@@ -1,4 +1,4 @@
-//! PTX, workload and command line -> what advice on a tuning comment hangs on.
+//! PTX, workload and command line -> what advice on a tuning comment depends on.
 
 use super::memory_check;
 use super::shape_invariance;
@@ -113,7 +113,7 @@ fn reached_bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = 
 }
 
 /// The dimensions in which the kernel tells threads apart without asking how many there are,
-/// and those in which it does neither. Not known, and so not told, where the kernel hands out
+/// and those in which it does neither. Unknown if the kernel hands out
 /// its work by atomics or calls functions.
 fn fixed_dimensions(module: &Module, entry: &PtxFunction, body: &Body) -> ([bool; 3], [bool; 3]) {
     let is_uncertain = |instruction: &Instruction| {
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_block_is_fixed_where_nothing_asks_for_it() {
         let tid = "mov.u32 %r1, %tid.x;";
-        let told =
+        let expected_facts =
             |text: &str| text.split(' ').map(|of| ["x", "y", "z"].map(|name| of.contains(name))).collect::<Vec<_>>();
         for (directives, body, function, fixed) in [
             ("", "", "", "- xyz"),
@@ -319,7 +319,7 @@ mod tests {
             ("", &format!("{tid}\ncall f, ();"), "", "- -"),
         ] {
             let found = of(directives, body, function);
-            assert_eq!(vec![found.fixed, found.unread], told(fixed), "{directives} {body} {function}");
+            assert_eq!(vec![found.fixed, found.unread], expected_facts(fixed), "{directives} {body} {function}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! fewer leaves some undone.
 //!
 //! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is
-//! timed. What always holds: what is not certain is not told.
+//! timed. Invariant: only what is certain is reported.
 
 use super::ptx_facts::reads_register;
 use crate::launch::{Configuration, DIMENSIONS, Launch};

@@ -4,9 +4,9 @@
 //! in each function with a body, is followed and is a read. An address that leaves the
 //! registers (a call, a return value, a store) counts as written through.
 
-use crate::ptx::opcode::{Class, Mnemonic};
-use crate::ptx::{Body, Initial, Instruction, Module, Operand, StateSpace};
-use std::collections::{HashMap, HashSet};
+use super::address_flow::{AddressUse, any_use};
+use crate::ptx::opcode::Class;
+use crate::ptx::{Body, Initial, Module, StateSpace};
 
 /// Functions of the CUDA runtime that only read what their arguments point at.
 const READERS: [&str; 2] = ["vprintf", "__assertfail"];
@@ -38,79 +38,12 @@ fn mentions_variable(body: &Body, variable: &str) -> bool {
 
 /// Returns whether the code may write the variable.
 fn writes_variable(body: &Body, variable: &str) -> bool {
-    if !mentions_variable(body, variable) {
-        return false;
-    }
-    let mut flow = Flow { holders: HashSet::from([variable]), parameters: HashMap::new() };
-    loop {
-        let before = flow.holders.len();
-        if body.instructions().any(|instruction| flow.is_written_by(instruction)) {
-            return true;
-        }
-        if flow.holders.len() == before {
-            // What is stored into a return parameter leaves with the address.
-            return flow.parameters.values().any(|&is_pending| is_pending);
-        }
-    }
-}
-
-/// Where a variable's address is, as far as the code was followed.
-struct Flow<'a> {
-    /// The variable and the registers that may hold its address.
-    holders: HashSet<&'a str>,
-    /// Parameters of calls that were given the address and await their call.
-    parameters: HashMap<&'a str, bool>,
-}
-
-impl<'a> Flow<'a> {
-    /// Follows one instruction; true if the variable may be written by it.
-    fn is_written_by(&mut self, instruction: &'a Instruction) -> bool {
-        let holds = |operand: &Operand| operand.names().iter().any(|name| self.holders.contains(name));
-        let is_address = |operand: &Operand| matches!(operand, Operand::Address { .. } | Operand::Brackets(_));
-        let (class, mnemonic) = (instruction.opcode.class(), instruction.opcode.mnemonic);
-        let operands = &instruction.operands;
-        if mnemonic == Mnemonic::Call {
-            return self.is_written_by_call(instruction);
-        }
-        if class == Class::Load {
-            return false;
-        }
-        let uses_address = operands.iter().any(|operand| is_address(operand) && holds(operand));
-        if class == Class::Store {
-            let is_stored = operands.iter().any(|operand| !is_address(operand) && holds(operand));
-            let parameter = instruction.opcode.spaces().any(|space| space == StateSpace::Param);
-            let name = operands.iter().filter(|operand| is_address(operand)).flat_map(Operand::names).next();
-            return match name.filter(|_| parameter) {
-                Some(name) => {
-                    *self.parameters.entry(name).or_default() |= is_stored;
-                    false
-                }
-                None => uses_address || is_stored,
-            };
-        }
-        if uses_address {
-            // Prefetches and questions about addresses write nothing.
-            return class != Class::Address;
-        }
-        let is_test = matches!(mnemonic, Mnemonic::Setp | Mnemonic::Set | Mnemonic::Bra);
-        if let Some((results, given)) = operands.split_first()
-            && !is_test
-            && given.iter().any(holds)
-        {
-            self.holders.extend(results.names());
-        }
-        false
-    }
-
-    fn is_written_by_call(&mut self, call: &'a Instruction) -> bool {
-        let is_reader = call.callee().is_some_and(|name| READERS.contains(&name));
-        let mut is_given = false;
-        for name in call.operands.iter().flat_map(Operand::names) {
-            is_given |= self.holders.contains(name);
-            is_given |= self.parameters.remove(name).unwrap_or(false);
-        }
-        is_given && !is_reader
-    }
+    any_use(body, &[variable], |found| match found {
+        // Prefetches and questions about addresses write nothing.
+        AddressUse::Access(instruction) => !matches!(instruction.opcode.class(), Class::Load | Class::Address),
+        AddressUse::Call(call) => !call.callee().is_some_and(|name| READERS.contains(&name)),
+        AddressUse::Escape => true,
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// real one with exec. A kernel under a `//@tune` comment is compiled in variants over register
 /// caps, block shapes and macros, each scored from its machine code; the best are timed on the
 /// GPU where there is one; and nvcc builds the object with the winner, whose launch parameters
-/// are in the header STEM.tune.h beside the object.
+/// are in the header STEM.tune.h next to the object.
 #[derive(Debug, Parser)]
 #[command(name = "nvtune", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -43,7 +43,7 @@ pub enum Subcommand {
     /// Says which nvcc, GPU and driver would be used
     Doctor,
     /// Writes the winners that builds used into the lock file (nvtune.lock), from the records
-    /// that they left beside their objects
+    /// that they left next to their objects
     Lock(Lock),
     /// Tunes all marked kernels of a project, and writes the lock file; run again after a kill,
     /// it goes on where it was

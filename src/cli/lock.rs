@@ -137,7 +137,7 @@ fn record(path: &Path) -> Result<Record, String> {
 #[derive(Default)]
 pub struct Results {
     /// The newest of each kernel and architecture. One that nothing is known of says what a
-    /// lock would have to hang on, no more.
+    /// lock would have to depend on, no more.
     now: BTreeMap<String, Pinned>,
     /// What their builds had against the entries that they met.
     stale: BTreeMap<String, Stale>,

@@ -230,7 +230,7 @@ pub enum GivenValue {
 /// The contents of a buffer before its type is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GivenFill {
-    /// `random[n]`, whose range hangs on the element's type.
+    /// `random[n]`, whose range depends on the element's type.
     Random,
     /// `random(0, rows - 1)[n]`
     Range(Expr, Expr),

@@ -231,7 +231,7 @@ fn annotation(
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
     let before = code.partition_point(|token| token.span.start < first.start);
-    // Which parameters there are hangs on the names that the comment gives values, and what other
+    // Which parameters there are depends on the names that the comment gives values, and what other
     // names are on the parameters.
     let named = clauses(source, &tokens, marker, &mut Vec::new());
     let given: Vec<&str> = named.args.iter().flatten().map(|given| given.name.as_str()).collect();

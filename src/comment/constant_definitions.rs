@@ -22,7 +22,7 @@ use std::collections::HashMap;
 pub(crate) type Definitions = HashMap<String, Vec<Option<Expr>>>;
 
 /// Whether a name is one of the constants that a source defines, be it that its value is not
-/// told.
+/// known.
 pub fn is_defined(source: &Source, name: &str) -> bool {
     !bodies_of(source, name).is_empty() || definitions(source, &cxx_tokens(&source.text), &|_| None).contains_key(name)
 }

@@ -5,7 +5,7 @@
 //! scopes. A name that the file defines twice with different values has none, and neither has
 //! one whose definition is more than an integer expression over others. What the file itself
 //! does not define is looked for in the files around it. Which definition a build compiles
-//! hangs on `#if` and the command line, none of which is looked at: who relies on a value asks
+//! depends on `#if` and the command line, none of which is looked at: who relies on a value asks
 //! the compiler in the end (see
 //! [`TemplateArgument::Constant`](super::annotation::TemplateArgument)), or the preprocessor
 //! ([`differing`]).
@@ -47,7 +47,7 @@ impl<'a> Constants<'a> {
     }
 
     /// The value of a template argument, which is an expression or a name with scopes; `None`
-    /// where it hangs on a macro axis, whose value is another one in each variant.
+    /// where it depends on a macro axis, whose value is another one in each variant.
     pub fn argument(&self, text: &str, expression: Option<&Expr>, axes: &[MacroAxis]) -> Option<i64> {
         let mut pending = Vec::new();
         let value = match expression {
@@ -67,7 +67,7 @@ impl<'a> Constants<'a> {
         (!self.hangs_on(pending, &is_axis)).then_some(value)
     }
 
-    /// The value of a constant by its name without scopes; `None` where it hangs on a name that
+    /// The value of a constant by its name without scopes; `None` where it depends on a name that
     /// `is_axis`.
     pub fn named(&self, name: &str, is_axis: &dyn Fn(&str) -> bool) -> Option<i64> {
         let value = self.value(name)?;

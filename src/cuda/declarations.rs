@@ -33,7 +33,7 @@ pub(crate) fn explain_refusal(name: &str, text: &str) -> String {
 
 /// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the
 /// parameter must be a pointer to something that holds numbers.
-pub(crate) fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
+pub(crate) fn type_with_element(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
     let Some(element) = element else { return Ok(None) };
     let target = text.trim_end().strip_suffix('*').map(without_qualifiers);
     if target.is_none_or(|target| target.contains('*') || target.ends_with(')')) {
@@ -41,9 +41,9 @@ pub(crate) fn told_type(name: &str, text: &str, element: Option<&str>) -> Result
             "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
         ));
     }
-    let told = format!("{element} *");
-    match Type::parse_type(&told) {
-        Type::Pointer { .. } => Ok(Some(told)),
+    let pointer = format!("{element} *");
+    match Type::parse_type(&pointer) {
+        Type::Pointer { .. } => Ok(Some(pointer)),
         Type::Scalar(_) | Type::Other(_) => Err(format!(
             "`{element}` is no type that a buffer is filled with: write float, double, int, float4 or the like"
         )),
@@ -128,7 +128,7 @@ pub(crate) fn is_bool(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{explain_refusal, may_be_structure, points_to_arrays, takes_no_value, told_type};
+    use super::{explain_refusal, may_be_structure, points_to_arrays, takes_no_value, type_with_element};
 
     #[test]
     fn a_declaration_tells_what_may_be_a_structure() {
@@ -200,11 +200,11 @@ mod tests {
             "float *[2] *",
         ] {
             assert!(!explain_refusal("p", text).contains("say what numbers"), "{text}");
-            assert!(told_type("p", text, Some("float")).is_err(), "{text}");
+            assert!(type_with_element("p", text, Some("float")).is_err(), "{text}");
         }
         for text in ["Cell *", "const Cell *", "Cell const *", "const Myconst *", "Cell[4] *"] {
             assert!(explain_refusal("p", text).contains("say what numbers"), "{text}");
-            assert_eq!(told_type("p", text, Some("float")), Ok(Some("float *".to_owned())), "{text}");
+            assert_eq!(type_with_element("p", text, Some("float")), Ok(Some("float *".to_owned())), "{text}");
         }
     }
 }

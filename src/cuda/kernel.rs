@@ -28,7 +28,7 @@ pub struct Kernel {
     pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
-    /// The template's parameters in order, as far as they can be told; `None` for a template,
+    /// The template's parameters in order, as far as they are known; `None` for a template,
     /// and for one without a name.
     pub template_parameters: Vec<Option<TemplateParameter>>,
     /// What stands between the angle brackets behind the name of an explicit specialization
@@ -250,7 +250,7 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
     None
 }
 
-/// The parameters behind the word `template`; none where they cannot be told, nor behind what
+/// The parameters behind the word `template`; none if they are unknown, nor behind what
 /// may be none or several: a macro, a pack, an `#if`.
 fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<TemplateParameter>> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
@@ -287,7 +287,7 @@ fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> V
 }
 
 /// The parameters, of which there are several lists where `#if` stands among them. Which is
-/// compiled hangs on macros that nobody knows here: it is the one whose parameters are `given`,
+/// compiled depends on macros that nobody knows here: it is the one whose parameters are `given`,
 /// else one that has all that are.
 fn compiled_parameters(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
     let mut lists = lists.into_iter().map(|list| split_parameters(source, &list));

@@ -1,7 +1,7 @@
 //! A preprocessed text -> which lines of each file the compiler is given, and the text of a
 //! file without those that `#if` leaves out.
 //!
-//! What always holds: a branch is left out only if it has code, and none of its lines is in the
+//! Invariant: a branch is left out only if it has code, and none of its lines is in the
 //! preprocessed text.
 
 use super::line_markers::LineMarker;

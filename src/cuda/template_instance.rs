@@ -90,7 +90,7 @@ pub(crate) fn enumerator_value(compiled: &str) -> Option<u64> {
 
 /// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is
 /// `7`, `    ::ns::Op<(int)4> ` is `ns::Op<4>`. An enumerator keeps its cast, for its name is
-/// not told.
+/// unknown.
 pub(crate) fn as_written(compiled: &str) -> String {
     let mut found: Vec<&str> = Vec::new();
     for word in split_words(compiled) {

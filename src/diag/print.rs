@@ -33,7 +33,7 @@ macro_rules! put_on {
 
 /// See [`say`].
 pub fn to_error(text: Arguments<'_>) {
-    // In one piece, so that lines of processes side by side do not mix. There is nobody to be told
+    // In one piece, so that lines of processes side by side do not mix. Nobody could be informed
     // that this failed.
     let _ = io::stderr().write_all(printable(&text.to_string()).as_bytes());
 }

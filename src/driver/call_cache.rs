@@ -2,7 +2,7 @@
 //! started.
 //!
 //! In: the call, its settings and the texts of its marked files. Out: the winners of all its
-//! kernels, or nothing. What always holds: a result is taken only where every file that the
+//! kernels, or nothing. Invariant: a result is taken only where every file that the
 //! front end read is as it was (by size and times, else by its digest), the same programs would
 //! run, the lock file says the same of these kernels, and no other result for them came into
 //! the cache. One thing is not seen: a new file that would now be found earlier on the include
@@ -42,7 +42,7 @@ const ENVIRONMENT: [&str; 10] = [
 /// a file prove nothing.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What was decided for a call, and what that hangs on.
+/// What was decided for a call, and what that depends on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Where the toolkit's programs were, as nvcc itself took them: to be compared, not to be

@@ -126,7 +126,7 @@ impl Build<'_> {
             for tuned in &mut tuning.tuned {
                 let left = others.iter().all(|other| other.decision.name != tuned.decision.name);
                 let untuned: Vec<u32> = capability.into_iter().filter(|_| left).collect();
-                tuned.stand_beside(&others, &untuned);
+                tuned.add_architectures(&others, &untuned);
             }
         }
     }

@@ -152,7 +152,7 @@ impl Build<'_> {
     }
 
     /// Builds with baselines after nvcc failed with winners, then as nvcc does, without
-    /// headers, too: they may be what fails, or what the object has no room beside. If nvcc
+    /// headers, too: they may be what fails, or what leaves no room for the object. If nvcc
     /// fails without, the user's own code is wrong, and its messages are on the screen already.
     fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
         let problem = "nvcc fails with it (see the messages above)";

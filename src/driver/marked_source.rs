@@ -93,7 +93,7 @@ impl MarkedSource {
 
     /// Reads the tuning comments of every marked file, and the files of data that they name
     /// below the source's own folder or `data`. What is wrong with a file's comments comes
-    /// beside the annotations of the others.
+    /// next to the annotations of the others.
     pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
         let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);

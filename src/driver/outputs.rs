@@ -1,4 +1,4 @@
-//! The headers and records of a compile, beside what it makes: where they go, when they stay,
+//! The headers and records of a compile, next to what it makes: where they go, when they stay,
 //! and what is taken back.
 
 use super::build::Build;
@@ -108,7 +108,7 @@ impl Build<'_> {
         code
     }
 
-    /// A compile that fails leaves no object of its source; what is beside that must not speak
+    /// A compile that fails leaves no object of its source; what is next to that must not speak
     /// of one.
     pub(super) fn restore_files(&self) {
         process::uninterrupted(|| self.written.restore());

@@ -85,7 +85,7 @@ impl Tuning {
     }
 
     /// The annotations of the kernels of which it is wanted that they are compiled, are not, or
-    /// that it cannot be told.
+    /// that it is unknown.
     fn among(&self, toolchain: &Toolchain, is_wanted: impl Fn(Option<bool>) -> bool) -> Cow<'_, [Annotation]> {
         let are_conditional = are_conditional(&self.annotations);
         let (all, own) = (|| Cow::Borrowed(self.annotations.as_slice()), self.source.name());
@@ -160,7 +160,7 @@ impl Tuning {
         let other = marked_source::read(&arguments)?.product_of(Path::new(&present.source));
         let own = call.product_of(&self.source.path);
         let its = whole(Path::new(&present.folder), &other)?;
-        // A record beside its object that names one in another folder came there with a copy of it all.
+        // A record next to its object that names one in another folder came there with a copy of it all.
         let is_here = shares_folder || its.parent() == whole(Path::new(""), record)?.parent();
         let differs = whole(Path::new(""), &own).is_none_or(|own| own != its);
         (differs && is_here).then(|| (other.display().to_string(), own.display().to_string()))

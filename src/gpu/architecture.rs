@@ -125,7 +125,7 @@ impl Architecture {
         self.shared_capacity(u64::from(self.shared) * u64::from(percent) / 100)
     }
 
-    /// The least shared memory of at least so many bytes that an SM can be set to; the most,
+    /// The least shared memory of at least this many bytes that an SM can be set to; the most,
     /// where there is none.
     pub fn shared_capacity(&self, bytes: u64) -> u32 {
         let capacities = match self.capability {
@@ -200,12 +200,12 @@ impl Machine {
     /// A GPU as its driver describes it; what the driver would not tell is the flagship's.
     pub fn of_device(architecture: Architecture, device: &Device) -> Self {
         let nominal = Self::with_nominal_clocks(architecture);
-        let told = |value: f64, otherwise: f64| if value > 0.0 { value } else { otherwise };
+        let reported = |value: f64, otherwise: f64| if value > 0.0 { value } else { otherwise };
         Self {
             architecture,
             sms: if device.sms > 0 { device.sms } else { nominal.sms },
-            clock_ghz: told(f64::from(device.clock_khz) / 1e6, nominal.clock_ghz),
-            bandwidth_gbs: told(device.bandwidth / 1e9 * REACHED, nominal.bandwidth_gbs),
+            clock_ghz: reported(f64::from(device.clock_khz) / 1e6, nominal.clock_ghz),
+            bandwidth_gbs: reported(device.bandwidth / 1e9 * REACHED, nominal.bandwidth_gbs),
             l2_bytes: if device.l2_bytes > 0 { device.l2_bytes } else { nominal.l2_bytes },
         }
     }
@@ -232,8 +232,8 @@ mod tests {
     fn machine_takes_what_the_driver_tells_and_else_the_flagship() {
         let architecture = Architecture::nearest(90);
         let nominal = Machine::with_nominal_clocks(architecture);
-        let told = Device { sms: 7, l2_bytes: 12345, ..Device::default() };
-        let machine = Machine::of_device(architecture, &told);
+        let reported = Device { sms: 7, l2_bytes: 12345, ..Device::default() };
+        let machine = Machine::of_device(architecture, &reported);
         assert_eq!((machine.sms, machine.l2_bytes, machine.clock_ghz), (7, 12345, nominal.clock_ghz));
         let machine = Machine::of_device(architecture, &Device::default());
         assert_eq!((machine.sms, machine.l2_bytes), (nominal.sms, nominal.l2_bytes));

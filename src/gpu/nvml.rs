@@ -1,6 +1,6 @@
 //! Clocks, temperature and throttling of a GPU, as NVIDIA's management library tells them.
 //!
-//! In: a GPU's UUID. Out: its [`Condition`], now. What always holds: the library is looked for
+//! In: a GPU's UUID. Out: its [`Condition`], now. Invariant: the library is looked for
 //! at run time, and nothing fails without it: a condition of zeros says that nothing is known.
 
 use super::condition::Condition;
@@ -30,7 +30,7 @@ const PASSING: [(ThrottleReasons, &str); 6] = [
 /// Watches one GPU.
 pub(crate) struct Watch {
     uuid: String,
-    /// The library takes a while to start: it does so beside other work.
+    /// The library takes a while to start: it does so during other work.
     starting: Option<DetachedWork<Option<Nvml>>>,
     nvml: Option<Nvml>,
 }

@@ -1,6 +1,6 @@
 //! Candidates -> jobs, and the machine code and workloads that jobs name by number.
 //!
-//! What always holds: what several candidates share is sent once to each measuring process,
+//! Invariant: what several candidates share is sent once to each measuring process,
 //! however many requests name it.
 
 use super::candidate::Candidate;

@@ -1,7 +1,7 @@
 //! The caller's end of a measuring process: starts it, exchanges messages with it under time
 //! limits, ends it.
 //!
-//! What always holds: no call here waits longer than its limit, and the process is ended and
+//! Invariant: no call here waits longer than its limit, and the process is ended and
 //! collected when the link is dropped.
 
 use super::protocol;
@@ -82,7 +82,7 @@ impl Link {
             thread(Box::new(move || {
                 let mut stdout = BufReader::new(stdout);
                 let last = listen(&mut stdout, &sender);
-                // The receiver may be gone; nobody is to be told then.
+                // The receiver may be gone; nobody listens then.
                 let _ = sender.send(last);
                 let _ = io::copy(&mut stdout, &mut io::sink());
             }))?;

@@ -34,7 +34,7 @@ impl Tolerance {
         Tolerance { relative: default_tolerance(scalar), absolute: None }
     }
 
-    /// Whether it hangs on the magnitude of what a buffer holds.
+    /// Whether it depends on the magnitude of what a buffer holds.
     pub(crate) fn wants_magnitude(self) -> bool {
         self.absolute.is_none() && self.relative > 0.0
     }
@@ -109,7 +109,7 @@ pub(crate) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// The elements of a buffer of so many whose first scalars stand for all.
+/// The elements of a buffer of this many whose first scalars stand for all.
 pub(crate) fn sample(count: usize) -> impl Iterator<Item = usize> {
     // A step that has no factor in common with the rows of a matrix: else a sample may be a column
     // of it.

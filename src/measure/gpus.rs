@@ -1,7 +1,7 @@
 //! The GPUs that the measuring process may use: which of them is claimed, and what runs jobs on
 //! it.
 //!
-//! What always holds: jobs run on a claimed GPU alone, and a process has one GPU at a time.
+//! Invariant: jobs run on a claimed GPU alone, and a process has one GPU at a time.
 //! Which GPUs there are is the driver's word, so `CUDA_VISIBLE_DEVICES`, MIG and MPS hold here
 //! as for any program; of several models only the first one's are used.
 
@@ -87,18 +87,18 @@ impl Gpus {
         self.rest();
     }
 
-    /// Claims a GPU and opens it; waits at most so many seconds for it. `None`: others have
+    /// Claims a GPU and opens it; waits at most this many seconds for it. `None`: others have
     /// them all.
     pub fn claim(&mut self, wait_s: f64, send: &mut dyn FnMut(Reply)) -> Result<Option<Device>, String> {
         let begin = Instant::now();
-        let mut told: Option<Instant> = None;
+        let mut last_report: Option<Instant> = None;
         while !self.take()? {
             if begin.elapsed().as_secs_f64() >= wait_s {
                 return Ok(None);
             }
-            if told.is_none_or(|told| told.elapsed() > TELL) {
+            if last_report.is_none_or(|last| last.elapsed() > TELL) {
                 send(Reply::Waiting);
-                told = Some(Instant::now());
+                last_report = Some(Instant::now());
             }
             std::thread::sleep(ASK);
         }

@@ -1,7 +1,7 @@
 //! Candidates -> timings, in a process of their own.
 //!
 //! In: [`Candidate`]s (machine code, launch, workload) and a [`Plan`]. Out: an [`Outcome`] for
-//! each: its timing, or why it was refused. What always holds: the caller's process never
+//! each: its timing, or why it was refused. Invariant: the caller's process never
 //! touches the driver, so no kernel can crash or hang it; a candidate is timed only after its
 //! results were found to agree with the baseline's; a child that is slow, dead or talks
 //! nonsense is an [`Error`] or a refused candidate, never a panic and never a wait without end.

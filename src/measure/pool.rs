@@ -1,6 +1,6 @@
 //! [`Measurer`] by all GPUs of one model: one process for each.
 //!
-//! In: candidates. Out: their timings, as one GPU would give them. What always holds: the
+//! In: candidates. Out: their timings, as one GPU would give them. Invariant: the
 //! baseline is timed on every GPU that candidates are timed on, and their times are scaled by
 //! it, for no two GPUs are equally fast; duels are fought on one. A GPU that others measure on
 //! is not waited for as long as this has one.

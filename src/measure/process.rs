@@ -1,6 +1,6 @@
 //! [`Measurer`] by a child process: `nvtune measure`, on this machine or behind a runner.
 //!
-//! What always holds: a candidate that crashes, hangs or kills the child is refused by name,
+//! Invariant: a candidate that crashes, hangs or kills the child is refused by name,
 //! and the rest goes on in a new child; each new child is paid for by one refused candidate or
 //! ends the work, so the work ends.
 
@@ -204,7 +204,7 @@ impl Process {
         }
     }
 
-    /// No launch of a kernel whose baseline takes so many microseconds is taken to hang before
+    /// No launch of a kernel whose baseline takes this many microseconds is taken to hang before
     /// its time.
     fn bear_with(&mut self, baseline_us: f64) {
         self.patience = self.patience.max(seconds(HUNG_FACTOR * baseline_us / 1e6));
@@ -224,7 +224,7 @@ impl Process {
 
     /// Sends a request with all that it refers to, and passes on what is said of its jobs until
     /// it is served or the process is lost.
-    fn request(&mut self, request: &Request, told: &mut dyn FnMut(Told)) -> Result<Served, Error> {
+    fn request(&mut self, request: &Request, progress: &mut dyn FnMut(Progress)) -> Result<Served, Error> {
         self.claim()?;
         // `claim` has put one there.
         let Some(link) = self.link.take() else {
@@ -258,23 +258,23 @@ impl Process {
                         if slot == BASELINE {
                             self.bear_with(us);
                         }
-                        told(Told::Checked(slot));
+                        progress(Progress::Checked(slot));
                         running = None;
                         continue;
                     }
                     Reply::Sample(slot, us) => {
-                        told(Told::Sample(slot, us));
+                        progress(Progress::Sample(slot, us));
                         running = None;
                         continue;
                     }
                     Reply::Refused(slot, reason) => {
-                        told(Told::Refused(slot, reason));
+                        progress(Progress::Refused(slot, reason));
                         running = None;
                         continue;
                     }
                     Reply::Round(condition, counts) => {
                         self.conditions.add_round(&condition, counts);
-                        told(Told::Round(counts));
+                        progress(Progress::Round(counts));
                         continue;
                     }
                     Reply::Faulted(slot, reason) => (slot, reason),
@@ -294,7 +294,7 @@ impl Process {
                 (Incoming::End, Some(slot)) if self.deaths < DEATHS => {
                     self.deaths += 1;
                     let how = link.end();
-                    told(Told::Refused(slot, Reason::Died { how }));
+                    progress(Progress::Refused(slot, Reason::Died { how }));
                     return Ok(Served::Lost);
                 }
                 (Incoming::Nonsense(said), Some(slot)) if self.deaths < DEATHS => {
@@ -304,7 +304,7 @@ impl Process {
                 }
                 (incoming, _) => return Err(self.broken(link, incoming, limit)),
             };
-            told(Told::Refused(lost.0, lost.1));
+            progress(Progress::Refused(lost.0, lost.1));
             return Ok(Served::Lost);
         }
         let said = format!("more than {MOST_REPLIES} messages without an end");
@@ -315,8 +315,8 @@ impl Process {
 /// The slot of the baseline.
 const BASELINE: u32 = 0;
 
-/// What is said of a job.
-enum Told {
+/// What the measuring process reports of a job.
+enum Progress {
     Checked(u32),
     Sample(u32, f64),
     Refused(u32, Reason),
@@ -355,9 +355,9 @@ impl Measurer for Process {
                     ..*plan
                 },
             };
-            let served = self.request(&request, &mut |told| {
-                let is_more = matches!(told, Told::Round(true) | Told::Refused(..));
-                note(&mut states, told);
+            let served = self.request(&request, &mut |progress| {
+                let is_more = matches!(progress, Progress::Round(true) | Progress::Refused(..));
+                note(&mut states, progress);
                 if is_more {
                     watch(&settled(&states, plan));
                 }
@@ -392,8 +392,8 @@ impl Measurer for Process {
             }
             let jobs = remaining(&batch.jobs, &states);
             let request = Request::Duel { jobs, rounds };
-            let served = self.request(&request, &mut |told| {
-                note(&mut states, told);
+            let served = self.request(&request, &mut |progress| {
+                note(&mut states, progress);
             })?;
             if matches!(served, Served::Whole) {
                 break;
@@ -476,7 +476,7 @@ impl State {
     }
 }
 
-/// A median of fewer samples hangs on one that something was in the way of.
+/// A median of fewer samples depends on one that something was in the way of.
 const SETTLED: usize = 3;
 
 /// What is known for sure while a request is under way: what was refused, what has enough
@@ -500,9 +500,9 @@ fn settled(states: &[State], plan: &Plan) -> Vec<Outcome> {
 }
 
 /// Notes what was said of a job; what is said of one that does not exist is not believed.
-fn note(states: &mut [State], told: Told) {
-    let (Told::Checked(slot) | Told::Sample(slot, _) | Told::Refused(slot, _)) = told else {
-        let counts = matches!(told, Told::Round(true));
+fn note(states: &mut [State], progress: Progress) {
+    let (Progress::Checked(slot) | Progress::Sample(slot, _) | Progress::Refused(slot, _)) = progress else {
+        let counts = matches!(progress, Progress::Round(true));
         for state in states {
             state.samples.truncate(if counts { usize::MAX } else { state.sure });
             state.sure = state.samples.len();
@@ -512,13 +512,13 @@ fn note(states: &mut [State], told: Told) {
     let Some(state) = states.get_mut(slot as usize) else {
         return;
     };
-    match told {
-        Told::Checked(_) => state.checked = true,
-        Told::Sample(_, us) if us.is_finite() && us > 0.0 && state.samples.len() < MOST_SAMPLES => {
+    match progress {
+        Progress::Checked(_) => state.checked = true,
+        Progress::Sample(_, us) if us.is_finite() && us > 0.0 && state.samples.len() < MOST_SAMPLES => {
             state.samples.push(us)
         }
-        Told::Sample(..) | Told::Round(_) => {}
-        Told::Refused(_, reason) => state.refused = Some(reason),
+        Progress::Sample(..) | Progress::Round(_) => {}
+        Progress::Refused(_, reason) => state.refused = Some(reason),
     }
 }
 
@@ -531,7 +531,7 @@ fn remaining(jobs: &[Job], states: &[State]) -> Vec<Job> {
         .collect()
 }
 
-/// A duration of so many seconds: at least a millisecond, at most some days, whatever the
+/// A duration of this many seconds: at least a millisecond, at most some days, whatever the
 /// number.
 fn seconds(seconds: f64) -> Duration {
     let longest = Duration::from_secs(1_000_000);

@@ -1,7 +1,7 @@
 //! What the caller and the measuring process say to each other over two byte streams.
 //!
 //! The measuring process speaks first: a line with the protocol's version (see [`hello`]), so
-//! that another version, or anything else that a broken runner prints, is told apart at once.
+//! that another version, or anything else that a broken runner prints, is recognized at once.
 //! After it both sides send frames: the length of a JSON text and of a payload (both
 //! little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on
 //! different machines.
@@ -43,7 +43,7 @@ const PAYLOAD_LIMIT: u32 = 512 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may
-    /// be waited for so many seconds.
+    /// be waited for this many seconds.
     Claim {
         wait_s: f64,
     },
@@ -105,7 +105,7 @@ pub(crate) struct Job {
 /// From the measuring process.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The first frame: there are so many GPUs of this model.
+    /// The first frame: there are this many GPUs of this model.
     Ready(Device, usize),
     /// The first and only frame: there is none.
     NoDevice(#[serde(deserialize_with = "one_line")] String),

@@ -3,7 +3,7 @@
 //!
 //! The method is nvbench's cold measurement (`measure_cold.cuh`: one launch a sample, the L2
 //! cache flushed before each), but with the samples of all candidates interleaved round by
-//! round, so that a drift of the clocks meets all of them alike. What always holds: no
+//! round, so that a drift of the clocks meets all of them alike. Invariant: no
 //! candidate is sampled before its results were found to agree, and each sample is announced
 //! before.
 
@@ -21,11 +21,11 @@ const WARM_UP_LAUNCHES: u32 = 50;
 /// So long after the last launch the clocks are still up.
 const WARM: Duration = Duration::from_millis(500);
 
-/// Where the baseline takes less than so many microseconds, what a launch itself takes would
+/// Where the baseline takes less than this many microseconds, what a launch itself takes would
 /// swamp what candidates differ by.
 pub(super) const SHORT_US: f64 = 20.0;
 
-/// The host holds up a launch now and then, for so many microseconds at most: one that may be
+/// The host holds up a launch now and then, for this many microseconds at most: one that may be
 /// short is looked at so often.
 const HELD_UP_US: f64 = 400.0;
 const LOOKS: u32 = 10;
@@ -55,7 +55,7 @@ impl Pace {
         self.served.is_some_and(|served| served.elapsed() < WARM)
     }
 
-    /// Whether the baseline is short, whose fastest launch took so many microseconds now.
+    /// Whether the baseline is short, whose fastest launch took this many microseconds now.
     fn is_short(&mut self, us: f64) -> bool {
         *self.short.get_or_insert(us < SHORT_US)
     }
@@ -504,10 +504,10 @@ mod tests {
             let mut replies = Vec::new();
             let mut bench = Steady { conditions: vec![hot.clone(); hot_rounds], ..Steady::default() };
             duel(&mut bench, &jobs(2), rounds(6), &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
-            let told = |wanted: bool| {
+            let count_samples = |wanted: bool| {
                 replies.iter().filter(|reply| matches!(reply, Reply::Round(_, counts) if *counts == wanted)).count()
             };
-            assert_eq!((told(true), told(false)), (6, repeated), "{hot_rounds} hot rounds");
+            assert_eq!((count_samples(true), count_samples(false)), (6, repeated), "{hot_rounds} hot rounds");
             assert_eq!(samples(&replies, true).len(), 2 * (6 + repeated));
         }
     }

@@ -1,7 +1,7 @@
 //! Paired samples of two candidates -> whether one is faster.
 //!
 //! In: times of the baseline and of a challenger, pair by pair from the same rounds. Out: a
-//! [`Verdict`]. Pure, and the same for the same samples. What always holds: a challenger is
+//! [`Verdict`]. Pure, and the same for the same samples. Invariant: a challenger is
 //! called faster only with 99% confidence and a gain of at least 1%.
 
 /// A gain below this is not worth a change of the build.

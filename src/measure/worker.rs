@@ -1,6 +1,6 @@
 //! The measuring process: requests from standard input -> replies on standard output.
 //!
-//! What always holds: standard output carries nothing but the protocol (what a kernel prints
+//! Invariant: standard output carries nothing but the protocol (what a kernel prints
 //! goes to standard error), and the process ends at once, whatever runs, when its standard
 //! input does: nobody has to kill it.
 

@@ -328,7 +328,7 @@ impl<'a> Votes<'a> {
         parts
     }
 
-    /// Loops beside each other that share their lines: copies of one PTX loop. Different loops
+    /// Neighbouring loops that share their lines: copies of one PTX loop. Different loops
     /// share a few lines, too, of what ptxas recomputes in each rather than keep it in a
     /// register.
     fn unrolled_groups(&self) -> Vec<Vec<usize>> {

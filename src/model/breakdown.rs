@@ -46,7 +46,7 @@ impl Terms {
     }
 
     /// What the launch's instructions take to be issued and executed where nothing ever waits:
-    /// a bound of its time that hangs on counts and widths alone. No point of the suite's
+    /// a bound of its time that depends on counts and widths alone. No point of the suite's
     /// recorded spaces took less than 0.99 of it.
     pub fn least_us(&self) -> f64 {
         self.issue.max(self.pipe)

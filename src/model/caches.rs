@@ -80,7 +80,7 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Share of the accesses to local memory that the level-1 cache cannot hold, of so many
+    /// Share of the accesses to local memory that the level-1 cache cannot hold, of this many
     /// warps: CRAT's rule, the resident threads' stacks over the cache that shared memory
     /// leaves.
     pub fn local_missed(&self, warps: f64) -> f64 {
@@ -132,7 +132,7 @@ impl<'a> Caches<'a> {
     }
 
     /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the
-    /// bytes of a buffer that come into it while a warp touches so many sectors.
+    /// bytes of a buffer that come into it while a warp touches this many sectors.
     fn missed_sectors(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
         let lost = |reuse: &Reuse| {
             let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
@@ -196,7 +196,7 @@ impl<'a> Caches<'a> {
         lone_share(of) * (of.spread.together * size / (self.level2_bytes() * SOON)).min(1.0)
     }
 
-    /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1
+    /// Of this many bytes of a buffer that an SM reads here and there, those that its level-1
     /// cache holds; `total` is all that it reads and writes.
     ///
     /// Each sector is read at random times while the window that the SM's blocks look at passes
@@ -295,7 +295,7 @@ fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, l
 /// and the last when as much beyond all of it: sets fill unevenly, and warps do not keep step.
 const LOSES_FROM: f64 = 0.5;
 
-/// Share of what is read again that a cache has lost, so many bytes after it.
+/// Share of what is read again that a cache has lost, this many bytes after it.
 fn lost_share(moved: f64, cache: f64) -> f64 {
     (moved / cache.max(1.0) - LOSES_FROM).clamp(0.0, 1.0)
 }

@@ -46,7 +46,7 @@ pub const UNKNOWN: f64 = 20.0;
 /// capability 10.3).
 pub const BARRIER: f64 = 22.0;
 pub const BARRIER_WARP: f64 = 2.0;
-/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With so many the points of
+/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With this many, the points of
 /// `radix_pass` (recorded on an H200) that match are predicted as well as those that vote on
 /// each bit instead.
 pub const MATCH: f64 = 32.0;
@@ -77,7 +77,7 @@ const L2_DOUBLING: f64 = 0.05;
 const LINE_SECTORS: f64 = 4.0;
 
 impl Latencies {
-    /// Cycles until so many sectors are there from device memory, and what twice as many take
+    /// Cycles until this many sectors are there from device memory, and what twice as many take
     /// longer.
     pub fn device_memory(&self, sectors: f64) -> (f64, f64) {
         let doubling = self.dram * DRAM_DOUBLING;

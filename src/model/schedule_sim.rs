@@ -15,7 +15,7 @@ use crate::sim::profile::Access;
 
 /// Loops nested deeper than this are replayed once: each level doubles the work.
 const STEADY_DEPTH: u32 = 4;
-/// Operations outstanding on one scoreboard that are told apart.
+/// Operations outstanding on one scoreboard that are distinguished.
 const OUTSTANDING: usize = 8;
 /// Sectors of a warp's access that arrive together (a fully coalesced access of 4 bytes a
 /// thread).

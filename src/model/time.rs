@@ -57,8 +57,8 @@ const LINE_CYCLES: f64 = 1.8;
 /// `hash_lookup` on an H200); part of it is among the look-ups that are counted already, and
 /// 0.3 orders the recorded spaces no worse than 0 or 0.5.
 const FILL_CYCLES: f64 = 0.3;
-/// Lines of the level-2 cache that are updated atomically at once: at most so many, and one of
-/// so many where few are updated, for neighbours share the unit that does it
+/// Lines of the level-2 cache that are updated atomically at once: at most this many, and one of
+/// this many where few are updated, for neighbours share the unit that does it
 /// (`kernels/results/h200/atomics.txt`: 8 lines 2.1 at once, 32 lines 7, 64 lines 12, many 54).
 const MOST_LINES: f64 = 54.0;
 const FEW_LINES: f64 = 4.0;
@@ -184,7 +184,7 @@ pub fn predict_time(
         _ if terms.device > greatest_on_chip => Bottleneck::GlobalBandwidth,
         bound => bound,
     };
-    // Who waits has too few warps beside him; where the grid has more, something keeps them out.
+    // A latency-bound kernel has too few resident warps; if the grid has more, a resource limits them.
     let waits = matches!(bottleneck, Bottleneck::GlobalLatency | Bottleneck::Latency) && waves >= 1.0;
     let bottleneck = match occupancy.limiter {
         Limiter::Registers if waits => Bottleneck::RegisterCapacity,
@@ -203,7 +203,7 @@ pub fn predict_time(
 const QUEUED: f64 = 0.75;
 
 /// How much of the time that memory needs for a launch its blocks wait for besides a warp's
-/// latency, with so many blocks on each SM.
+/// latency, with this many blocks on each SM.
 ///
 /// The warps of a block start together, so that they ask for memory at once, and the block's
 /// place is free when the last of them is done. So a block lasts longer than a warp alone by
@@ -222,7 +222,7 @@ fn queue_share(analysis: &Analysis, blocks: f64) -> f64 {
 /// row).
 const CROWD: f64 = 1.375;
 
-/// Blocks of the fullest SM, of so many for each, where so many fit; the first ones of those
+/// Blocks of the fullest SM, of this many for each, where this many fit; the first ones of those
 /// that have their places at once, or all.
 fn fullest_blocks(each: f64, at_once: f64, are_first: bool) -> f64 {
     (if are_first { each * CROWD } else { each }).ceil().min(at_once)
@@ -284,7 +284,7 @@ impl Model<'_> {
         BLOCK_LATENCY + self.cycles + self.extra_cycles()
     }
 
-    /// A wave with so many blocks on each SM.
+    /// A wave with this many blocks on each SM.
     fn wave_of(&self, blocks: f64) -> Wave {
         let work = &self.analysis.work;
         let warps = blocks * self.block_warps * self.working;
@@ -344,7 +344,7 @@ impl Model<'_> {
         Wave { cycles, bound }
     }
 
-    /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with so many
+    /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with this many
     /// warps on each SM.
     fn parted_cycles(&self, warps: f64) -> f64 {
         let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
@@ -371,7 +371,7 @@ impl Model<'_> {
         bound
     }
 
-    /// Cycles of a warp alone, of so many on each SM, where the level-2 cache holds that share
+    /// Cycles of a warp alone, of this many on each SM, where the level-2 cache holds that share
     /// of what others have brought into it.
     fn latency_cycles(&self, warps: f64, held: f64) -> f64 {
         let analysis = self.analysis;
@@ -408,7 +408,7 @@ fn sooner_cycles(analysis: &Analysis, held: f64) -> f64 {
     cycles
 }
 
-/// How many of so many lines are updated atomically at once.
+/// How many of this many lines are updated atomically at once.
 fn at_once(lines: f64) -> f64 {
     (1.0 / (FEW_LINES / lines + 1.0 / MOST_LINES)).max(1.0)
 }

@@ -30,7 +30,7 @@ pub enum NotFound {
     Circle { path: PathBuf },
 }
 
-/// The link to the real nvcc that `nvtune shims` puts beside its own.
+/// The link to the real nvcc that `nvtune shims` puts next to its own.
 pub const REAL_NVCC: &str = "nvtune-real-nvcc";
 
 /// Names the environment variable with the wrappers of nvcc that outer calls of nvtune have

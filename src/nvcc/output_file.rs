@@ -1,7 +1,7 @@
 //! The file that nvcc makes of one source, and whether it was made to its end.
 //!
 //! In: a call and its sources, before nvcc runs. Out, after nvcc failed or was stopped: which
-//! of the files are whole. What always holds: a file that is as it was, or ends before what its
+//! of the files are whole. Invariant: a file that is as it was, or ends before what its
 //! own tables speak of, is not whole.
 
 use super::invocation::Invocation;

@@ -9,7 +9,7 @@ pub fn mirror(bin: &Path, folder: &Path, keep: impl Fn(&std::ffi::OsStr) -> bool
     let bin = std::path::absolute(bin)?;
     let own_bin = folder.join("bin");
     std::fs::create_dir_all(&own_bin)?;
-    // nvcc looks for `targets/` beside its folder, builds for `include/` and `lib64/`.
+    // nvcc looks for `targets/` next to its folder, builds for `include/` and `lib64/`.
     if let Some(root) = bin.parent() {
         link_entries(root, folder, |name| name != "bin")?;
     }

@@ -34,7 +34,7 @@ impl Programs {
 
 impl Programs {
     /// Those that this call resolves to, found without starting anything: for a toolkit's own
-    /// nvcc, beside which its profile is. A script may start any other: `None`.
+    /// nvcc, next to which its profile is. A script may start any other: `None`.
     pub fn next_to(nvcc: &RealNvcc) -> Option<Self> {
         let bin = nvcc.path.parent()?;
         let mut first = [0; 4];

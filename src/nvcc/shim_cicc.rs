@@ -21,9 +21,9 @@ const NOT_WRITTEN: u8 = 255;
 
 /// Runs as cicc; `arguments` begin with the path it was called by. Returns the exit code.
 pub fn run(arguments: &[OsString]) -> u8 {
-    let beside = arguments.first().map(PathBuf::from).unwrap_or_default().with_file_name(REAL_CICC);
-    // By its own path: what cicc looks for beside itself is there.
-    let real = beside.read_link().unwrap_or(beside);
+    let neighbour = arguments.first().map(PathBuf::from).unwrap_or_default().with_file_name(REAL_CICC);
+    // By its own path: what cicc looks for next to itself is there.
+    let real = neighbour.read_link().unwrap_or(neighbour);
     let options = arguments.get(1..).unwrap_or_default();
     let mut cicc = Command::new(real);
     cicc.args(options);

@@ -176,11 +176,11 @@ pub(super) fn answer(ticket: &Ticket, outcomes: &[TicketOutcome]) -> std::io::Re
     file.keep().map(drop).map_err(|error| error.error)
 }
 
-/// The real ptxas beside the shim; nvcc calls the shim by a path or through the PATH that it
+/// The real ptxas next to the shim; nvcc calls the shim by a path or through the PATH that it
 /// sets.
 fn real_ptxas(own_path: &Path) -> PathBuf {
-    let beside = own_path.with_file_name(REAL_PTXAS);
-    if own_path.components().count() > 1 { beside } else { PathBuf::from(REAL_PTXAS) }
+    let neighbour = own_path.with_file_name(REAL_PTXAS);
+    if own_path.components().count() > 1 { neighbour } else { PathBuf::from(REAL_PTXAS) }
 }
 
 pub(super) fn cannot_start(program: &str, error: &std::io::Error) -> u8 {

@@ -207,7 +207,7 @@ fn walk(from: Vec<PathBuf>, paths: &SearchPaths, mut visit: impl FnMut(Visited))
         while let Some((path, data, is_quoted)) = pending.pop() {
             let folder = path.parent().unwrap_or(Path::new(""));
             // By identity: a file that includes `x/../itself` has another path each time. Of two links in
-            // different folders each includes what is beside it.
+            // different folders each includes what is next to it.
             let identity = |data: &Metadata| (data.dev(), data.ino());
             if !seen.insert((identity(&data), Path::new(".").join(folder).metadata().ok().as_ref().map(identity))) {
                 continue;
@@ -392,9 +392,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let write = |name: &str, text: &str| write(&folder, name, text);
         let kernel = write("inc/kernel.cuh", "//@tune block(auto)\n__global__ void k() {}\n");
-        write("other/by.h", "#include \"beside.h\"\n");
-        write("other/beside.h", "");
-        write("links/beside.h", "#include <kernel.cuh>\n");
+        write("other/by.h", "#include \"neighbour.h\"\n");
+        write("other/neighbour.h", "");
+        write("links/neighbour.h", "#include <kernel.cuh>\n");
         std::fs::hard_link(folder.path().join("other/by.h"), folder.path().join("links/by.h")).expect("linked");
         let inc = || vec![folder.path().join("inc")];
         let value = |value: &str| vec![("NAME".to_owned(), value.to_owned())];

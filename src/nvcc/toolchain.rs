@@ -20,7 +20,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
-/// What cicc is told the module id is while variants are made: it only reaches names of
+/// The module id that cicc is given while variants are made: it only reaches names of
 /// internal symbols, and the true one takes a run of cudafe++.
 const PLACEHOLDER_MODULE_ID: &str = "_nvtune_module_id";
 
@@ -156,7 +156,7 @@ impl Toolchain {
         // By a name that needs no quotes.
         let path = self.folder.path().join("header.h");
         write(&path, text)?;
-        // A quoted include finds a stale header beside the source first; the include guard makes that
+        // A quoted include finds a stale header next to the source first; the include guard makes that
         // one empty.
         self.header_options = vec!["-I".into(), folder.into(), "-include".into(), path.into()];
         self.preprocessed = Mutex::default();
@@ -326,7 +326,7 @@ impl Toolchain {
             return Ok((cubin, code));
         }
         let (cubin, code) = self.run_assembler(&ptx, entry)?;
-        // Nothing hangs on it; that the cache cannot be written is said where results are.
+        // Nothing depends on it; that the cache cannot be written is said where results are.
         let _ = cache.put(&place, &[code.as_bytes(), b"\n", &cubin].concat());
         Ok((cubin, code))
     }

@@ -1,7 +1,7 @@
 //! Leave to run a tool: under make, no more tools run at once than there are tokens of its
 //! jobserver.
 //!
-//! Every process that make starts owns one token unasked. Each further tool that runs beside
+//! Every process that make starts owns one token unasked. Each further tool that runs next to
 //! the first takes one from the jobserver and gives it back when it is done. Without a make as
 //! many tools run as there are cores. A process that measures keeps a core busy and counts as a
 //! tool: what else runs is not to be in the way of its launches. Who asks first has leave
@@ -38,7 +38,7 @@ struct Jobs {
 
 #[derive(Debug)]
 struct Queue {
-    /// How many of them may run beside those that run.
+    /// How many of them may run besides those that run.
     free: usize,
     /// How many have asked, and how many of them were given leave.
     asked: u64,
@@ -66,7 +66,7 @@ pub fn wait_for_permit() -> Permit {
     JOBS.get_or_init(Jobs::from_environment).take_permit()
 }
 
-/// The same for what is done beside tools: it never takes the leave of the last of them, and
+/// The same for what is done while tools run: it never takes the leave of the last of them, and
 /// gives up when `is_over`.
 pub fn permit_beside(is_over: impl Fn() -> bool) -> Option<Permit> {
     JOBS.get_or_init(Jobs::from_environment).permit_beside(is_over)

@@ -1,6 +1,6 @@
 //! What nvtune is among other processes: how it ends, what it starts, what it leaves behind.
 //!
-//! Always holds: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals,
+//! Invariant: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals,
 //! files and environment untouched; what one build alone may use at a time goes by turns
 //! ([`Turn`]); after a signal no child goes on and no temporary folder stays; no more tools run
 //! at once than make allows; no tool that nvtune runs for its own purposes is waited for

@@ -1,6 +1,6 @@
 //! Turns that the processes of a user take on a machine, by name.
 //!
-//! What always holds: one process has a turn, and its end, however that comes, ends the turn.
+//! Invariant: one process has a turn, and its end, however that comes, ends the turn.
 //! Nothing is left behind: a turn is the name of a socket, which no file stands for.
 
 use rustix::process::getuid;

@@ -1,5 +1,5 @@
 //! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must
-//! not hang on what it could do without.
+//! not depend on what it could do without.
 
 use super::process_tree;
 use super::process_tree::send_signal;

@@ -4,8 +4,8 @@
 //! An entry is a file that appears whole by `rename` and carries its checksum: what is torn,
 //! cut or changed on the disk is never used, and is removed. No lock is taken, so none can be
 //! left behind. A process that is killed leaves at most a file in `tmp/`, which the next one
-//! that writes removes. Entries are told apart by their place, which is made of digests of what
-//! they hang on; two writers of one place write the same thing. What another user could have
+//! that writes removes. Entries are distinguished by their place, which is made of digests of what
+//! they depend on; two writers of one place write the same thing. What another user could have
 //! written is not read: entries decide what goes into an object.
 
 use super::digest::checksum;
@@ -28,7 +28,7 @@ const MAGIC: &str = "nvtune-cache";
 /// after this long; a write takes milliseconds.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// One of so many writes looks whether the bound is kept.
+/// One of this many writes looks whether the bound is kept.
 const TRIM_EVERY: u64 = 64;
 
 /// Most bytes of an entry, as a file and unpacked. The largest, records of 100,000 points, take

@@ -1,4 +1,4 @@
-//! What a winner hangs on, as facts that can be compared and named.
+//! What a winner depends on, as facts that can be compared and named.
 //!
 //! In: digests and words that the tuner drew up for one kernel. Out: what changed between two
 //! of them. A basis says nothing of names, comments, line numbers or the rest of the file:
@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the winner of one kernel and architecture hangs on.
+/// What the winner of one kernel and architecture depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
     /// Digest of the tuning comment, its blanks made even.

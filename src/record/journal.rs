@@ -2,7 +2,7 @@
 //! compile that was ended goes on from there.
 //!
 //! In: what a search found, point by point. Out: the same in another process, where all that it
-//! hangs on is as it was. What always holds: a journal is facts about points, not about a
+//! depends on is as it was. Invariant: a journal is facts about points, not about a
 //! strategy or a budget, so whoever searches the same space may go on from it; it goes when a
 //! decision takes its place.
 
@@ -46,7 +46,7 @@ pub enum Found {
     Refused(String),
 }
 
-/// What the times of a search hang on, besides the code of each point.
+/// What the times of a search depend on, besides the code of each point.
 #[derive(Clone, Copy, Debug)]
 pub struct Searched<'a> {
     pub kernel: &'a str,

@@ -1,4 +1,4 @@
-//! What was decided, and what was timed, as data: the record beside the object, the lock file,
+//! What was decided, and what was timed, as data: the record next to the object, the lock file,
 //! the cache, the recorded space of a kernel.
 
 mod cache;

@@ -3,7 +3,7 @@
 //! One gzip stream of one JSON object. Besides every configuration with its time and check
 //! result it holds what a model looks at (the PTX, the machine code of every variant, the
 //! workloads), so that another version of the model can be judged without a GPU or a toolkit.
-//! `kernels/results/README.md` documents each field. What always holds: a file appears whole or
+//! `kernels/results/README.md` documents each field. Invariant: a file appears whole or
 //! not at all; one of a newer format is refused by its version.
 
 use super::decision::{RecordedVariant, Seconds};

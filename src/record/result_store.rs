@@ -26,7 +26,7 @@ pub struct Results {
     /// A file that is not there is worth a word only where nothing else is to be asked.
     missing_matters: bool,
     locks: RefCell<HashMap<PathBuf, Rc<LockFile>>>,
-    /// A cache that cannot be written is told of once.
+    /// A cache that cannot be written is reported once.
     unwritable: std::cell::Cell<bool>,
 }
 
@@ -65,7 +65,7 @@ impl Results {
         }
     }
 
-    /// The lock file for a source. One that cannot be used is warned of, and is as none.
+    /// The lock file for a source. One that cannot be used is warned of and ignored.
     pub fn lock(&self, source: &Path, console: &Console) -> Option<Rc<LockFile>> {
         let path = lock::of_source(self.named.as_deref(), source)?;
         if let Some(known) = self.locks.borrow().get(&path) {

@@ -52,7 +52,7 @@ impl CubinKernel<'_> {
     /// The machine code without the slot numbers of the bank of addresses.
     ///
     /// An operand `c[0x4][n]` is the address of a module-scope variable or of a function; which
-    /// slot it has hangs on what other kernels are assembled with this one, and does not change
+    /// slot it has depends on what other kernels are assembled with this one, and does not change
     /// what the code does or how long it takes. The bank is in bits 54 to 58 of an instruction
     /// and the slot in bits 38 to 53, where bits 9 to 11 say that there is such an operand.
     /// A call by address (`printf`, `assert`) has its slot in a register that is loaded

@@ -52,7 +52,7 @@ pub enum Class {
     AsyncCopy,
     /// Closes a group of such copies, and releases its scoreboard when they are done.
     AsyncGroup,
-    /// Waits until at most so many operations are outstanding on a scoreboard.
+    /// Waits until at most this many operations are outstanding on a scoreboard.
     PartialWait,
     /// Barrier of a block.
     Barrier,

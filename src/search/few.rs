@@ -10,7 +10,7 @@
 //! one, and where it is off; the next is the point with the most expected improvement, over all
 //! suppositions by their likelihood, and as likely to run as its neighbours.
 //!
-//! What always holds: the same times give the same points; a point is given once.
+//! Invariant: the same times give the same points; a point is given once.
 
 use super::gaussian_process::{expected_improvement, factor_cholesky, rough_covariance, solve_forward};
 use super::point::Point;

@@ -7,7 +7,7 @@
 //! first is that of least predicted time, and each further one covers what the others would
 //! lose most on.
 //!
-//! What always holds: the same points give the same choice, and a point is chosen once.
+//! Invariant: the same points give the same choice, and a point is chosen once.
 
 use super::point::sort_by_prediction;
 use super::problem::Task;
@@ -16,7 +16,7 @@ use crate::workload::random::Random;
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
-/// Combinations of what the model may be wrong about. A choice hangs on which they happen to
+/// Combinations of what the model may be wrong about. A choice depends on which they happen to
 /// be: over 24 draws of 256 of them the first 8 of the suite's recorded spaces were 0.64% off
 /// on average and 7.3% at worst, of 1,024 of them 0.58% and 5.4%; these take half the time of
 /// the latter.

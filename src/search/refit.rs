@@ -11,7 +11,7 @@
 //! (expected improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation
 //! 15).
 //!
-//! What always holds: the same times give the same points; a point is given once.
+//! Invariant: the same times give the same points; a point is given once.
 
 use super::gaussian_process::{covariance_at, expected_improvement, factor_cholesky, solve_forward, squared_distance};
 use super::point::{Point, sort_by_prediction};
@@ -33,7 +33,7 @@ const MOST: usize = 128;
 /// An expected improvement below this share of the best time is none: paired rounds tell
 /// differences of 1%.
 const WORTHWHILE: f64 = 0.001;
-/// When nothing promises more, so many nearest neighbours of the best have their turn.
+/// When nothing promises more, this many nearest neighbours of the best have their turn.
 const NEIGHBOURS: usize = 4;
 /// Points that are looked at for a round; of larger spaces those of least predicted time, and
 /// others evenly.

@@ -337,9 +337,9 @@ pub(crate) mod tests {
         assert_eq!(chosen, (0..PREDICTED).collect::<Vec<_>>(), "three of the ties, and the eight best predictions");
         points.push(point(1000, 1, 1792.0, 100.0, 1.0));
         assert_eq!(choose_candidates(Strategy::Posf, &points)[0], 11);
-        // What the caches are told is chosen as if alone: as many again.
-        let told = points.iter().map(|point| Point { policy: 1, ..point.clone() });
-        let both: Vec<Point> = points.iter().cloned().chain(told).collect();
+        // Hints to the caches are chosen as if alone: as many again.
+        let with_hint = points.iter().map(|point| Point { policy: 1, ..point.clone() });
+        let both: Vec<Point> = points.iter().cloned().chain(with_hint).collect();
         let of = |policy: usize| {
             let chosen =
                 choose_candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);

@@ -46,7 +46,7 @@ const GAIN: f64 = 1.05;
 /// pairs that are farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
 const TIE: f64 = 1.015;
 
-/// What the model expects of a point beside the baseline, over all that it may be wrong about
+/// What the model expects of a point against the baseline, over all that it may be wrong about
 /// (see [`hedge`](super::prior)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn of_two_promises_the_one_that_asks_less_trust_is_kept() {
         let cache = |us: f64| Terms { cache: us, ..Terms::default() };
-        // The caches would have to be judged right beside the latency for the last to win: they are
+        // The caches would have to be judged right along with the latency for the last to win: they are
         // as likely underrated.
         assert_eq!(chosen(&[latency(100.0), latency(90.0), cache(89.0)]), Some(1));
         assert_eq!(chosen(&[latency(100.0), cache(92.0)]), None);

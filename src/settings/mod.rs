@@ -44,7 +44,7 @@ pub struct Settings {
     pub budget: f64,
     /// Configurations of one kernel that are timed at most.
     pub candidates: usize,
-    /// Folder for the headers; beside the object where unset.
+    /// Folder for the headers; next to the object where unset.
     pub header_folder: Option<PathBuf>,
     /// Whether dependency files name the header.
     pub header_in_depfile: bool,
@@ -156,7 +156,7 @@ pub const VARIABLES: [Variable; 17] = [
         name: "NVTUNE_HEADER_DIR",
         values: "folder",
         meaning: "where headers and records go",
-        default: "beside the object file",
+        default: "next to the object file",
     },
     Variable {
         name: "NVTUNE_HEADER_IN_DEPFILE",

@@ -3,7 +3,7 @@
 use super::address_map::AddressMap;
 use super::atomics::busy_ns;
 use super::bank_conflicts;
-use super::l2_sharing::Beside;
+use super::l2_sharing::NeighbourBlocks;
 use super::memory::{MODULE_REGION, in_buffer, region_of};
 use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
@@ -82,7 +82,7 @@ impl Whole {
         pairs.filter(|(_, of_grid)| of_grid.executions > 0.0).for_each(|(known, of_grid)| *known = of_grid);
     }
 
-    /// Of a program of so many steps.
+    /// Of a program of this many steps.
     pub fn new(steps: usize) -> Self {
         Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps], is_average: false }
     }
@@ -97,13 +97,13 @@ impl Whole {
 }
 
 /// The accesses by PTX line, from requests in the order of their time; `buffers` is the number
-/// of buffers of the workload, `beside` knows the blocks beside this one.
+/// of buffers of the workload, `neighbours` knows the blocks next to this one.
 pub(crate) fn accesses(
     program: &Program,
     requests: &[Request],
     Whole { most, turns, is_average }: &Whole,
     buffers: usize,
-    mut beside: Beside,
+    mut neighbours: NeighbourBlocks,
 ) -> BTreeMap<u32, Access> {
     let recorded = record_requests(requests);
     let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
@@ -116,10 +116,11 @@ pub(crate) fn accesses(
         let complete = |last: u64| most.get(request.step as usize).is_none_or(|&most| most <= last as f64);
         let judged = Judged {
             alone: complete(last) || request.execution > last / 2,
-            beside: complete(most_warps) || (request.execution > most_warps / 2 && request.execution <= most_warps),
+            by_neighbours: complete(most_warps)
+                || (request.execution > most_warps / 2 && request.execution <= most_warps),
         };
         let by_warp = touched_by_warp.entry(request.warp).or_default();
-        sum.add_request(request, judged, buffers, by_warp, &mut touched, &mut beside);
+        sum.add_request(request, judged, buffers, by_warp, &mut touched, &mut neighbours);
         sum.add_stored(leaving, judged);
         sum.busy += busy_ns(request, &program.steps[request.step as usize].operation);
     }
@@ -163,10 +164,10 @@ struct Judged {
     /// What the same warp touched before.
     alone: bool,
     /// What any warp of the block did.
-    beside: bool,
+    by_neighbours: bool,
 }
 
-/// Parts of a buffer of which it is told whether a warp touches them.
+/// Parts of a buffer of which is known whether a warp touches them.
 const PARTS: u64 = 1024;
 
 /// Returns the share of each buffer's parts that the warps touch. `buffers` are sizes in
@@ -269,7 +270,7 @@ impl Sum {
         buffers: usize,
         by_warp: &mut AddressMap<u64>,
         by_block: &mut AddressMap<u64>,
-        beside: &mut Beside,
+        neighbours: &mut NeighbourBlocks,
     ) {
         self.groups += 1.0;
         self.lanes += f64::from(request.lanes.count_ones());
@@ -308,7 +309,7 @@ impl Sum {
             let again = before.is_some();
             let is_fetched = by_block.get(&(sector ^ FETCHED_WITH)).is_some_and(|&first| first < request.time);
             let is_new = self.access.space == MemorySpace::Global && !by_block.contains_key(&sector);
-            let by_others = if is_new { beside.touched_before(sector, by_block) } else { None };
+            let by_others = if is_new { neighbours.touched_before(sector, by_block) } else { None };
             // When a warp of the block touched it first.
             let first_in_block = match by_block.entry(sector) {
                 Entry::Occupied(first) => Some(*first.get()),
@@ -326,12 +327,12 @@ impl Sum {
                 self.at_hand += f64::from(u8::from(at_hand));
                 self.after += before.map_or(0, |before| request.time.saturating_sub(before)) as f64;
             }
-            if judged.beside && !at_hand {
+            if judged.by_neighbours && !at_hand {
                 self.waited += 1.0;
                 self.near += f64::from(u8::from(again_in_block || is_fetched || by_others == Some(true)));
                 self.unplaced += f64::from(u8::from(!again_in_block && !is_fetched && by_others.is_none()));
             }
-            if judged.beside {
+            if judged.by_neighbours {
                 self.judged_in_block += 1.0;
                 self.again_in_block += f64::from(u8::from(again_in_block));
             }
@@ -352,13 +353,13 @@ impl Sum {
 
     fn add_stored(&mut self, leaving: Leaving, judged: Judged) {
         self.leaving.add_leaving(leaving);
-        if judged.beside {
+        if judged.by_neighbours {
             self.judged_leaving.add_leaving(leaving);
         }
     }
 
     /// The mean over the whole of what the record is a part of. A loop goes on for those of its
-    /// lanes that have most to do, after the record has ended: with so many fewer of them it
+    /// lanes that have most to do, after the record has ended: with this many fewer of them it
     /// touches so much less. Nor have the warps that are recorded as many lanes at work as
     /// those of other data have, which may be more (`is_average`: the whole is that of the
     /// grid's average warp).
@@ -371,7 +372,7 @@ impl Sum {
         // What a single lane touches is there in every execution.
         let scaled = |sum: f64, part: f64| (per_group(sum) * part).max(per_group(sum).min(1.0));
         let of_part = |sum: f64| scaled(sum, part);
-        // Whether more lanes meet in a bank hangs on where they are.
+        // Whether more lanes meet in a bank depends on where they are.
         let passes_part = if self.access.space == MemorySpace::Shared { part.min(1.0) } else { part };
         let share = |sum: f64, of: f64| if of > 0.0 { sum / of } else { 0.0 };
         Access {
@@ -428,18 +429,18 @@ pub(crate) mod tests {
         Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
     }
 
-    const ALL: Judged = Judged { alone: true, beside: true };
+    const ALL: Judged = Judged { alone: true, by_neighbours: true };
 
     pub fn seen(request: &Request) -> Access {
         let mut sum = Sum::new(request);
         let (mut by_warp, mut by_block) = Default::default();
-        sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+        sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
         sum.mean_access(Turns::default(), false)
     }
 
     #[test]
     fn what_lanes_that_drop_out_would_have_touched_is_not_counted() {
-        // Sectors, lines, passes and lanes where so many lanes took part on average, of which the
+        // Sectors, lines, passes and lanes where this many lanes took part on average, of which the
         // record knows the first execution alone.
         let rows: [(&str, u64, f64, [f64; 4]); 3] = [
             ("a line for each lane", 128, 4.0, [4.0, 4.0, 4.0, 4.0]),
@@ -450,7 +451,7 @@ pub(crate) mod tests {
             let request = request(MemorySpace::Global, 4, |lane| lane * stride);
             let mut sum = Sum::new(&request);
             let (mut by_warp, mut by_block) = Default::default();
-            sum.add_request(&request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+            sum.add_request(&request, ALL, 0, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
             let access = sum.mean_access(Turns { executions: 100.0, lanes: 100.0 * lanes }, false);
             assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
         }
@@ -463,7 +464,7 @@ pub(crate) mod tests {
         let (mut by_warp, mut by_block) = (AddressMap::default(), AddressMap::default());
         let mut sum = Sum::new(&first);
         for request in [&first, &first, &one_is_new, &first] {
-            sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+            sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
         }
         let access = sum.mean_access(Turns::default(), false);
         assert_eq!((access.hits, access.reuse), (0.5, 95.0 / 128.0));
@@ -492,10 +493,10 @@ pub(crate) mod tests {
         for (after, at_hand) in [(0, 0.0), (OTHERS_AGO - 1, 0.0), (OTHERS_AGO, 1.0)] {
             let mut by_block = AddressMap::default();
             let (first, second) = (of(0, 10), of(1, 10 + after));
-            let beside = &mut Beside::default();
-            Sum::new(&first).add_request(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
+            let neighbours = &mut NeighbourBlocks::default();
+            Sum::new(&first).add_request(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, neighbours);
             let mut sum = Sum::new(&second);
-            sum.add_request(&second, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
+            sum.add_request(&second, ALL, 0, &mut AddressMap::default(), &mut by_block, neighbours);
             let access = sum.mean_access(Turns::default(), false);
             assert_eq!((access.at_hand, access.hits, access.reuse), (at_hand, at_hand, 0.0), "{after}");
             assert_eq!(access.near, 1.0 - at_hand, "{after}: until then it is in the level-2 cache");
@@ -511,7 +512,7 @@ pub(crate) mod tests {
         let near = [0, 1, 8, 17].map(|from| {
             let at = Request { time: from + 1, ..sectors(from) };
             let mut sum = Sum::new(&at);
-            sum.add_request(&at, ALL, 1, &mut by_warp, &mut by_block, &mut Beside::default());
+            sum.add_request(&at, ALL, 1, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
             let access = sum.mean_access(Turns::default(), false);
             (access.near, access.unplaced)
         });

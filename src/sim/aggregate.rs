@@ -110,7 +110,7 @@ impl<'p> Tally<'p> {
     }
 
     /// Whether more would hardly change the mean. A few warps, or none, do not tell how far
-    /// warps differ where their work hangs on data; there lone threads must tell that.
+    /// warps differ where their work depends on data; there lone threads must tell that.
     fn is_settled(&self) -> bool {
         !self.cut && self.grid.is_settled() && (self.grid.has_many() || self.lone_are_alike())
     }
@@ -241,7 +241,7 @@ impl<'p> Tally<'p> {
         }
     }
 
-    /// What was run says too little: it did not come to its end, or took a course that hangs on
+    /// What was run says too little: it did not come to its end, or took a course that depends on
     /// what only other warps know.
     pub fn cut_off(&mut self) {
         self.cut = true;

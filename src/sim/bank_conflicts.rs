@@ -8,7 +8,7 @@ use crate::ptx::AccessKind;
 const TAG_BANKS: usize = 4;
 /// What each bit of a line's number, from the lowest on, contributes to the number of its part:
 /// the exclusive or of those that are set. Found on an H200 by lines that differ in one bit;
-/// with it what loads from lines at random take is told to 1%, of all patterns to 5%
+/// with it what loads from lines at random take is predicted to 1%, of all patterns to 5%
 /// (`kernels/results/h200/lookups.txt`).
 const TAG_BANK: [u8; 27] = [3, 2, 3, 2, 1, 3, 2, 1, 2, 3, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 1, 3, 1, 3, 2, 1];
 /// Banks of shared memory, and of the level-1 cache, which is the same memory.
@@ -35,7 +35,7 @@ pub(super) fn global_cycles(request: &Request, lines: &[u64]) -> f64 {
     f64::from(looked_up.max(words))
 }
 
-/// Parts of a warp that are served one after the other where each lane accesses so many bytes:
+/// Parts of a warp that are served one after the other where each lane accesses this many bytes:
 /// all lanes together up to 4, halves for 8, quarters for 16.
 fn parts_of_warp(width: u32) -> u64 {
     match width {
@@ -45,7 +45,7 @@ fn parts_of_warp(width: u32) -> u64 {
     }
 }
 
-/// Passes over the banks that each of so many parts of the warp takes.
+/// Passes over the banks that each of this many parts of the warp takes.
 fn of_parts(request: &Request, parts: u64) -> impl Iterator<Item = u32> {
     (0..parts).map(move |part| {
         let within = request.each_touch().filter(|(lane, _)| lane * parts / 32 == part);
@@ -66,7 +66,7 @@ fn is_in_pairs(request: &Request) -> bool {
     })
 }
 
-/// The most that meet in one of so many banks.
+/// The most that meet in one of this many banks.
 fn busiest_bank<const COUNT: usize>(banks: impl Iterator<Item = usize>) -> u32 {
     let mut met = [0u32; COUNT];
     banks.for_each(|bank| met[bank] += 1);

@@ -8,13 +8,13 @@
 //! or from that of the grid: where that tells what the same warp of other blocks does, only the
 //! difference from it is carried over to the stratum (a control variate), so that a warp that
 //! does all the work of its block, or none where a block reaches beyond the data, counts as one
-//! of so many.
+//! of this many.
 //!
 //! A few places are drawn, evenly and without a period. Where most of them do the same as their
 //! neighbours, the borders between those that do not are sought: new places are where the
 //! blocks on both sides differ most, over the longest stretch. Where hardly two agree, or one
 //! that differs lies alone among them, as a long row of a sparse matrix does, what is nearest
-//! tells nothing, and a place that was sought says no more than that it is like the one beside
+//! tells nothing, and a place that was sought says no more than that it is like the one next to
 //! which it was sought: more are drawn instead, and only these count.
 
 use super::place::{middle_index, unravel_index};
@@ -28,7 +28,7 @@ const HIDDEN: f64 = 0.02;
 const LARGE: f64 = 0.05;
 /// An estimate is good enough when it may be off by this part.
 const GOOD: f64 = 0.002;
-/// From so many blocks on borders are sought between them.
+/// From this many blocks on borders are sought between them.
 const FEWEST: usize = 8;
 /// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would
 /// else be missed, and warps at most looked at.
@@ -41,7 +41,7 @@ const IDLE: f64 = 0.05;
 const IDLE_TOGETHER: f64 = 0.25;
 /// Fewer of the blocks than this idle are not worth mentioning.
 const FEW_IDLE: f64 = 0.02;
-/// From so many blocks on they tell whether blocks agree.
+/// From this many blocks on they tell whether blocks agree.
 const TELLING: usize = 6;
 /// And that more neighbours than these differ, that they do not.
 const MOST_BORDERS: usize = 8;
@@ -69,7 +69,7 @@ struct WarpSample {
 pub(super) struct Grid {
     launch: Launch,
     samples: Vec<WarpSample>,
-    /// Blocks that were looked at for a border beside them.
+    /// Blocks that were looked at for a border next to them.
     sought: Vec<u64>,
 }
 
@@ -387,7 +387,7 @@ impl Grid {
         each.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mean: f64 = each.iter().map(|(length, share)| length * share).sum();
         let spread: f64 = each.iter().map(|(length, share)| (length - mean).powi(2) * share).sum();
-        // The longest of so many is no longer than one of them if none is.
+        // The longest of them all is no longer than one of them if none is.
         let none_beyond = |share: f64| share.min(1.0).powi(self.warp_count() as i32);
         let (mut below, mut longest) = (0.0, 0.0);
         for (length, share) in each {
@@ -494,7 +494,7 @@ impl Grid {
             let each = strata.iter().zip(bases);
             each.map(|(stratum, base)| self.of_stratum(stratum, base.as_ref(), counts)).collect()
         };
-        // Of what was sought nothing is to be learnt about how blocks differ: it lies beside what
+        // Of what was sought nothing is to be learnt about how blocks differ: it lies next to what
         // it is like.
         let drawn = of_all(&|sample| !self.sought.contains(&sample.block));
         if !neighbours_agree(&drawn) {

@@ -1,11 +1,11 @@
-//! A few threads and their like in the blocks beside -> what of a block's data its neighbours
+//! A few threads and the same threads of neighbouring blocks -> what of a block's data its neighbours
 //! bring into the level-2 cache before it.
 //!
 //! Where each block does what its neighbours do, a fixed number of bytes further on, the block
 //! that is looked at tells when another one touches a sector: as late in its life as this one
 //! touches what lies as far back. The blocks of a GPU begin together and keep step on the
 //! whole, so whoever comes to a sector earlier in its life finds it in device memory, and the
-//! others find it in the level-2 cache. Loads of a halo are told from those that bring what is
+//! others find it in the level-2 cache. Loads of a halo are kept apart from those that bring what is
 //! new, though both are new to the block (`stencil3d` on an H200:
 //! `kernels/results/h200/waits.txt`).
 
@@ -35,7 +35,7 @@ struct Row {
 
 /// The neighbours of a block, and what it has touched so far.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct NeighbourBlocks {
     /// By region of global memory; absent where blocks are not regularly apart.
     rows: BTreeMap<u64, Vec<Row>>,
     /// By region, row and sector within the row's distance: the distances after which it was
@@ -43,8 +43,8 @@ pub(super) struct Beside {
     touched: HashMap<(u64, usize, i64), VecDeque<i64>>,
 }
 
-impl Beside {
-    /// The neighbours of a block of which these are threads; so many executions of each step
+impl NeighbourBlocks {
+    /// The neighbours of a block of which these are threads; this many executions of each step
     /// are looked at.
     pub fn new(ground: &Ground<'_>, threads: &[Place3], window: u32) -> Self {
         let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
@@ -87,7 +87,7 @@ impl Beside {
             let (apart, at) = (row.distance.abs(), address as i64);
             let after = at.div_euclid(apart) * row.distance.signum();
             let known = self.touched.entry((region, index, at.rem_euclid(apart) / SECTOR as i64)).or_default();
-            // The block so many further on comes to this sector when this one comes to what lies as
+            // The block this many further on comes to this sector when this one comes to what lies as
             // many distances before.
             is_touched |=
                 known.iter().map(|other| after - other).any(|on| on != 0 && (-row.before..=row.after).contains(&on));
@@ -168,17 +168,17 @@ mod tests {
             ("in two dimensions, and at a corner", vec![row(4, many), row(64, many)], &[100, 101, 165, 32], &[165, 32]),
         ];
         for (what, rows, order, expected) in rows {
-            let mut beside = Beside { rows: BTreeMap::from([(1, rows)]), touched: HashMap::new() };
+            let mut neighbours = NeighbourBlocks { rows: BTreeMap::from([(1, rows)]), touched: HashMap::new() };
             let mut by_block = AddressMap::default();
             let mut before = Vec::new();
             for &at in order {
-                if beside.touched_before(sector(at), &by_block) == Some(true) {
+                if neighbours.touched_before(sector(at), &by_block) == Some(true) {
                     before.push(at);
                 }
                 by_block.insert(sector(at), 0);
             }
             assert_eq!(before, expected, "{what}");
-            assert_eq!(beside.touched_before((2 << 40) / SECTOR, &by_block), None, "{what}");
+            assert_eq!(neighbours.touched_before((2 << 40) / SECTOR, &by_block), None, "{what}");
         }
     }
 

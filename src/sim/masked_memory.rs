@@ -13,7 +13,7 @@ pub(crate) struct Flat {
 }
 
 impl Flat {
-    /// A memory of so many bytes, none of them known.
+    /// A memory of this many bytes, none of them known.
     pub fn new(size: u64) -> Self {
         Self { size: size.min(MOST) as usize, bytes: Vec::new(), known: Vec::new() }
     }

@@ -49,7 +49,7 @@ use crate::ptx::opcode::{Class, Semantics};
 use crate::workload::Workload;
 use access::Whole;
 use aggregate::Tally;
-use l2_sharing::Beside;
+use l2_sharing::NeighbourBlocks;
 use memory::{Initial, Overlay};
 use place::{middle_and_ends, unravel_index};
 use program::{Passing, Program};
@@ -130,7 +130,7 @@ fn profile_ground(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> 
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run_samples();
-    let beside = Beside::new(ground, &home.end_threads(launch), limits.window);
+    let neighbours = NeighbourBlocks::new(ground, &home.end_threads(launch), limits.window);
     let Sampled { tally, mut requests, mut whole, .. } = sampled;
     let mean = tally.mean_counts();
     if let Some(turns) = tally.mean_turns(&mean) {
@@ -142,7 +142,7 @@ fn profile_ground(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> 
     let sizes = workload.sizes();
     let spread = access::buffer_spread(&requests, &sizes);
     let open_lines = stores::open_lines(&requests);
-    let accesses = access::accesses(program, &requests, &whole, workload.buffers.len(), beside);
+    let accesses = access::accesses(program, &requests, &whole, workload.buffers.len(), neighbours);
     let warps = launch.blocks().saturating_mul(u64::from(launch.block_threads().div_ceil(32)));
     let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
     Profile { accesses, spread, open_lines, settled, variables, ..profile }

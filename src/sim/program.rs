@@ -74,7 +74,7 @@ pub(crate) enum Collective {
     /// `sources[2]`.
     Shuffle(Shuffle),
     Vote(Vote),
-    /// `match`: who has the same value of so many bits; with `all`, whether everybody has.
+    /// `match`: who has the same value of this many bits; with `all`, whether everybody has.
     Match {
         all: bool,
         width: u32,

@@ -17,7 +17,7 @@ pub(crate) const WORD: u64 = 4;
 pub(crate) struct Request {
     pub step: u32,
     pub warp: u32,
-    /// The how-manieth execution of this step by the warp.
+    /// The index of this execution among those of the step by the warp.
     pub execution: u64,
     /// Instructions that the warp had executed.
     pub time: u64,

@@ -33,7 +33,7 @@ const PARTING: f64 = 8.0;
 const BESIDE: u64 = 16;
 /// The part that they may take where that does not suffice to bring each once to every step.
 const AT_MOST_BESIDE: u64 = 4;
-/// The lanes of a warp do the same where the busiest does at most so many times what the least
+/// The lanes of a warp do the same where the busiest does at most this many times what the least
 /// busy one does.
 const SAME_LANES: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
@@ -255,12 +255,12 @@ impl Sampled<'_, '_> {
         (affordable, outcome)
     }
 
-    /// How the accesses of warps lie beside each other their beginnings tell, where only a few
+    /// The beginnings of warps tell how their accesses lie next to each other, where only a few
     /// can be run to their end.
     fn look_beside(&mut self, few: &Range<u32>) {
         let all = neighbouring_warps(self.ground.launch, self.home, self.limits.warps);
         for others in [all.start..few.start, few.end..all.end].into_iter().filter(|others| !others.is_empty()) {
-            // What the body of a loop loads last lies beside nothing, if no other warp comes so
+            // What the body of a loop loads last has no neighbour, if no other warp comes so
             // far.
             let once = self.tally.reached_steps() * others.len() as u64;
             let left = self.budget / STEP;
@@ -282,7 +282,7 @@ impl Sampled<'_, '_> {
         }
     }
 
-    /// As many neighbouring warps of so many instructions as can be run with a budget.
+    /// As many neighbouring warps of this many instructions as can be run with a budget.
     fn affordable_warps(&self, length: f64, budget: u64) -> Option<Range<u32>> {
         let most = (budget / STEP) as f64 / length.max(1.0);
         (most >= 1.0).then(|| neighbouring_warps(self.ground.launch, self.home, self.limits.warps.min(most as u32)))

@@ -11,7 +11,7 @@ use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::{BTreeMap, HashMap};
 
 /// Lines that a warp has stored to since it last stored to a sector, that store's own included:
-/// up to so many both stores nearly always leave together, and from so many on nearly never,
+/// up to this many both stores nearly always leave together, and from this many on nearly never,
 /// for other warps store meanwhile. On an H200 copies of structures, a float after the other,
 /// send at most 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2
 /// with 6, 3.2 to 5.4 with 8, 5.8 to 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none
@@ -207,7 +207,7 @@ fn sector_bytes(request: &Request) -> BTreeMap<u64, u32> {
 mod tests {
     use super::*;
 
-    /// The structures of a warp's lanes, of so many words each, stored so many words at a time.
+    /// The structures of a warp's lanes, of this many words each, stored this many words at a time.
     fn structures(words: u64, at_once: u64) -> Vec<Request> {
         let of = |word: u64| Request {
             step: word as u32,
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn lines_are_open_between_their_first_store_and_their_last() {
-        // Structures that begin after so many instructions; the lines that are open in the mean
+        // Structures that begin after this many instructions; the lines that are open in the mean
         // over all of them.
         for (words, at_once, from, open) in
             [(1, 1, 0, 0.0), (32, 1, 0, 32.0), (32, 4, 28, 16.0), (16, 4, 0, 16.0), (16, 4, 36, 4.0)]
@@ -311,8 +311,8 @@ mod tests {
             ("words of an array at the lane's index, a sector for each", store(4, |lane| lane * 4), 32.0, 32.0),
         ] {
             let again = Request { time: 1, ..request.clone() };
-            let beside = Request { warp: 1, time: 2, ..request.clone() };
-            for left in leaving_requests(&[request, again, beside]) {
+            let by_another = Request { warp: 1, time: 2, ..request.clone() };
+            for left in leaving_requests(&[request, again, by_another]) {
                 assert_eq!((left.sectors, left.partial), (sectors, partial), "{what}");
             }
         }
@@ -321,8 +321,8 @@ mod tests {
     #[test]
     fn what_is_stored_twice_leaves_twice() {
         let [once] = &structures(1, 1)[..] else { panic!("one store") };
-        let beside = Request { warp: 1, ..once.clone() };
-        for (what, again) in [("by the same warp", once), ("by another", &beside)] {
+        let by_another = Request { warp: 1, ..once.clone() };
+        for (what, again) in [("by the same warp", once), ("by another", &by_another)] {
             let leaving = leaving_requests(&[once.clone(), again.clone()]);
             assert_eq!(leaving[1], Leaving { sectors: 4.0, again: 4.0, ..Leaving::default() }, "{what}");
         }

@@ -65,7 +65,7 @@ pub struct Overrun {
 pub struct LaunchBounds {
     pub threads: u32,
     pub blocks: u32,
-    /// Registers of a thread that leave room for so many blocks.
+    /// Registers of a thread that leave room for this many blocks.
     pub registers: u32,
 }
 
@@ -288,7 +288,7 @@ impl Advisor<'_> {
         axes
     }
 
-    /// A block that the code cannot know of: results would hang on it.
+    /// A block that the code cannot know of: results would depend on it.
     fn fixed_block(&mut self, seen: &Seen, facts: &Facts) {
         if self.annotation.tells_block() {
             return;
@@ -366,8 +366,8 @@ impl Advisor<'_> {
         let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
         // Numbers that the comment tells make up structures of the source: how much of these is
         // padding, and never written, is not known.
-        let told = self.annotation.clauses.args.iter().flatten().filter(|given| given.element.is_some());
-        if told.into_iter().any(|given| facts.outputs.iter().any(|(name, _)| *name == given.name)) {
+        let typed = self.annotation.clauses.args.iter().flatten().filter(|given| given.element.is_some());
+        if typed.into_iter().any(|given| facts.outputs.iter().any(|(name, _)| *name == given.name)) {
             return;
         }
         let reach = launch.threads().saturating_mul(stored);

@@ -23,11 +23,11 @@ pub(super) struct Builder<'a> {
     pub cap_axis: usize,
     /// Axes of the grid by dimension, where the grid is an axis.
     pub grid_axes: Vec<usize>,
-    /// Index of the constraint for each dimension of a grid that follows; `None` where it hangs
+    /// Index of the constraint for each dimension of a grid that follows; `None` where it depends
     /// on a parameter without value.
     pub grid: Option<[Option<usize>; 3]>,
     pub shared: Option<usize>,
-    /// The parameter without a value that the launch hangs on.
+    /// The parameter without a value that the launch depends on.
     pub unbound: Option<(String, Span)>,
     pub problems: Vec<Diagnostic>,
 }
@@ -476,7 +476,7 @@ impl<'a> Builder<'a> {
         self.grid = Some(indices);
     }
 
-    /// A constraint on a number of the launch. `None` after an error, or where the number hangs
+    /// A constraint on a number of the launch. `None` after an error, or where the number depends
     /// on a parameter without a value: there is a space all the same, but no launch
     /// ([`Space::launch`](super::space::Space::launch)).
     fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {

@@ -3,7 +3,7 @@
 use crate::comment::{Annotation, Expr, GivenValue};
 use std::collections::BTreeSet;
 
-/// What the blocks of a grid in one dimension hang on.
+/// What the blocks of a grid in one dimension depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// By dimension: the block's extent.

@@ -22,9 +22,9 @@ pub(super) enum Meaning {
     /// A parameter that is a structure.
     Struct,
     /// Not known yet at this point: the grid while it is being found, and an argument that
-    /// hangs on it.
+    /// depends on it.
     Later,
-    /// An argument whose turn has not come: who needs it now is what it hangs on.
+    /// An argument whose turn has not come: who needs it now is what it depends on.
     Circular,
     /// A macro, or something else that had an error of its own.
     Broken,
@@ -69,15 +69,15 @@ pub(super) fn resolve_name(
         ),
         Some(Meaning::Later) if name.starts_with("grid.") => problem(
             MessageCode::NameWithoutValue,
-            format!("`{name}` cannot be used here: the grid hangs on this expression"),
+            format!("`{name}` cannot be used here: the grid depends on this expression"),
         ),
         Some(Meaning::Later) => problem(
             MessageCode::NameWithoutValue,
-            format!("`{name}` cannot be used here: it hangs on the grid, and the grid on this expression"),
+            format!("`{name}` cannot be used here: it depends on the grid, and the grid on this expression"),
         ),
         Some(Meaning::Circular) => problem(
             MessageCode::NameWithoutValue,
-            format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"),
+            format!("`{name}` cannot be used here: it depends on this expression, so that neither has a value"),
         ),
         // A field of a structure that is not given: which fields there are, only the compiler knows.
         None if name.split_once('.').is_some_and(|(root, _)| {

@@ -210,7 +210,7 @@ impl Space {
     /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives
     /// it by expressions.
     ///
-    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs
+    /// Under `threads` it is the block's own extent, whatever else the number of threads depends
     /// on. Under `grid` it is what the expression names, itself or through arguments of the
     /// workload; a dimension that the clause does not give is one block.
     pub fn counted_by(&self, dimension: usize) -> Counted {

@@ -35,7 +35,7 @@ pub(super) enum Axis {
 }
 
 impl Table {
-    /// Marks the derived values that constraints hang on.
+    /// Marks the derived values that constraints depend on.
     pub fn mark_tested(&mut self) {
         let mut used = vec![false; self.slots];
         let mark = |used: &mut Vec<bool>, expression: &Expr<usize>| {
@@ -93,7 +93,7 @@ pub(super) struct Derived {
     pub slot: usize,
     pub expression: Expr<usize>,
     pub axes: AxisSet,
-    /// Some constraint hangs on it, so that walks compute it.
+    /// Some constraint depends on it, so that walks compute it.
     pub tested: bool,
 }
 
@@ -239,7 +239,7 @@ pub(super) struct Walk<'a> {
     table: &'a Table,
     order: Vec<usize>,
     choices: Vec<Vec<usize>>,
-    /// What to do once so many axes are bound.
+    /// What to do once this many axes are bound.
     steps: Vec<Vec<WalkStep>>,
     at: Vec<usize>,
     values: Values,
@@ -252,7 +252,7 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// A walk over the axes in `order` with these choices of positions for each. Constraints
-    /// and derived values that hang on other axes are left out.
+    /// and derived values that depend on other axes are left out.
     pub fn new(table: &'a Table, order: Vec<usize>, choices: Vec<Vec<usize>>) -> Walk<'a> {
         let mut steps = vec![Vec::new(); order.len() + 1];
         let ready = |axes: AxisSet| -> Option<usize> {

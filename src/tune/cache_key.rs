@@ -1,4 +1,4 @@
-//! A kernel under tuning -> what its winner hangs on, for lock file and cache.
+//! A kernel under tuning -> what its winner depends on, for lock file and cache.
 
 use super::kernel_info::Subject;
 use super::outcome::Tuned;
@@ -10,7 +10,7 @@ use crate::record::{Basis, Decision, Pinned, checksum, digest};
 use crate::search::Provenance;
 use crate::workload::Entry;
 
-/// What the winner hangs on, all but the code under other macros than the baseline's; `None`
+/// What the winner depends on, all but the code under other macros than the baseline's; `None`
 /// where there is no such code.
 pub fn basis(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Basis> {
     let annotation = subject.annotation;

@@ -1,5 +1,5 @@
 //! A kernel whose winner is known already: from the lock file, else from the cache, where all
-//! that it hangs on is as it was.
+//! that it depends on is as it was.
 
 use super::cache_key;
 use super::kernel::Prepared;
@@ -29,7 +29,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Instant;
 
-/// What the look-up of one kernel hangs on.
+/// What the look-up of one kernel depends on.
 pub struct Recall<'a> {
     pub settings: &'a Settings,
     pub console: &'a Console,
@@ -102,7 +102,7 @@ impl Recall<'_> {
     }
 
     /// Says that a build which takes nothing but what is known has nothing of this kernel. An
-    /// entry that is stale was told of.
+    /// entry that is stale was reported.
     pub fn warn_of_nothing(&self) {
         let (name, architecture) = (&self.annotation.name, self.toolchain.architecture());
         let lacking = match self.lock() {
@@ -302,7 +302,7 @@ impl Recall<'_> {
         if tuned.decision.provisional || self.can_time() && !pinned.is_measured() && untimed.is_none() {
             return;
         }
-        // Where the baseline cannot run, nothing hangs on what else could be compiled.
+        // Where the baseline cannot run, nothing depends on what else could be compiled.
         let sets = if matches!(untimed, Some(Untimed::Baseline(_))) { Vec::new() } else { prepared.digests.clone() };
         let kept = Kept {
             pinned: pinned.clone(),

@@ -1,11 +1,12 @@
 //! The variants of a kernel, compiled and scored: all of them, or a part (`macro_screening.rs`)
 //! if nothing will be timed.
 
+use super::compile_budget::{Budget, Sizes};
 use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::macro_screening;
-use super::macro_screening::{Budget, Sizes};
 use super::profiles::Known;
+use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
 use super::scoring_input::Laid;
@@ -131,7 +132,7 @@ pub fn explore(
         let scored = round(subject, &seen, natural.as_ref().unwrap_or(&all))?;
         let best = macro_screening::best(&seen, |macros| scored.least_time(macros)).cloned();
         let count = budget.affordable_caps(all.caps.len(), all.operators.len());
-        let caps = macro_screening::thinned(&all.caps, count, subject.baseline().cap);
+        let caps = register_caps::thin_caps(&all.caps, count, subject.baseline().cap);
         round(subject, best.as_slice(), &Written { caps, ..all })?
     } else {
         if let Some((shown, natural)) = shown.zip(natural) {

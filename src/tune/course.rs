@@ -181,7 +181,7 @@ impl<'a> Course<'a> {
         self.note_refusal(tuner, &self.annotations[index], problem);
     }
 
-    /// Keeps that a kernel is not tuned, if the same inputs will meet the same again. It hangs
+    /// Keeps that a kernel is not tuned, if the same inputs will meet the same again. It depends
     /// on the files that the front end read: where there are none, it is only for now.
     fn note_refusal(&self, tuner: &mut Tuner<'_>, annotation: &Annotation, problem: &Problem) {
         if !problem.is_lasting()

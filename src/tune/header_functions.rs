@@ -1,4 +1,4 @@
-//! What the host side is told of a kernel: the header's functions from the comment's
+//! What host code can ask of a kernel: the header's functions from the comment's
 //! expressions.
 
 use super::argument_conditions;
@@ -33,7 +33,7 @@ pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configura
 
 /// The space of a comment, as far as it can be known without the compiler.
 pub fn space(annotation: &Annotation, architecture: &str) -> Result<Space, super::failure::Problem> {
-    // It hangs on the architecture through its limits alone: any one's will do where none is known.
+    // It depends on the architecture through its limits alone: any one's will do where none is known.
     let architecture = Architecture::nearest(architecture_number(architecture).unwrap_or(0));
     Ok(Space::new(annotation, &limits(&architecture, None))?)
 }

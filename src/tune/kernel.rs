@@ -47,7 +47,7 @@ pub struct Prepared<'a> {
     pub sets: (usize, usize),
     /// What that took.
     pub seconds: Seconds,
-    /// What its winner hangs on, and the digest of its code under each set of macros that was
+    /// What its winner depends on, and the digest of its code under each set of macros that was
     /// compiled: for lock file and cache.
     pub basis: Option<Basis>,
     pub digests: Vec<(Macros, String)>,
@@ -254,7 +254,7 @@ pub fn draft<'a>(
     let budget_s = budget(annotation, tuner.settings.budget);
     decision.notes.extend(cut_note(prepared, budget_s));
     decision.notes.extend(idle_macros_note(prepared));
-    // What was timed early beside the compiler is none of this; what it took longer than the
+    // What was timed early during the compile is none of this; what it took longer than the
     // compiler is.
     let (compiled, timed) = (seconds.compile + seconds.model, seconds.measure - seconds.waited);
     let effort = can_time(tuner, prepared, &mut decision).then(|| timing::Effort {

@@ -121,7 +121,7 @@ impl Subject<'_> {
     /// The launch and the workload of a configuration; no workload where the comment has no
     /// `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
-        // What is wrong with a value is told at the value, and not where a launch is made of it.
+        // What is wrong with a value is reported at the value, and not where a launch is made of it.
         let workload = match self.annotation.has_workload() {
             true => {
                 let entry = self.entry(&configuration.macros).unwrap_or(&self.entry);
@@ -188,7 +188,7 @@ pub fn learn<'a>(
         annotation,
         &header_functions::limits(&architecture, ptx_facts::most_threads(&module, &entry.symbol)),
     )?;
-    // Launch bounds may hang on a macro axis. What is compiled under the other values tells whether
+    // Launch bounds may depend on a macro axis. What is compiled under the other values tells whether
     // a block can be launched.
     let hangs_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if hangs_on_macros { unbounded } else { bounded };
@@ -238,7 +238,7 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), 
     if differing.is_empty() { Ok(()) } else { Err(differing.into()) }
 }
 
-/// The entry of an annotation. Template arguments that are not told by their text are asked of
+/// The entry of an annotation. Template arguments that their text does not give are asked of
 /// the compiler; `full` are the macros that it is given.
 fn find(
     toolchain: &Toolchain,

@@ -1,124 +1,10 @@
-//! How much of a space is compiled if nothing is timed, and which part of it.
-//!
-//! In: the sizes of the baseline's preprocessed source and PTX, the space's sets of macros.
-//! Out: the sets to compile, and how many runs of ptxas the register caps may take. Invariant:
-//! the result depends on counts alone, never on the clock, so that a slow machine chooses as a
-//! fast one does. With a GPU the whole space is compiled: that is well spent there.
+//! Which sets of macros are compiled if nothing is timed: those that lie far apart in the space.
 
 use super::variants::Macros;
 
-/// Processor time of nvcc's steps in microseconds per byte that they read or write, for toolkit
-/// 13.0.88 (`--dryrun`, each step timed alone, 9 sources with 1 KB to 14 MB of PTX:
-/// `kernels/results/compile_cost.txt`).
-mod microseconds_per_byte {
-    /// Host preprocessor, cudafe++ and host compiler, by bytes of preprocessed source.
-    pub const HOST: f64 = 0.60;
-    /// Device preprocessor and the parser of cicc, by bytes of preprocessed source.
-    pub const PARSE: f64 = 0.25;
-    /// The optimiser of cicc, by bytes of PTX that it writes.
-    pub const OPTIMIZE: f64 = 1.2;
-    /// ptxas, by bytes of PTX of the kernel.
-    pub const ASSEMBLE: f64 = 1.6;
-}
-
-/// What starting ptxas and reading its output takes, in microseconds of processor time.
-const START: f64 = 40e3;
-
-/// The search may take this many times what nvcc takes for the source, and at least this many
-/// microseconds. The promise is 3 times; the rest is for what the sizes do not tell.
-const SHARE_OF_COMPILE: f64 = 2.7;
-const LEAST: f64 = 2e6;
-
-/// Runs of the preprocessor, in microseconds per byte, that ask for macros, constants and host
-/// code.
-const ASK: f64 = 0.2;
-
-/// What the model takes for a kernel and for each of its sets of macros, in microseconds.
-const MODEL: f64 = 300e3;
-const MODEL_OF_SET: f64 = 100e3;
-
-/// Runs of ptxas that the register caps of one set take, if these can be had: 12 caps, of which
-/// a few bind.
-const CAP_RUNS: f64 = 5.0;
-
-/// The sizes in bytes that the cost of compiling a source under one set of macros follows.
-#[derive(Clone, Copy, Debug)]
-pub struct Sizes {
-    /// The preprocessed source.
-    pub source: usize,
-    /// The PTX of the source, and of the kernel in it.
-    pub ptx: usize,
-    pub kernel_ptx: usize,
-}
-
-impl Sizes {
-    fn front_end(self) -> f64 {
-        microseconds_per_byte::PARSE * self.source as f64 + microseconds_per_byte::OPTIMIZE * self.ptx as f64
-    }
-
-    fn assembly(self) -> f64 {
-        START + microseconds_per_byte::ASSEMBLE * self.kernel_ptx as f64
-    }
-
-    /// What nvcc takes for the source.
-    fn compile(self) -> f64 {
-        let assemblies = microseconds_per_byte::ASSEMBLE * self.ptx as f64;
-        microseconds_per_byte::HOST * self.source as f64 + self.front_end() + assemblies
-    }
-
-    /// What another set of macros takes.
-    fn set(self) -> f64 {
-        self.front_end() + self.assembly() + MODEL_OF_SET
-    }
-}
-
-/// What the search for one kernel may still take, in microseconds of processor time by the
-/// sizes of what is compiled.
-#[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    left: f64,
-    /// The largest code so far, which the next set's is taken to be no larger than.
-    largest: Sizes,
-}
-
-impl Budget {
-    /// Bounds the search by what nvcc takes for the source, of which this is the baseline;
-    /// `kernels` share that.
-    pub fn for_baseline(baseline: Sizes, kernels: usize) -> Self {
-        // All kernels share the front end's run for the baseline.
-        let shared = baseline.front_end() + ASK * baseline.source as f64;
-        let search = (SHARE_OF_COMPILE * baseline.compile()).max(LEAST) - shared;
-        let own = MODEL + MODEL_OF_SET + baseline.assembly();
-        Self { left: search / kernels.max(1) as f64 - own, largest: baseline }
-    }
-
-    /// Returns how many more sets of macros are compiled, at most `count`.
-    pub fn affordable_sets(&self, count: usize) -> usize {
-        let sets = (self.left - CAP_RUNS * self.largest.assembly()) / self.largest.set();
-        count.min(sets.max(0.0) as usize)
-    }
-
-    /// Takes what a set has cost.
-    pub fn spend(&mut self, set: Sizes) {
-        self.left -= set.set();
-        if set.ptx > self.largest.ptx {
-            self.largest = set;
-        }
-    }
-
-    /// Returns how many of `count` register caps are tried for the best set with each of
-    /// `operators` cache operators: all if there is room for the runs of ptxas that they
-    /// usually take, for most do not bind; at least one.
-    pub fn affordable_caps(&self, count: usize, operators: usize) -> usize {
-        let runs = self.left / self.largest.assembly() / operators.max(1) as f64;
-        if runs >= CAP_RUNS { count } else { count.min(runs.max(1.0) as usize) }
-    }
-}
-
 /// Selects `count` sets that fill the space evenly: the first, which is the baseline's, and
-/// then in turn the one that is farthest from all before it. On the recorded spaces of an H200
-/// four such sets give 97% of the gain that all give, and as much as any order along the axes
-/// with three times as many.
+/// then in turn the one that is farthest from all before it. What the model
+/// chooses among four such sets is a column of `kernels/results/EVAL.md`.
 pub fn spread(sets: &[Macros], count: usize) -> Vec<Macros> {
     let Some(baseline) = sets.first() else { return Vec::new() };
     let mut nearest: Vec<f64> = sets.iter().map(|set| distance(baseline, set)).collect();
@@ -147,25 +33,9 @@ pub fn best(sets: &[Macros], time: impl Fn(&Macros) -> Option<f64>) -> Option<&M
     timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, set)| set)
 }
 
-/// Selects `count` of the values evenly, the first and last among them, with the one that must
-/// be there.
-pub fn thinned<T: Copy + PartialEq>(values: &[T], count: usize, required: T) -> Vec<T> {
-    let last = values.len().saturating_sub(1);
-    if count > last {
-        return values.to_vec();
-    }
-    let steps = count.saturating_sub(1).max(1);
-    let is_selected = |index: usize| (0..count).any(|step| step * last / steps == index);
-    let selected =
-        values.iter().enumerate().filter(|&(index, value)| *value == required || count > 1 && is_selected(index));
-    selected.map(|(_, value)| *value).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HEADERS: usize = 1_570_000;
 
     fn sets() -> Vec<Macros> {
         let set = |tile, work| Macros::from([("TILE".to_owned(), tile), ("WORK".to_owned(), work)]);
@@ -187,50 +57,10 @@ mod tests {
         assert_eq!(spread(&[], 4), Vec::<Macros>::new());
     }
 
-    /// Compiles sets of these sizes, as many as are affordable, two at a time; returns their
-    /// number, the baseline's among them, and how many of 12 caps are tried for the best.
-    fn afforded(baseline: Sizes, other: Sizes, kernels: usize) -> (usize, usize) {
-        let mut budget = Budget::for_baseline(baseline, kernels);
-        let mut sets = 1;
-        loop {
-            let count = budget.affordable_sets(2);
-            if count == 0 {
-                return (sets, budget.affordable_caps(12, 1));
-            }
-            (0..count).for_each(|_| budget.spend(other));
-            sets += count;
-        }
-    }
-
-    #[test]
-    fn search_is_bounded_by_compile() {
-        let sizes = |source, ptx, kernel_ptx| Sizes { source, ptx, kernel_ptx };
-        let small = sizes(HEADERS, 10_000, 8_000);
-        for (case, baseline, other, kernels, expected) in [
-            ("small kernel", small, small, 1, (5, 12)),
-            ("small kernel of large sets", small, sizes(HEADERS, 200_000, 198_000), 1, (3, 1)),
-            ("small source", sizes(100_000, 10_000, 8_000), sizes(100_000, 10_000, 8_000), 1, (7, 12)),
-            ("four kernels", sizes(HEADERS, 40_000, 8_000), small, 4, (1, 12)),
-            ("many kernels", sizes(HEADERS, 14_000_000, 100_000), sizes(HEADERS, 14_000_000, 100_000), 1, (6, 12)),
-            ("large kernel", sizes(HEADERS, 14_000_000, 14_000_000), sizes(HEADERS, 14_000_000, 14_000_000), 1, (1, 3)),
-        ] {
-            assert_eq!(afforded(baseline, other, kernels), expected, "{case}");
-        }
-    }
-
     #[test]
     fn best_set_has_least_time() {
         let all = sets();
         assert_eq!(best(&all, |set| Some(1.0 / set["WORK"] as f64)).map(|set| set["WORK"]), Some(8));
         assert_eq!(best(&all, |_| None), None);
-    }
-
-    #[test]
-    fn thinned_values_keep_ends_and_required_value() {
-        for (count, expected) in
-            [(9, &[0, 32, 40, 48, 64, 96, 128][..]), (3, &[0, 40, 48, 128]), (2, &[0, 40, 128]), (1, &[40])]
-        {
-            assert_eq!(thinned(&[0, 32, 40, 48, 64, 96, 128], count, 40), expected, "{count}");
-        }
     }
 }

@@ -26,7 +26,7 @@ pub struct Tuned {
     ticket: Option<TicketKernel>,
     stub: Option<Stub>,
     /// The same kernel on the other architectures of a fat build.
-    beside: Vec<Tuned>,
+    other_architectures: Vec<Tuned>,
     /// The compute capabilities for which nothing was decided: there the kernel is as nvcc
     /// builds it.
     #[serde(default)]
@@ -133,7 +133,7 @@ impl Tuned {
             baseline_header,
             stub: stub(toolchain, subject, &types, &decision, ticket.as_ref()),
             ticket,
-            beside: Vec::new(),
+            other_architectures: Vec::new(),
             untuned: Vec::new(),
             is_recalled: false,
             decision,
@@ -149,7 +149,7 @@ impl Tuned {
         decision.variants.clear();
         decision.configurations.iter_mut().for_each(|found| found.variant = None);
         essence.is_recalled = true;
-        essence.beside = self.beside.iter().map(Self::essence).collect();
+        essence.other_architectures = self.other_architectures.iter().map(Self::essence).collect();
         essence
     }
 
@@ -168,15 +168,15 @@ impl Tuned {
 
     /// Takes what was decided for other architectures of the same source; `untuned` are those
     /// that nothing was decided for.
-    pub fn stand_beside(&mut self, others: &[Tuned], untuned: &[u32]) {
+    pub fn add_architectures(&mut self, others: &[Tuned], untuned: &[u32]) {
         let own = others.iter().filter(|other| other.decision.name == self.decision.name);
-        self.beside.extend(own.cloned());
+        self.other_architectures.extend(own.cloned());
         self.untuned.extend_from_slice(untuned);
     }
 
     /// This and the same kernel on other architectures.
     fn everywhere(&self) -> impl Iterator<Item = &Tuned> {
-        std::iter::once(self).chain(&self.beside)
+        std::iter::once(self).chain(&self.other_architectures)
     }
 
     /// The decisions for every architecture.
@@ -187,7 +187,7 @@ impl Tuned {
     /// What the header says.
     pub fn header(&self) -> HeaderKernel {
         let others = self
-            .beside
+            .other_architectures
             .iter()
             .filter_map(|other| Some((architecture_number(&other.decision.architecture)?, other.header.clone())));
         let stays = |&capability: &u32| (capability, self.baseline_header.clone());
@@ -202,7 +202,7 @@ impl Tuned {
         stub || self.everywhere().any(|tuned| tuned.decision.symbol == symbol)
     }
 
-    /// Takes the winner back, for it could not be built or told of.
+    /// Takes the winner back, for it could not be built or announced.
     pub fn fall_back(&mut self, code: MessageCode, problem: &str) {
         self.decision.provenance = Provenance::Baseline;
         self.decision.winner = self.decision.baseline;
@@ -212,7 +212,7 @@ impl Tuned {
         self.ticket = None;
         self.stub = None;
         self.applies = None;
-        self.beside.clear();
+        self.other_architectures.clear();
     }
 
     /// What the `ptxas` shim does for it.
@@ -251,7 +251,7 @@ impl Tuned {
 
     /// A line for the user for each architecture.
     pub fn summaries(&self) -> Vec<String> {
-        let several = !self.beside.is_empty();
+        let several = !self.other_architectures.is_empty();
         let lines = |tuned: &Tuned| {
             let held = tuned.decision.held_back();
             let notes = held.map(|note| format!("{}{}: note: {note}", tuned.decision.name, tuned.place(several)));

@@ -1,6 +1,6 @@
 //! The first round of a search, timed while what the search goes on with is compiled.
 //!
-//! What always holds: it takes a GPU that is free just then, and lets others have it where it
+//! Invariant: it takes a GPU that is free just then, and lets others have it where it
 //! has to wait for the compiler; what could not be timed so is timed when its turn comes, and
 //! the same points are asked for either way.
 
@@ -62,7 +62,7 @@ pub struct Found {
 
 impl<'a> Planned<'a> {
     /// The first round of the search of a kernel of this name, in a space of which the natural
-    /// variants are compiled, of at most so many seconds; `None` where the strategy chooses
+    /// variants are compiled, of at most this many seconds; `None` where the strategy chooses
     /// among all, or has nothing to time but the baseline.
     pub fn new(name: &'a str, scored: Scored, strategy: Strategy, most: usize, budget_s: f64) -> Option<Self> {
         let round = scored.early(strategy, most);

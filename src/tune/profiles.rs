@@ -1,7 +1,7 @@
 //! A space's launches on their workloads -> a profile for each, within an allowance for all.
 //!
 //! Most kernels are known after a few of their threads, and a small share of the allowance
-//! suffices for each launch. Where control hangs on data, or threads run for long, it does not,
+//! suffices for each launch. Where control depends on data, or threads run for long, it does not,
 //! and each launch's own profile would be wrong by a factor of its own: no basis for a
 //! comparison. There one launch of those that do the same work (equal macros and as many
 //! threads, in blocks of other shapes) has a long allowance, and lends the others what its
@@ -95,7 +95,7 @@ impl Lender {
         self.macros == job.macros && within(SAME_WORK, a, b) && within(SAME_WARP, self.busiest, busiest(own))
     }
 
-    /// The profile of a launch that does the same work, of which its own allowance told too
+    /// The profile of a launch that does the same work, of which its own allowance says too
     /// little.
     fn lends(&self, own: &Profile, Job { launch, workload, .. }: &Job<'_>) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
@@ -230,7 +230,7 @@ mod tests {
     use std::path::Path;
     use std::sync::LazyLock;
 
-    /// Returns a recorded space; the quick run leaves out all blocks but those with so many
+    /// Returns a recorded space; the quick run leaves out all blocks but those with this many
     /// threads.
     ///
     /// At least 25 launches and 10 lenders must remain for the allowances to be those of the

@@ -56,6 +56,19 @@ fn between(
     below
 }
 
+/// Selects `count` of the caps evenly, the first and last among them, and the baseline's.
+pub fn thin_caps(caps: &[u32], count: usize, baseline: u32) -> Vec<u32> {
+    let last = caps.len().saturating_sub(1);
+    if count > last {
+        return caps.to_vec();
+    }
+    let steps = count.saturating_sub(1).max(1);
+    let is_selected = |index: usize| (0..count).any(|step| step * last / steps == index);
+    let selected =
+        caps.iter().enumerate().filter(|&(index, value)| *value == baseline || count > 1 && is_selected(index));
+    selected.map(|(_, value)| *value).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +101,15 @@ mod tests {
             compiler(cap)
         });
         assert_eq!((all.len(), runs.into_inner()), (caps.len(), 3));
+    }
+
+    #[test]
+    fn thinned_caps_keep_ends_and_baseline() {
+        for (count, expected) in
+            [(9, &[0, 32, 40, 48, 64, 96, 128][..]), (3, &[0, 40, 48, 128]), (2, &[0, 40, 128]), (1, &[40])]
+        {
+            assert_eq!(thin_caps(&[0, 32, 40, 48, 64, 96, 128], count, 40), expected, "{count}");
+        }
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 //!
 //! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`).
 //! Out: [`Laid`], which is all that scoring looks at; so a recorded space is scored as a
-//! compile scores it. What always holds: every index is in range.
+//! compile scores it. Invariant: every index is in range.
 
 use super::failure::Problem;
 use super::kernel_info::Subject;
@@ -18,7 +18,7 @@ use crate::workload::Workload;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A space with all that its scores hang on; the vectors before `baseline` go with
+/// A space with all that its scores depend on; the vectors before `baseline` go with
 /// `configurations`.
 pub struct Laid {
     pub machine: Machine,
@@ -192,7 +192,7 @@ impl Laid {
         if grid.is_some() {
             coordinates.push((launch.blocks() as f64).log2());
         }
-        // What is left to the driver or to nvcc is beside the values, not among them.
+        // What is left to the driver or to nvcc is not among the values.
         coordinates.push(cache.map_or(0.0, |operator| 1.0 + f64::from(operator as u8)));
         coordinates.push(carveout.map_or(-10.0, f64::from));
         // A macro may be 0 or negative.

@@ -2,7 +2,7 @@
 //! compile.
 //!
 //! In: what is timed and refused, point by point. Out: what an earlier compile found before it
-//! was ended (Ctrl-C, a kill, a lost runner), in the units of now. What always holds: times of
+//! was ended (Ctrl-C, a kill, a lost runner), in the units of now. Invariant: times of
 //! before say only what is worth timing and who is a finalist, for the finalists
 //! meet the baseline in rounds of this compile; a cache that cannot be written costs a warning.
 
@@ -38,7 +38,7 @@ pub struct Logbook<'a> {
     place: Option<(Cache, String)>,
     /// What an earlier compile found.
     earlier: Option<Journal>,
-    /// In units of this: the baseline's median in microseconds, of so many samples.
+    /// In units of this: the baseline's median in microseconds, of this many samples.
     baseline_us: Option<f64>,
     samples: usize,
     /// By index of the configuration.
@@ -141,7 +141,7 @@ impl<'a> Logbook<'a> {
         let words = format!(
             "{name}: interrupted; what is known of {count} points is kept, the next compile goes on from there"
         );
-        // Whoever finds it on the disk may count on its being told of.
+        // Whoever finds it on the disk may count on its being reported.
         let write = || journal.write(cache, place).inspect(|()| process::set_last_words(Some(words)));
         match process::uninterrupted(write) {
             Ok(()) => (self.written, self.took) = (Instant::now(), begin.elapsed()),
@@ -159,7 +159,7 @@ impl<'a> Logbook<'a> {
     }
 }
 
-/// The place of a kernel's logbook; `None` where not all is known that it hangs on.
+/// The place of a kernel's logbook; `None` where not all is known that it depends on.
 pub fn place(
     (name, laid): (&str, &Laid),
     basis: &Basis,

@@ -113,7 +113,7 @@ pub fn decide(
     decided
 }
 
-/// Times what the strategy sends, for at most so many seconds, but for what was timed early;
+/// Times what the strategy sends, for at most this many seconds, but for what was timed early;
 /// then the fastest of it against the baseline in paired rounds, and writes the outcome into
 /// the decision. In doubt the baseline stays.
 fn decide_on<M: Measurer>(

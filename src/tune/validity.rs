@@ -21,7 +21,7 @@ pub struct Refusals<'a> {
     baseline: Launched<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
-    /// By number of the source, block, and whether the grid is an axis, which all of it hangs
+    /// By number of the source, block, and whether the grid is an axis, which all of it depends
     /// on.
     known: HashMap<(usize, Dim3, bool), Option<String>>,
     /// That launches of a source reach beyond their buffers.

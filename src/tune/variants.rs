@@ -251,7 +251,7 @@ impl Variants {
         }
     }
 
-    /// Variants are told apart by their machine code, and by their macros, on which launches
+    /// Variants are distinguished by their machine code, and by their macros, on which launches
     /// depend.
     fn index_of(&mut self, macros: &Macros, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
         let Assembly { symbol, cubin, digest } = assembly;

@@ -12,7 +12,7 @@ use crate::comment::{
     Value,
 };
 use crate::cuda::Type;
-use crate::cuda::declarations::{array_of_numbers, explain_refusal, is_bool, opaque_handle, told_type};
+use crate::cuda::declarations::{array_of_numbers, explain_refusal, is_bool, opaque_handle, type_with_element};
 use crate::cuda::takes_no_value;
 use crate::cuda::template_instance;
 use crate::cuda::{Element, Scalar};
@@ -68,14 +68,14 @@ pub fn bind(
         }
         let layout = entry.layouts.get(&index);
         let name = given.name.as_str();
-        let told = match told_type(name, text, given.element.as_deref()) {
-            Ok(told) => told,
+        let explicit_type = match type_with_element(name, text, given.element.as_deref()) {
+            Ok(explicit_type) => explicit_type,
             Err(message) => {
                 problems.push(source.error(MessageCode::UnknownType, given.span, message));
                 continue;
             }
         };
-        let text = told.as_deref().unwrap_or(text);
+        let text = explicit_type.as_deref().unwrap_or(text);
         let binding = Binding { annotation, space, configuration, name, span: given.span, text, layout };
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
@@ -333,9 +333,10 @@ impl Binding<'_> {
                 ));
             };
             let name = format!("{}.{path}", self.name);
-            let told = told_type(&name, &field.kind, given.element.as_deref());
-            let told = told.map_err(|message| self.error(MessageCode::UnknownType, given.span, message))?;
-            let text = told.as_deref().unwrap_or(&field.kind);
+            let explicit_type = type_with_element(&name, &field.kind, given.element.as_deref());
+            let explicit_type =
+                explicit_type.map_err(|message| self.error(MessageCode::UnknownType, given.span, message))?;
+            let text = explicit_type.as_deref().unwrap_or(&field.kind);
             let binding = Binding { name: &name, span: given.span, text, layout: None, ..*self };
             let at = usize::try_from(field.offset).unwrap_or(usize::MAX);
             match binding.argument(&given.value, buffers)? {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Contents from a file: the elements one after the other as the device has them, shared by all
-/// who hold the buffer. On the way to the measuring process they go beside the text (see
+/// who hold the buffer. On the way to the measuring process they go next to the text (see
 /// [`Workload::attach`]).
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct FileBytes {

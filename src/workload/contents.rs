@@ -191,7 +191,7 @@ fn poison(scalar: Scalar) -> u64 {
     }
 }
 
-/// The bits of a value in an IEEE format of so many bits of mantissa and exponent (16 in all),
+/// The bits of a value in an IEEE format of this many bits of mantissa and exponent (16 in all),
 /// rounded once.
 fn round_to(value: f64, mantissa: u32, exponent: u32) -> u32 {
     let bias = (1i32 << (exponent - 1)) - 1;

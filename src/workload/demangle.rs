@@ -153,7 +153,7 @@ mod tests {
                 "_Z4view4ViewIfEPS_IKdEPPfPFviERA4_fS_IS0_Efj",
                 "View<float>; View<const double> *; float **; void(int) *; float[4] &; View<View<float>>; float; unsigned int",
             ),
-            // Types that hang on the arguments of the template.
+            // Types that depend on the arguments of the template.
             ("_Z1kILi4EEvi3VecIXT_EEPf", "int; Vec<4>; float *"),
             ("_Z2k2IfEviN2TrIT_E3accEPf", "int; Tr<float>::acc; float *"),
             ("_Z2k3ILb1EEviSt17integral_constantIbXT_EEPf", "int; std::integral_constant<bool, true>; float *"),

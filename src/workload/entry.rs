@@ -184,7 +184,7 @@ pub fn find<'a>(
                     Err(Box::new(annotation.source.warning(MessageCode::KernelNotCompiled, span, message)))
                 }
                 _ => Err(warning(format!(
-                    "several kernels are called `{}` and none can be told to be this one: they take {}; give the one to tune a name of its own; it is \
+                    "several kernels are called `{}` and none is surely this one: they take {}; give the one to tune a name of its own; it is \
                          not tuned",
                     kernel.name,
                     listed(several)
@@ -307,7 +307,7 @@ fn instances<'a>(
     if !fitting.is_empty() {
         return Ok(fitting.into_iter().map(|(entry, _)| entry).collect());
     }
-    let told = |(argument, value): (&TemplateArgument, &String)| {
+    let spelled = |(argument, value): (&TemplateArgument, &String)| {
         let mut hangs_on_macros = false;
         match argument {
             TemplateArgument::Text(text) | TemplateArgument::Constant { text, .. } => {
@@ -319,7 +319,7 @@ fn instances<'a>(
             }
         }
     };
-    let wanted = instance.arguments.iter().zip(&texts).map(told).collect::<Vec<_>>().join(", ");
+    let wanted = instance.arguments.iter().zip(&texts).map(spelled).collect::<Vec<_>>().join(", ");
     let mut made: Vec<String> = named
         .iter()
         .filter_map(|entry| template_instance::template_arguments(&entry.qualified))

@@ -13,14 +13,14 @@ pub fn floating(annotation: &Annotation, entry: &Entry) -> BTreeSet<String> {
     for given in annotation.clauses.args.iter().flatten() {
         let Some(text) = entry.parameters.get(given.parameter) else { continue };
         let layout = entry.layouts.get(&given.parameter);
-        let told = given.element.as_deref().map(Type::element);
+        let explicit_element = given.element.as_deref().map(Type::element);
         given.value.visit(given.name.clone(), &mut |path, _| {
             let field = path.strip_prefix(&given.name).and_then(|rest| rest.strip_prefix('.'));
-            let is_float = match (field, told) {
+            let is_float = match (field, explicit_element) {
                 (Some(field), _) => {
                     layout.and_then(|layout| layout.fields.get(field)).is_some_and(|field| is_float(&field.kind))
                 }
-                (None, Some(told)) => told.is_some_and(|element| element.scalar.is_float()),
+                (None, Some(explicit_element)) => explicit_element.is_some_and(|element| element.scalar.is_float()),
                 (None, None) => is_float(text),
             };
             if is_float {

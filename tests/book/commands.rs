@@ -26,6 +26,8 @@ impl Session {
             ("NVTUNE_NVCC", nvcc()),
             ("NVTUNE_CACHE_DIR", folder.path().join("cache")),
             ("NVTUNE_CACHE_SIZE", PathBuf::from("1G")),
+            // With C++17, CUDA's headers include half as much again.
+            ("NVCC_PREPEND_FLAGS", PathBuf::from("-std=c++14")),
         ];
         Self { folder, environment }
     }

@@ -3,7 +3,7 @@
 use cudarc::driver::{result, sys};
 use nvtune::gpu::Architecture;
 use nvtune::measure::{Candidate, Measurer, Options, Plan, Process};
-use nvtune::model::occupancy::{Demand, occupancy};
+use nvtune::model::occupancy::{Demand, compute_occupancy};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
 use nvtune::tune::laid;
@@ -70,7 +70,7 @@ pub fn occupancy_is_the_drivers() {
                     virtual_resources: found.virtual_resources,
                     carveout,
                 };
-                let ours = occupancy(&architecture, &demand).blocks;
+                let ours = compute_occupancy(&architecture, &demand).blocks;
                 let theirs = drivers(function, threads, shared, carveout);
                 compared += 1;
                 if theirs != Some(ours) {

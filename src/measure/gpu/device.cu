@@ -55,7 +55,7 @@ __device__ inline double two_to_the(int power)
     return __longlong_as_double((long long)(1023 + power) << 52);
 }
 
-// A finite value in a format of 16 bits with so many of mantissa and exponent, rounded once.
+// A finite value in a format of 16 bits with this many of mantissa and exponent, rounded once.
 __device__ inline unsigned round_to(double value, int mantissa, int exponent)
 {
     const int bias = (1 << (exponent - 1)) - 1;

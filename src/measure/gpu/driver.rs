@@ -30,7 +30,7 @@ pub(super) enum DriverFault {
     Resources,
     /// The device does not hold all blocks of a cooperative launch at once.
     Crowded,
-    /// Memory of so many bytes does not fit; 0 where the number is not known.
+    /// Memory of this many bytes does not fit; 0 where the number is not known.
     OutOfMemory(u64),
     Other(DriverError),
 }
@@ -141,7 +141,7 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
         (get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE), get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
     Ok(Device {
         name: result::device::get_name(ordinal)?,
-        // Instances of a divided GPU are not told apart by it: they share its clocks, and some its memory, so that one
+        // Instances of a divided GPU are the same device to it: they share its clocks, and some its memory, so that one
         // is to wait for the other.
         uuid: uuid("GPU", result::device::get_uuid(ordinal)?),
         compute_capability: 10 * get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
@@ -362,7 +362,7 @@ impl Function {
         self.set(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
     }
 
-    /// Prefers so many percent of an SM's shared memory for launches from now on; `None` leaves
+    /// Prefers this many percent of an SM's shared memory for launches from now on; `None` leaves
     /// it to the driver.
     pub fn prefer_carveout(&self, percent: Option<u8>) -> Result<()> {
         let percent = percent.map_or(-1, i32::from);
@@ -384,8 +384,8 @@ impl Function {
         loop {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: the module of the function is loaded, and both places take what is written.
-            let told = unsafe { sys::cuFuncGetParamInfo(self.handle, sizes.len(), &mut offset, &mut size) };
-            match told.result() {
+            let status = unsafe { sys::cuFuncGetParamInfo(self.handle, sizes.len(), &mut offset, &mut size) };
+            match status.result() {
                 Ok(()) => sizes.push(size),
                 Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE)) => {
                     return Ok(Some(sizes));
@@ -471,7 +471,7 @@ impl Graph {
         context.device.driver >= 11010
     }
 
-    /// A graph of so many parts, one after the other: each is what `before` queues, untimed,
+    /// A graph of this many parts, one after the other: each is what `before` queues, untimed,
     /// and what `timed` queues.
     pub fn capture(
         context: &Context,

@@ -1,7 +1,7 @@
 //! A loaded kernel and whether a job fits it.
 //!
 //! In: a job and its workload. Out: nothing, or the reason that the driver need not be asked to
-//! launch it. What always holds: a job that is admitted gives one argument for each parameter,
+//! launch it. Invariant: a job that is admitted gives one argument for each parameter,
 //! of its size, as far as the driver tells them.
 
 use super::driver::{Context, Function, Result, name};
@@ -22,7 +22,7 @@ pub(super) struct Kernel {
     pub function: Function,
     /// Sizes of its parameters in bytes, where the driver can tell.
     parameters: Option<Vec<usize>>,
-    /// The carve-out that it has been told to prefer; one for all copies, for it is the
+    /// The carve-out that it was set to prefer; one for all copies, for it is the
     /// function's.
     carveout: Rc<Cell<Option<u8>>>,
 }

@@ -1,6 +1,6 @@
 //! [`Bench`] by a GPU: the one place that runs kernels.
 //!
-//! What always holds: the buffers have their contents of before a launch when a job is checked,
+//! Invariant: the buffers have their contents of before a launch when a job is checked,
 //! and those that the kernel reads have them when it is sampled; a candidate that wrote where
 //! the baseline does not is refused, and what it spoiled is made good before the next.
 
@@ -377,7 +377,7 @@ impl Gpu {
     fn keep_results(&mut self, job: &Job, on_device: bool, alive: &mut dyn FnMut()) -> Result<Option<f64>, Halt> {
         self.reference = None;
         let mut learned = self.learn(job, alive)?;
-        // Results are kept on the device in what is left beside the copies.
+        // Results are kept on the device in what the copies leave.
         self.remember(job, &mut learned, alive)?;
         let Learned { us, workload, kernel, places, changed } = &learned;
         let gpu = (&self.context, &self.pool);

@@ -1,7 +1,7 @@
 //! Buffers of workloads in device memory, kept from one job to the next.
 //!
-//! In: descriptions of buffers. Out: memory with their contents, and digests of it. What always
-//! holds: behind each buffer lies a guard of poison where the pool is guarded, and the digest
+//! In: descriptions of buffers. Out: memory with their contents, and digests of it. Invariant:
+//! behind each buffer lies a guard of poison where the pool is guarded, and the digest
 //! covers it; the contents before a launch can be had again.
 
 use super::device_code::DeviceCode;
@@ -150,7 +150,7 @@ fn size(buffer: &Buffer) -> usize {
     buffer.count as usize * buffer.element.size()
 }
 
-/// Memory for a buffer and a guard of so many bytes; without one it ends where the buffer ends.
+/// Memory for a buffer and a guard of this many bytes; without one it ends where the buffer ends.
 fn allocate(context: &Context, buffer: &Buffer, guard: usize) -> std::result::Result<Memory, DriverFault> {
     let size = buffer.element.size() as u64;
     let wanted = buffer.count.saturating_mul(size);

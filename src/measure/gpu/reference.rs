@@ -1,6 +1,6 @@
 //! What the baseline left in its buffers, and whether a candidate left the same.
 //!
-//! What always holds: that the numbers of a buffer differ is said by the host alone, which
+//! Invariant: that the numbers of a buffer differ is said by the host alone, which
 //! names the first that does; the device only says that they agree, by the same rule, so that
 //! no buffer has to be brought to the host for that. What lies on the device is in reach of the
 //! kernels that are compared: it counts only as long as it is what the baseline left.

@@ -18,7 +18,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Counts an execution of a step by so many lanes; tells whether it is to be recorded.
+    /// Counts an execution of a step by this many lanes; tells whether it is to be recorded.
     pub(super) fn takes_step(&mut self, step: u32, lanes: u32) -> bool {
         let Some(turns) = self.turns.get_mut(step as usize) else { return false };
         turns.add_turns(Turns { executions: 1.0, lanes: f64::from(lanes.count_ones()) });

@@ -247,7 +247,7 @@ impl<'p> Warp<'p> {
         }
     }
 
-    /// Runs the warp until all its lanes have ended or wait, or until it has taken so many
+    /// Runs the warp until all its lanes have ended or wait, or until it has taken this many
     /// steps in all.
     pub fn run_until(&mut self, state: &mut State<'p>, until: u64) -> Stop {
         let program = self.ground.program;

@@ -1,7 +1,7 @@
 //! Which values of a loop are linear in the iteration's number, judged by the steps that one
 //! iteration executes.
 //!
-//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread
+//! Program + executed steps -> [`Analysis`]. It depends on no data, so one serves every thread
 //! that takes the same path.
 
 use crate::ptx::Scalar;

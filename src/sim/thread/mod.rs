@@ -38,7 +38,7 @@ pub(crate) struct Place3 {
 pub enum Stray {
     /// It ends in a trap, or in an assertion that does not hold.
     Failure,
-    /// It reaches beyond the shared memory of its block, which has so many bytes.
+    /// It reaches beyond the shared memory of its block, which has this many bytes.
     Shared { has: u64 },
     /// It accesses this byte of a buffer of the workload, behind its end or, where negative,
     /// before its beginning.
@@ -49,7 +49,7 @@ pub enum Stray {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
     pub step: u32,
-    /// The how-manieth execution of this step by the thread.
+    /// The index of this execution among those of the step by the thread.
     pub execution: u64,
     /// Instructions that the thread had executed.
     pub time: u64,

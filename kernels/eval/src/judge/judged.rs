@@ -9,6 +9,9 @@ use nvtune::tune::Scored;
 /// Candidates of the default strategy that are looked at as the first ones.
 pub const FIRST: usize = 8;
 
+/// Sets of macros of a search without a GPU that most sources allow (`src/tune/compile_budget.rs`).
+pub const SETS: usize = 4;
+
 /// The metrics whose order is compared with that of the times, by their names in the table.
 pub const METRICS: [&str; 4] = ["C", "RO", "efficiency", "predicted time"];
 
@@ -35,6 +38,8 @@ pub struct Judged {
     /// How far the model's single choice is from the best, and its speed over the baseline's; none where it was refused.
     pub predicted: f64,
     pub predicted_speed: Option<f64>,
+    /// The same speed among the [`SETS`] sets of macros that lie farthest apart.
+    pub screened_speed: Option<f64>,
     /// Kendall's tau-b between each of [`METRICS`] and time, signed so that 1 is perfect.
     pub tau: [f64; METRICS.len()],
 }
@@ -76,6 +81,7 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
     let choices = scored.choices(Strategy::Refit);
     let predicted = scored.predicted_winner(&scored.promises(&choices)).map_or(space.baseline, |(winner, _)| winner);
     let predicted_us = truth.time(predicted);
+    let screened_us = truth.time(truth.screened_choice());
     Ok(Judged {
         kernel: space.kernel.clone(),
         device: space.device.name.clone(),
@@ -90,6 +96,7 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
         first: far(truth.best_of(first)),
         predicted: far(predicted_us),
         predicted_speed: predicted_us.map(|us| baseline_us / us),
+        screened_speed: screened_us.map(|us| baseline_us / us),
         tau: truth.taus(),
     })
 }
@@ -109,6 +116,22 @@ impl Truth<'_> {
 
     fn best_of(&self, indices: &[usize]) -> Option<f64> {
         indices.iter().filter_map(|&index| self.time(index)).min_by(f64::total_cmp)
+    }
+
+    /// The model's choice if only some sets of macros are compiled.
+    fn screened_choice(&self) -> usize {
+        let laid = &self.scored.laid;
+        let mut sets = vec![laid.configurations[laid.baseline].macros.clone()];
+        for configuration in &laid.configurations {
+            if !sets.contains(&configuration.macros) {
+                sets.push(configuration.macros.clone());
+            }
+        }
+        let sets = tune::spread_macro_sets(&sets, SETS);
+        let mut choices = self.scored.choices(Strategy::Refit);
+        choices.retain(|&index| sets.contains(&laid.configurations[index].macros));
+        let winner = self.scored.predicted_winner(&self.scored.promises(&choices));
+        winner.map_or(laid.baseline, |(winner, _)| winner)
     }
 
     /// What a strategy sends to the GPU in all its rounds.

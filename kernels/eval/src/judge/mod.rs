@@ -1,6 +1,6 @@
 //! Recorded spaces -> how good the model and the strategies of this nvtune are on them; no GPU, no toolkit.
 //!
-//! In: the files that `nvtune-eval record` wrote. Out: tables. What always holds: a recorded space is scored by the code that a compile
+//! In: the files that `nvtune-eval record` wrote. Out: tables. Invariant: a recorded space is scored by the code that a compile
 //! runs, its candidates are chosen and its winner is settled by the same; only the times are the recorded ones.
 
 mod instructions;

@@ -1,6 +1,6 @@
 //! What was found on every kernel -> tables in Markdown, aligned so that they read as well on a terminal.
 
-use super::judged::{FIRST, Found, Judged, METRICS};
+use super::judged::{FIRST, Found, Judged, METRICS, SETS};
 use nvtune::settings::Strategy;
 
 /// What counts as near the best.
@@ -30,7 +30,8 @@ fn of_device(judged: &[Judged]) -> String {
     text.push_str(&rows(&strategies_over_all(judged)));
     text.push_str(&format!(
         "\nThe model alone: how far from the best of the space are the best of PO's Pareto set, the best of the first {FIRST} \
-         candidates, and the single predicted choice; that choice's speed over the default's; Kendall's tau between each metric \
+         candidates, and the single predicted choice; that choice's speed over the default's, and that of the choice among {SETS} sets \
+         of macros that lie far apart; Kendall's tau between each metric \
          and time (1 is a perfect order).\n\n",
     ));
     text.push_str(&rows(&model(judged)));
@@ -108,12 +109,14 @@ fn few() -> String {
 
 fn model(judged: &[Judged]) -> Vec<Vec<String>> {
     let first = format!("first {FIRST}");
-    let names = ["kernel", "PO set", first.as_str(), "predicted", "its speed"];
+    let screened = format!("of {SETS} sets");
+    let names = ["kernel", "PO set", first.as_str(), "predicted", "its speed", screened.as_str()];
     let mut table = vec![names.iter().chain(&METRICS).map(|name| (*name).to_owned()).collect::<Vec<_>>()];
     for kernel in judged {
         let mut row = vec![kernel.kernel.clone()];
         row.extend([kernel.pareto, kernel.first, kernel.predicted].map(percent));
-        row.push(kernel.predicted_speed.map_or("refused".to_owned(), |speed| format!("{speed:.3}x")));
+        let speed = |speed: Option<f64>| speed.map_or("refused".to_owned(), |speed| format!("{speed:.3}x"));
+        row.extend([kernel.predicted_speed, kernel.screened_speed].map(speed));
         row.extend(kernel.tau.map(|tau| format!("{tau:.2}")));
         table.push(row);
     }
@@ -121,12 +124,15 @@ fn model(judged: &[Judged]) -> Vec<Vec<String>> {
         let count = judged.iter().filter(|kernel| of(kernel) <= NEAR).count();
         format!("{count} of {}", judged.len())
     };
-    let speeds: Vec<f64> = judged.iter().filter_map(|kernel| kernel.predicted_speed).collect();
     let mut last = vec!["within 1%; mean".to_owned()];
     last.extend([near(|kernel| kernel.pareto), near(|kernel| kernel.first), near(|kernel| kernel.predicted)]);
-    let refused = judged.len() - speeds.len();
-    let besides = if refused > 0 { format!(" ({refused} refused)") } else { String::new() };
-    last.push(format!("{:.3}x{besides}", geometric_mean(&speeds)));
+    let mean = |of: fn(&Judged) -> Option<f64>| {
+        let speeds: Vec<f64> = judged.iter().filter_map(of).collect();
+        let refused = judged.len() - speeds.len();
+        let besides = if refused > 0 { format!(" ({refused} refused)") } else { String::new() };
+        format!("{:.3}x{besides}", geometric_mean(&speeds))
+    };
+    last.extend([mean(|kernel| kernel.predicted_speed), mean(|kernel| kernel.screened_speed)]);
     last.extend((0..METRICS.len()).map(|metric| {
         let sum: f64 = judged.iter().map(|kernel| kernel.tau[metric]).sum();
         format!("{:.2}", sum / judged.len() as f64)

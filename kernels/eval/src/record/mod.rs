@@ -1,7 +1,7 @@
 //! Sources -> their kernels' whole spaces, timed and recorded: the truth that models and strategies are judged by.
 //!
 //! In: sources with tuning comments, a GPU. Out: a [`RecordedSpace`](nvtune::record::RecordedSpace) for each kernel under
-//! `results/GPU/`. What always holds: a kernel that fails leaves the others' files; what is recorded already is not timed again.
+//! `results/GPU/`. Invariant: a kernel that fails leaves the others' files; what is recorded already is not timed again.
 
 mod campaign;
 mod date;

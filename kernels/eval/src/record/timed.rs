@@ -23,10 +23,10 @@ const FASTEST: usize = 20;
 const SCATTERS: f64 = 0.05;
 /// Rounds for the mean of such: where launches take one of two times that are 17% apart, it is known to 0.4%.
 const MANY: u32 = 400;
-/// What takes no more than so many times the fastest, by a few samples that scatter, may be the fastest.
+/// What takes no more than this many times the fastest, by a few samples that scatter, may be the fastest.
 const NEAR: f64 = 1.25;
 
-/// How points are timed, for at most so many seconds.
+/// How points are timed, for at most this many seconds.
 pub fn plan(budget_s: f64) -> Plan {
     Plan { budget_s, ..PLAN }
 }
