@@ -17,6 +17,7 @@ mod end_to_end;
 mod faults;
 mod fixtures;
 mod frequency;
+mod fuzzing;
 mod header;
 mod host_code;
 mod language;

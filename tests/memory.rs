@@ -1,8 +1,6 @@
 //! Memory of the readers of cubins, machine code and PTX: at most 64 times their input, whatever it is.
 
-#[path = "fuzz/targets/memory.rs"]
-mod allocation;
-
+use super::fuzzing::targets::memory as allocation;
 use nvtune::launch::Launch;
 use nvtune::model::Analysis;
 use nvtune::ptx::Module;
@@ -11,6 +9,9 @@ use nvtune::sass::instruction::decode_section;
 use nvtune::sass::{Cubin, CubinKernel, Lines, Resources};
 use nvtune::sim::{Limits, profile_entry};
 use nvtune::workload::Workload;
+
+#[global_allocator]
+static COUNTING: allocation::Counting = allocation::Counting;
 
 const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");
 const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");

@@ -67,11 +67,12 @@ impl<'a, F: Fn(AddressUse<'a>) -> bool> AddressFlow<'a, F> {
             !matches!(class, Class::Store | Class::Reduction | Class::AsyncCopy) && mnemonic != Mnemonic::Ret;
         let given = values.get(usize::from(has_result)..).unwrap_or_default();
         let is_given = given.iter().any(|operand| self.holds(operand));
-        if class == Class::Store && instruction.opcode.spaces().any(|space| space == StateSpace::Param) {
-            if let Some(name) = addresses.iter().flat_map(|operand| operand.names()).next() {
-                *self.parameters.entry(name).or_default() |= is_given;
-                return false;
-            }
+        if class == Class::Store
+            && instruction.opcode.spaces().any(|space| space == StateSpace::Param)
+            && let Some(name) = addresses.iter().flat_map(|operand| operand.names()).next()
+        {
+            *self.parameters.entry(name).or_default() |= is_given;
+            return false;
         }
         // True or false, or a place to go to, is no address.
         if !is_given || matches!(mnemonic, Mnemonic::Setp | Mnemonic::Set | Mnemonic::Bra) {

@@ -33,10 +33,9 @@ mod schedule;
 pub mod verdict;
 mod worker;
 
-#[cfg(fuzzing)]
+/// What the fuzz targets (tests/fuzz) reach of the private readers.
+#[doc(hidden)]
 pub mod fuzzed {
-    //! For the fuzz targets in `tests/fuzz`.
-
     use super::protocol::{Reply, Request, read};
 
     /// Reads messages of a measuring process, and requests to one.

@@ -14,10 +14,9 @@ pub mod result_store;
 mod staleness;
 mod writer_id;
 
-#[cfg(fuzzing)]
+/// What the fuzz targets (tests/fuzz) reach of the private readers.
+#[doc(hidden)]
 pub mod fuzzed {
-    //! For the fuzz targets in `tests/fuzz`.
-
     use super::Kept;
 
     /// Reads a file of the cache, and what is in it as a decision.

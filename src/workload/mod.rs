@@ -18,10 +18,9 @@ mod structure;
 pub mod template_args;
 mod variable;
 
-#[cfg(fuzzing)]
+/// What the fuzz targets (tests/fuzz) reach of the private readers.
+#[doc(hidden)]
 pub mod fuzzed {
-    //! For the fuzz targets in `tests/fuzz`.
-
     use super::npy::Array;
     use crate::cuda::Scalar;
 

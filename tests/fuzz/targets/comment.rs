@@ -1,14 +1,12 @@
 //! Bytes as a source file -> its annotations, their spaces, and the first configurations of each.
 //!
-//! Always holds: no panic; every message has a place in the file; what is enumerated is in the space.
-#![no_main]
+//! Invariant: no panic; every message has a place in the file; what is enumerated is in the space.
 
-use libfuzzer_sys::fuzz_target;
-use nvtune::diag::{Source, render};
 use nvtune::comment::{annotations, is_marked};
+use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let marked = is_marked(bytes);
     let source = Source::new("a.cu", bytes);
     match annotations(&source) {
@@ -23,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
-});
+}
 
 fn walk(space: &Space) {
     assert!(space.contains(space.baseline()));

@@ -1,22 +1,21 @@
 //! Bytes as a cubin -> kernels, instructions, flow and scores of the machine code.
 //!
-//! Always holds: no panic, never more memory than 64 times the input, and time that its size bounds.
-#![no_main]
+//! Invariant: no panic, never more memory than 64 times the input, and time that its size bounds.
 
-mod memory;
-
-use libfuzzer_sys::fuzz_target;
+use super::memory;
+use nvtune::model::Analysis;
 use nvtune::sass::Cubin;
 use nvtune::sass::control_flow::Flow;
-use nvtune::sass::instruction::decode;
-use nvtune::model::Analysis;
+use nvtune::sass::instruction::decode_section;
 
-fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || read(bytes)));
+pub fn run(bytes: &[u8]) {
+    memory::bounded(bytes.len(), || read(bytes));
+}
 
 fn read(bytes: &[u8]) {
     let Ok(cubin) = Cubin::parse(bytes) else { return };
     for kernel in cubin.kernels() {
-        let instructions = decode(kernel.code, kernel.architecture);
+        let instructions = decode_section(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
         let order = flow.reverse_post_order();
         assert!(order.len() <= flow.blocks.len());

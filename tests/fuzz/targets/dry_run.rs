@@ -1,18 +1,15 @@
 //! Bytes as what `nvcc --dryrun` prints -> its steps, and commands with other files in them.
 //!
-//! Always holds: no panic, never more memory than 64 times the input.
-#![no_main]
+//! Invariant: no panic, never more memory than 64 times the input.
 
-mod memory;
-
-use libfuzzer_sys::fuzz_target;
+use super::memory;
 use nvtune::nvcc::Dryrun;
 use std::path::Path;
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     memory::bounded(text.len(), || read(&text));
-});
+}
 
 fn read(text: &str) {
     let dry_run = Dryrun::parse(text);

@@ -1,14 +1,13 @@
 //! Bytes as a lock file -> its entries, and these as text again.
 //!
-//! Always holds: no panic; what is written is read as the same; never more memory than 64 times the input.
-#![no_main]
+//! Invariant: no panic; what is written is read as the same; never more memory than 64 times the input.
 
-mod memory;
-
-use libfuzzer_sys::fuzz_target;
+use super::memory;
 use nvtune::record::{Lock, lock};
 
-fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || read(bytes)));
+pub fn run(bytes: &[u8]) {
+    memory::bounded(bytes.len(), || read(bytes));
+}
 
 fn read(bytes: &[u8]) {
     let Ok(found) = Lock::parse(bytes) else { return };

@@ -8,7 +8,7 @@ const FACTOR: usize = 64;
 /// or this, where the input is smaller than a message about it.
 const LEAST: usize = 64 << 10;
 
-struct Counting;
+pub struct Counting;
 
 /// Bytes that a thread has allocated, and the most that it had. What another thread frees is taken from that one's.
 #[derive(Clone, Copy)]
@@ -41,9 +41,6 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(at, layout) }
     }
 }
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Runs a reader of `input` bytes on this thread; if it takes more than 64 times that at any time, it panics.
 pub fn bounded(input: usize, read: impl FnOnce()) {

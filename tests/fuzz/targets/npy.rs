@@ -1,10 +1,9 @@
 //! Bytes as a `.npy` file -> the type and number of its elements.
 //!
-//! Always holds: no panic; the elements are within the file; never more memory than 64 times the input.
-#![no_main]
+//! Invariant: no panic; the elements are within the file; never more memory than 64 times the input.
 
-mod memory;
+use super::memory;
 
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || nvtune::workload::fuzzed::npy(bytes)));
+pub fn run(bytes: &[u8]) {
+    memory::bounded(bytes.len(), || nvtune::workload::fuzzed::npy(bytes));
+}

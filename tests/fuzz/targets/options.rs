@@ -1,21 +1,21 @@
 //! Bytes as a command line of nvcc, a word a line -> what it compiles.
 //!
-//! Always holds: no panic, never more memory than 64 times the input. Words that name option files are left out.
-#![no_main]
+//! Invariant: no panic, never more memory than 64 times the input. Words that name option files are left out.
 
-mod memory;
-
-use libfuzzer_sys::fuzz_target;
+use super::memory;
 use nvtune::nvcc::Invocation;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || read(bytes)));
+pub fn run(bytes: &[u8]) {
+    memory::bounded(bytes.len(), || read(bytes));
+}
 
 fn read(bytes: &[u8]) {
     let mut words: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
     words.retain(|word| !word.windows(3).any(|part| part == b"opt"));
-    let is_file = |word: &&[u8]| word.starts_with(b"@") || word.starts_with(b"-optf") || word.starts_with(b"--options-f");
+    let is_file =
+        |word: &&[u8]| word.starts_with(b"@") || word.starts_with(b"-optf") || word.starts_with(b"--options-f");
     words.retain(|word| !is_file(word));
     let words: Vec<OsString> = words.into_iter().map(|word| OsStr::from_bytes(word).to_owned()).collect();
     let (first, rest) = words.split_first().map_or((None, &words[..]), |(first, rest)| (Some(first), rest));

@@ -1,17 +1,15 @@
 //! Bytes as PTX text -> the module, its canonical text, and the text under register caps.
 //!
-//! Always holds: no panic; a text that can be read can be read again once a cap is written into it, with as many lines.
-#![no_main]
+//! Invariant: no panic; a text that can be read can be read again once a cap is written into it, with as many lines.
 
-use libfuzzer_sys::fuzz_target;
 use nvtune::ptx::Module;
 use nvtune::ptx::directives::set_register_cap;
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let Ok(module) = Module::parse(&text) else { return };
     for entry in module.functions.iter().filter(|function| function.entry && function.body.is_some()) {
-        let _ = module.canonical(&entry.name);
+        let _ = module.canonical_text(&entry.name);
         let capped = set_register_cap(&text, &entry.name, 40).expect("a body to write the cap before");
         assert_eq!(capped.matches('\n').count(), text.matches('\n').count());
         let again = Module::parse(&capped).expect("what could be read can be read again");
@@ -19,4 +17,4 @@ fuzz_target!(|bytes: &[u8]| {
         let caps = entry.directives.iter().filter(|directive| &*directive.name == ".maxnreg");
         assert_eq!(caps.map(|directive| directive.values.as_slice()).collect::<Vec<_>>(), [[40]]);
     }
-});
+}

@@ -1,14 +1,13 @@
 //! Bytes as a record -> its decisions, thinned and sorted as reports have them.
 //!
-//! Always holds: no panic, never more memory than 64 times the input.
-#![no_main]
+//! Invariant: no panic, never more memory than 64 times the input.
 
-mod memory;
-
-use libfuzzer_sys::fuzz_target;
+use super::memory;
 use nvtune::record::Record;
 
-fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || read(bytes)));
+pub fn run(bytes: &[u8]) {
+    memory::bounded(bytes.len(), || read(bytes));
+}
 
 fn read(bytes: &[u8]) {
     let Ok(record) = serde_json::from_slice::<Record>(bytes) else { return };

@@ -1,15 +1,14 @@
 //! Bytes as the stub file that cicc makes -> its kernels, and the file with a dispatch in each.
 //!
-//! Always holds: no panic; a stub with a problem stays as it is, so that a file of problems is the file.
-#![no_main]
+//! Invariant: no panic; a stub with a problem stays as it is, so that a file of problems is the file.
 
-use libfuzzer_sys::fuzz_target;
 use nvtune::emit::{Dispatch, LaunchText, StubText, Winner, rewrite_stubs};
 use nvtune::workload::entries;
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let file = String::from_utf8_lossy(bytes);
-    let launch = LaunchText { block: [64, 1, 1], grid: ["1LL".into(), "1LL".into(), "1LL".into()], shared: "0LL".into() };
+    let launch =
+        LaunchText { block: [64, 1, 1], grid: ["1LL".into(), "1LL".into(), "1LL".into()], shared: "0LL".into() };
     let stubs: Vec<StubText> = entries(&file)
         .into_iter()
         .take(8)
@@ -36,4 +35,4 @@ fuzz_target!(|bytes: &[u8]| {
     if rewritten.problems.iter().all(Option::is_some) {
         assert_eq!(rewritten.text, file);
     }
-});
+}
