@@ -17,8 +17,11 @@ mod record;
 mod sass;
 mod stub;
 
-/// The name and the function of every target.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+/// A target's name, and what it does with bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
     ("cache_entry", cache_entry::run),
     ("comment", comment::run),
     ("cubin", cubin::run),
