@@ -24,7 +24,7 @@ import sys
 import tempfile
 
 METRIC = "smsp__inst_executed.sum"
-# What the counts of a kernel may differ by: where all control hangs on sizes and indices, and where it hangs on data.
+# What the counts of a kernel may differ by: where all control depends on sizes and indices, and where it depends on data.
 PLAIN, DATA = 0.01, 0.10
 # Kernels whose branches or loops depend on what is in their buffers, or on what they compute of it.
 BY_DATA = {"cfd", "hash_lookup", "marching_cubes", "particles", "pns", "radix_pass", "rc5", "rpes", "spmv", "tpacf"}

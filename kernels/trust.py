@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--repetitions", type=int, default=30)
     parser.add_argument("--spaces", type=Path, metavar="FOLDER", help="records of the whole spaces (bench.py), in place of the programs")
     parser.add_argument("--sample", type=int, default=0, help="configurations that are compiled by nvcc and run, one by one")
-    parser.add_argument("--limit", type=float, default=240, help="begin nothing more after so many seconds")
+    parser.add_argument("--limit", type=float, default=240, help="begin nothing more after this many seconds")
     parser.add_argument("--nvcc", default="nvcc")
     parser.add_argument("--arch", default="sm_90")
     parser.add_argument("--out", type=Path, required=True)

@@ -191,7 +191,7 @@ fn arguments_refer_to_each_other_in_any_order() {
     for (clauses, expected) in [
         ("threads(m) block(128) shared(n) args(m = n / 3, n = 3000, x = out[m])", (8, 3000)),
         ("threads(m) block(128) shared(n) args(x = out[m], m = 1000, n = m * 3)", (8, 3000)),
-        // What depends on the grid, too, before what it hangs on.
+        // What depends on the grid, too, before what it depends on.
         ("threads(1000) block(128) shared(m) args(m = n * 2, n = grid.x, x = out[n])", (8, 16)),
         ("grid({7, 8}) block(128) shared(m) args(m = n * 2, n = grid.x, x = out[n])", (7, 14)),
     ] {

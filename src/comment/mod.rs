@@ -13,6 +13,7 @@ mod constant_definitions;
 mod constants;
 mod default_clause;
 mod expression;
+mod given_arguments;
 mod lexer;
 mod list;
 mod marker;
@@ -34,10 +35,11 @@ pub use annotation::{
     GivenTable, GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned,
     TemplateArgument,
 };
-pub use annotations::{ONE_VALUE, annotations, annotations_among};
+pub use annotations::{annotations, annotations_among};
 pub(crate) use constant_definitions::{UNTOLD, is_defined};
 pub(crate) use constants::differing;
 pub use expression::{Expr, Located, Node};
+pub use given_arguments::ONE_VALUE;
 pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
 pub use value::{Binary, Fault, Function, Math, Unary, Value};

@@ -1,14 +1,12 @@
 //! What a header says of each kernel -> its lines, in the order of the file.
 
 use super::header_kernel::{HeaderKernel, HostFunction, HostParameter, Section, macro_name};
+use super::header_lines::{fold_code, fold_comment};
 use crate::gpu;
 use crate::launch::Dim3;
 use crate::search::Provenance;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-/// Maximum columns of a line, if its words allow it.
-const MOST_COLUMNS: usize = 120;
 
 /// Columns of a label in the comment of a kernel.
 const LABEL_COLUMNS: usize = 11;
@@ -64,7 +62,7 @@ impl Text {
     pub fn line(&mut self, arguments: std::fmt::Arguments<'_>) {
         let lines = arguments.to_string();
         for line in lines.split('\n') {
-            self.0 += &folded(line);
+            self.0 += &fold_code(line);
             self.0.push('\n');
         }
     }
@@ -189,22 +187,7 @@ impl Text {
 
     /// Adds words of a comment in lines that are not too long.
     fn comment(&mut self, first: &str, rest: &str, words: &str) {
-        // Text of the source may not end the comment, nor seem to begin another.
-        let words = words.replace("*/", "* /").replace("/*", "/ *");
-        let (mut line, mut is_begun) = (first.to_owned(), false);
-        for word in words.split_whitespace() {
-            if is_begun && line.chars().count() + 1 + word.chars().count() > MOST_COLUMNS {
-                // Writing to a String cannot fail.
-                let _ = writeln!(self.0, "{}", line.trim_end());
-                (line, is_begun) = (rest.to_owned(), false);
-            }
-            if is_begun {
-                line.push(' ');
-            }
-            line += word;
-            is_begun = true;
-        }
-        let _ = writeln!(self.0, "{}", line.trim_end());
+        self.0 += &fold_comment(first, rest, words);
     }
 
     /// Adds the definitions of all functions, and the helpers that they call.
@@ -556,60 +539,4 @@ fn named(parameters: &[HostParameter]) -> String {
 /// C takes an empty list of parameters for any.
 fn or_void(parameters: String) -> String {
     if parameters.is_empty() { "void".to_owned() } else { parameters }
-}
-
-/// Breaks a line of code at blanks, after a comma if one is near, so that no part is too long.
-fn folded(line: &str) -> String {
-    let (is_directive, is_message) = (line.starts_with('#'), line.starts_with("#error"));
-    let end = if is_directive { "\\" } else { "" };
-    // Blanks at the beginning would be part of a message.
-    let indent = if is_message { 0 } else { line.chars().take_while(|character| *character == ' ').count() + 4 };
-    let (mut text, mut rest) = (String::new(), line.to_owned());
-    while rest.chars().count() > MOST_COLUMNS {
-        let begun = rest.len() - rest.trim_start().len();
-        let blanks: Vec<(usize, usize)> = rest
-            .char_indices()
-            .enumerate()
-            .filter(|(_, (at, character))| *character == ' ' && *at > begun)
-            .map(|(column, (at, _))| (column, at))
-            .collect();
-        let fits = |column: usize| column + 1 + end.len() <= MOST_COLUMNS;
-        let is_list = |at: usize| rest[..at].ends_with(',');
-        let near = blanks.iter().rev().find(|(column, at)| fits(*column) && *column > MOST_COLUMNS / 2 && is_list(*at));
-        let last = || blanks.iter().rev().find(|(column, _)| fits(*column)).or(blanks.first());
-        let Some((_, at)) = near.or_else(last) else { break };
-        let (first, second) = rest.split_at(at + 1);
-        let first = if is_message { first } else { first.trim_end() };
-        let blank = if is_directive && !is_message { " " } else { "" };
-        let next = format!("{:indent$}{second}", "");
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{first}{blank}{end}");
-        rest = next;
-    }
-    text + &rest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{MOST_COLUMNS, folded};
-
-    #[test]
-    fn long_line_is_broken_after_a_comma() {
-        let line = format!("  f({}, {} + 1);", "a".repeat(80), "b".repeat(60));
-        assert_eq!(folded(&line), format!("  f({},\n      {} + 1);", "a".repeat(80), "b".repeat(60)));
-    }
-
-    #[test]
-    fn long_message_is_joined_to_the_same_words() {
-        let line = format!("#error \"{}\"", "word ".repeat(60).trim_end());
-        let folded = folded(&line);
-        assert!(folded.lines().count() > 2 && folded.lines().all(|line| line.len() <= MOST_COLUMNS), "{folded}");
-        assert_eq!(folded.replace("\\\n", ""), line);
-    }
-
-    #[test]
-    fn word_longer_than_a_line_is_kept() {
-        let line = format!("#define {} 1", "A".repeat(200));
-        assert_eq!(folded(&line), format!("#define \\\n    {} \\\n    1", "A".repeat(200)));
-    }
 }

@@ -6,6 +6,7 @@ pub mod cxx_expression;
 mod dispatch;
 mod header;
 mod header_kernel;
+mod header_lines;
 mod header_text;
 mod stub_file;
 

@@ -27,8 +27,8 @@ const MOST_REPLIES: u32 = 10_000_000;
 /// Most samples of one candidate that are kept: a second of launches takes some 1,000.
 const MOST_SAMPLES: usize = 100_000;
 
-/// So many processes may die with a candidate that is then refused; more are no candidate's
-/// fault.
+/// The most processes that may die with a candidate that is then refused; more deaths are no
+/// candidate's fault.
 const DEATHS: u32 = 3;
 
 /// A launch that takes this many times the baseline's time counts as hung, if that is more than

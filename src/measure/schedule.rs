@@ -315,7 +315,7 @@ mod tests {
     struct Steady {
         /// The conditions of the first rounds, the first one last.
         conditions: Vec<Condition>,
-        /// So many samples of the second job are held up.
+        /// The number of samples of the second job that are held up.
         held_up: u32,
         /// How long the baseline is held up, launch by launch, the first one last, and then
         /// takes this long.

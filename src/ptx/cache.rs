@@ -8,7 +8,7 @@
 //! the machine code that `-dlcm=OPERATOR` gives it. That option, too, leaves alone what is
 //! volatile, relaxed or acquire, what has an operator or an eviction priority
 //! (`.L1::evict_last`), and loads through the read-only path (`.nc`) but for `cs`. An explicit
-//! `.ca` is not the same as none: it makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the
+//! `.ca` differs from no operator: it makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the
 //! option also reaches functions that the entry calls (a directive of one entry must not), and
 //! `ldu`, which takes no operator.
 

@@ -18,6 +18,7 @@
 //! which it was sought: more are drawn instead, and only these count.
 
 use super::place::{middle_index, unravel_index};
+use super::stratum::{Looked, Stratum, block_shares, count_borders, find_gaps, mean_error, neighbours_agree};
 use crate::launch::Launch;
 
 /// Strata with a smaller share of the blocks are not looked at for their own sake.
@@ -30,9 +31,10 @@ const LARGE: f64 = 0.05;
 const GOOD: f64 = 0.002;
 /// From this many blocks on borders are sought between them.
 const FEWEST: usize = 8;
-/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would
-/// else be missed, and warps at most looked at.
+/// The fewest blocks that are drawn: with fewer, a kind that every sixteenth block is of would be
+/// missed.
 pub(super) const ENOUGH: usize = 32;
+/// The most warps that are looked at.
 const MOST: usize = 256;
 /// Who executes no more than this part of what the longest warp does only finds that nothing is
 /// left to do.
@@ -41,8 +43,6 @@ const IDLE: f64 = 0.05;
 const IDLE_TOGETHER: f64 = 0.25;
 /// Fewer of the blocks than this idle are not worth mentioning.
 const FEW_IDLE: f64 = 0.02;
-/// From this many blocks on they tell whether blocks agree.
-const TELLING: usize = 6;
 /// And that more neighbours than these differ, that they do not.
 const MOST_BORDERS: usize = 8;
 /// What the warps of one block do tells nothing of those of others where these are as much
@@ -84,56 +84,6 @@ struct Next {
     block: u64,
     warp: u32,
     is_sought: bool,
-}
-
-/// Blocks of like place: along each dimension the first coordinate and how many.
-struct Stratum {
-    from: [u32; 3],
-    extent: [u32; 3],
-    /// Of all blocks.
-    share: f64,
-}
-
-impl Stratum {
-    fn block_count(&self) -> u64 {
-        self.extent.iter().map(|&n| u64::from(n)).product()
-    }
-
-    /// The number of a block among those of the stratum.
-    fn rank_of(&self, block: [u32; 3]) -> Option<u64> {
-        let mut rank = 0;
-        for axis in (0..3).rev() {
-            let at = block[axis].checked_sub(self.from[axis]).filter(|&at| at < self.extent[axis])?;
-            rank = rank * u64::from(self.extent[axis]) + u64::from(at);
-        }
-        Some(rank)
-    }
-
-    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each
-    /// other there.
-    fn likeness(&self, other: &Self) -> u32 {
-        (0..3).map(|axis| u32::from(self.from[axis] == other.from[axis]) << (2 - axis)).sum()
-    }
-
-    /// The linear index of the block in the middle along each dimension.
-    fn middle_block(&self, grid: [u32; 3]) -> u64 {
-        self.block_at(middle_index(self.extent), grid)
-    }
-
-    /// The linear index of the block with a number.
-    fn block_at(&self, rank: u64, grid: [u32; 3]) -> u64 {
-        let at = unravel_index(rank, self.extent);
-        let [x, y, z] = [0, 1, 2].map(|axis| u64::from(self.from[axis]) + u64::from(at[axis]));
-        x + u64::from(grid[0]) * (y + u64::from(grid[1]) * z)
-    }
-}
-
-/// A block that was looked at, within its stratum.
-struct Looked {
-    rank: u64,
-    instructions: f64,
-    /// Its samples.
-    of: Vec<usize>,
 }
 
 impl Grid {
@@ -533,74 +483,4 @@ struct Base {
 
 fn scale_count(part: f64, count: u32) -> u32 {
     ((part * f64::from(count)) as u32).min(count.saturating_sub(1))
-}
-
-/// The stretches of a stratum between blocks that were looked at, with how far the instructions
-/// at their ends are apart.
-fn find_gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
-    let mut gaps = Vec::new();
-    for pair in looked.windows(2) {
-        gaps.push((pair[0].rank, pair[1].rank, (pair[1].instructions - pair[0].instructions).abs()));
-    }
-    if let (Some(first), Some(last)) = (looked.first(), looked.last()) {
-        gaps.push((0, first.rank, 0.0));
-        gaps.push((last.rank, stratum.block_count(), 0.0));
-    }
-    // The middle of a gap is neither of its ends.
-    gaps.retain(|&(from, to, _)| to > from + 1 || from == 0 && to == 1 && looked[0].rank == 1);
-    gaps
-}
-
-/// The part of a stratum that each block that was looked at stands for.
-fn block_shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
-    let size = stratum.block_count() as f64;
-    let border = |a: &Looked, b: &Looked| (a.rank as f64 + b.rank as f64) / 2.0 + 0.5;
-    (0..looked.len())
-        .map(|at| {
-            let from = at.checked_sub(1).map_or(0.0, |before| border(&looked[before], &looked[at]));
-            let to = looked.get(at + 1).map_or(size, |next| border(&looked[at], next));
-            (to - from) / size
-        })
-        .collect()
-}
-
-/// Whether most neighbours do the same, so that where they differ there is a border between two
-/// kinds.
-fn neighbours_agree(looked: &[Vec<Looked>]) -> bool {
-    let pairs = || looked.iter().flat_map(|blocks| blocks.windows(2));
-    let same = pairs().filter(|pair| pair[0].instructions == pair[1].instructions).count();
-    let is_alone = |three: &[Looked]| {
-        three[0].instructions == three[2].instructions && three[0].instructions != three[1].instructions
-    };
-    let blocks: usize = looked.iter().map(Vec::len).sum();
-    blocks < TELLING || same * 2 >= pairs().count() && !looked.iter().flat_map(|blocks| blocks.windows(3)).any(is_alone)
-}
-
-/// Between how many neighbours there is a border.
-fn count_borders(looked: &[Vec<Looked>]) -> usize {
-    looked
-        .iter()
-        .flat_map(|blocks| blocks.windows(2))
-        .filter(|pair| pair[0].instructions != pair[1].instructions)
-        .count()
-}
-
-/// How far off the mean may be, in instructions.
-fn mean_error(strata: &[Stratum], looked: &[Vec<Looked>], agree: bool) -> f64 {
-    if agree {
-        // Somewhere in each gap there is a border.
-        let of = |(stratum, looked): (&Stratum, &Vec<Looked>)| {
-            let size = stratum.block_count() as f64;
-            find_gaps(stratum, looked)
-                .iter()
-                .map(|&(from, to, apart)| (to - from) as f64 / size * apart / 2.0)
-                .sum::<f64>()
-                * stratum.share
-        };
-        return strata.iter().zip(looked).map(of).sum();
-    }
-    let all: Vec<f64> = looked.iter().flatten().map(|block| block.instructions).collect();
-    let count = all.len() as f64;
-    let mean = all.iter().sum::<f64>() / count;
-    (all.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / count).sqrt() / count.sqrt()
 }

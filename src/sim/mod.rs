@@ -36,6 +36,7 @@ mod register_slots;
 mod request;
 mod sampling;
 mod stores;
+mod stratum;
 mod thread;
 
 pub use limits::Limits;

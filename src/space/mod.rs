@@ -3,6 +3,7 @@
 
 mod advice;
 mod build;
+mod constraint_failure;
 mod grid_factors;
 mod limits;
 mod names;

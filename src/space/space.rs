@@ -19,12 +19,13 @@
 //! and contains the default's block.
 
 use super::build::Builder;
+use super::constraint_failure::{describe_failure, describe_fault};
 use super::grid_factors::Counted;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
 use super::shapes::shape_strangeness;
-use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
-use crate::comment::{Annotation, Clauses, Expr, Fault, Given, GivenValue, Grid, Value};
+use super::walk::{Axis, AxisSet, Failure, Table, Test, Values, Walk};
+use crate::comment::{Annotation, Expr, Grid, Value};
 use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Dim3, Launch};
@@ -300,7 +301,7 @@ impl Space {
         let number = |index: usize| {
             let constraint = &self.table.constraints[index];
             let value = constraint.check_value(&values).map_err(|failure| {
-                self.describe_failure(constraint, &values.original_cause(failure), "this configuration")
+                describe_failure(&self.annotation, constraint, &values.original_cause(failure), "this configuration")
             })?;
             Ok(u32::try_from(value).unwrap_or(u32::MAX))
         };
@@ -506,7 +507,7 @@ impl Space {
             let subject = if any { "the baseline" } else { "every configuration" };
             return Err(Box::new(match &walk.cut {
                 Some((index, failure)) => {
-                    let problem = self.describe_failure(&self.table.constraints[*index], failure, subject);
+                    let problem = describe_failure(&self.annotation, &self.table.constraints[*index], failure, subject);
                     match self.annotation.clauses.default.span.filter(|_| any) {
                         Some(span) => problem.with(self.annotation.source.note(span, "the baseline is given here")),
                         None => problem,
@@ -521,72 +522,6 @@ impl Space {
         }
         Ok(self.configuration_at(point.into_iter()))
     }
-
-    /// Why a constraint does not hold for `subject`.
-    fn describe_failure(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
-        let source = &self.annotation.source;
-        let threads = self.annotation.clauses.threads.is_some();
-        let (code, message) = match (failure, constraint.test) {
-            (Failure::Fault(located), Test::Within { of: Quantity::Grid(_), .. })
-                if threads && located.span == constraint.span() =>
-            {
-                let message = match located.fault {
-                    Fault::NotInteger("ceildiv") => {
-                        "the number of threads is not an integer: write integers, as in ceildiv(n, 3)".to_string()
-                    }
-                    Fault::NegativeCeildiv => "the number of threads is negative: it must be 1 or more".to_string(),
-                    ref fault => describe_fault(fault),
-                };
-                (MessageCode::NoValue, message)
-            }
-            (Failure::Fault(located), _) => {
-                return source.error(MessageCode::NoValue, located.span, describe_fault(&located.fault));
-            }
-            (Failure::False, _) | (_, Test::Truth) => (
-                MessageCode::Excluded,
-                format!("this constraint excludes {subject}: loosen it, or add values that it allows"),
-            ),
-            (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
-                Quantity::Grid(dimension) => {
-                    let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");
-                    let message =
-                        format!("the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}");
-                    (MessageCode::GridTooLarge, message)
-                }
-                Quantity::Shared => {
-                    let message =
-                        format!("{subject} has {value} bytes of dynamic shared memory; allowed are {lo} to {hi}");
-                    (MessageCode::SharedTooLarge, message)
-                }
-            },
-        };
-        let problem = source.error(code, constraint.span(), message);
-        match constraint.test {
-            Test::Within { of: Quantity::Grid(_), .. } => self.where_given(constraint.span(), problem),
-            _ => problem,
-        }
-    }
-
-    /// A problem of a launch with the places of the numbers that the expression there is made
-    /// of.
-    fn where_given(&self, span: Span, mut problem: Diagnostic) -> Diagnostic {
-        let Annotation { source, clauses: Clauses { threads, grid, args, .. }, .. } = &self.annotation;
-        let grid = grid.iter().flat_map(|grid| match &grid.value {
-            Grid::Expressions(expressions) => expressions.as_slice(),
-            Grid::Lists(_) => &[],
-        });
-        let mut names = BTreeSet::new();
-        for expression in threads.iter().flat_map(|threads| &threads.value).chain(grid).filter(|own| own.span == span) {
-            expression.names(&mut |name, _| {
-                names.insert(name);
-            });
-        }
-        let is_one = |given: &&Given| matches!(given.value, GivenValue::Scalar(_)) && names.contains(&given.name);
-        for given in args.iter().flatten().filter(is_one) {
-            problem = problem.with(source.note(given.span, format!("`{}` is given here", given.name)));
-        }
-        problem
-    }
 }
 
 /// A configuration before its axes have values.
@@ -599,13 +534,5 @@ fn blank_configuration() -> Configuration {
         cache: None,
         carveout: None,
         exact_block: false,
-    }
-}
-
-fn describe_fault(fault: &Fault) -> String {
-    match fault {
-        // Passed on from a value that has a fault of its own.
-        Fault::NoValue(name) if name.is_empty() => "this name has no value under this configuration".to_string(),
-        fault => fault.to_string(),
     }
 }

@@ -3,8 +3,8 @@
 use super::variants::Macros;
 
 /// Selects `count` sets that fill the space evenly: the first, which is the baseline's, and
-/// then in turn the one that is farthest from all before it. What the model
-/// chooses among four such sets is a column of `kernels/results/EVAL.md`.
+/// then in turn the one that is farthest from all before it. What the model chooses among four
+/// such sets is a column of `kernels/results/EVAL.md`.
 pub fn spread(sets: &[Macros], count: usize) -> Vec<Macros> {
     let Some(baseline) = sets.first() else { return Vec::new() };
     let mut nearest: Vec<f64> = sets.iter().map(|set| distance(baseline, set)).collect();

@@ -40,7 +40,7 @@ pub struct NoBaseline {
 pub const UNFIT: &str = "no block of it fits on a multiprocessor";
 
 /// That a grid waits for blocks that wait for their places.
-const UNHELD: &str = "its blocks wait for each other, and the GPU does not hold so many at once";
+const UNHELD: &str = "its blocks wait for each other, and the GPU cannot hold all of them at once";
 
 /// That macros decide whether a kernel waits for its grid.
 const OTHERWISE: &str =

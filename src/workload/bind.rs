@@ -1,7 +1,8 @@
 //! Annotation, types and configuration -> the workload: every parameter with its bytes or its
 //! buffer.
 
-use super::buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
+use super::buffer::{Argument, Buffer, FileBytes, Fill, Symbol, Workload};
+use super::checks::bind_checks;
 use super::contents::{encode, fill_bytes};
 use super::entry::Entry;
 use super::formula::Formula;
@@ -23,17 +24,6 @@ use std::sync::Arc;
 
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
 const MAX_BYTES: u64 = 1 << 40;
-
-/// The share by which floating outputs may differ where `check` does not say it; the narrow
-/// types have a few units of their last place.
-pub fn default_tolerance(scalar: Scalar) -> f64 {
-    match scalar {
-        Scalar::F32 | Scalar::F64 => 1e-4,
-        Scalar::F16 => 4e-3,
-        Scalar::Bf16 => 3e-2,
-        _ => 0.0,
-    }
-}
 
 /// The workload of a kernel under a configuration.
 ///
@@ -86,7 +76,7 @@ pub fn bind(
         }
     }
     for given in &annotation.clauses.symbols {
-        match symbol(annotation, entry, space, configuration, given) {
+        match bind_symbol(annotation, entry, space, configuration, given) {
             Ok(symbol) => workload.symbols.push(symbol),
             Err(problem) => problems.push(*problem),
         }
@@ -101,7 +91,7 @@ pub fn bind(
         problems.push(source.error(MessageCode::BufferSize, annotation.comment, message));
     }
     if problems.is_empty() {
-        workload.checks = checks(annotation, &workload.buffers, &mut problems);
+        workload.checks = bind_checks(annotation, &workload.buffers, &mut problems);
     }
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
 }
@@ -116,7 +106,7 @@ fn left_out(annotation: &Annotation, given: &Given) -> Diagnostic {
 }
 
 /// The contents of a variable.
-fn symbol(
+fn bind_symbol(
     annotation: &Annotation,
     entry: &Entry,
     space: &Space,
@@ -359,8 +349,8 @@ impl Binding<'_> {
         fill_span: Span,
         count: &Expr,
     ) -> Result<Buffer, Box<Diagnostic>> {
-        let count = self.count(count)?;
-        self.sized(element, count, fill_span)?;
+        let count = self.element_count(count)?;
+        self.check_size(element, count, fill_span)?;
         let fill = match fill {
             GivenFill::Each(expression) => {
                 let scalars = count.saturating_mul(u64::from(element.lanes));
@@ -392,7 +382,7 @@ impl Binding<'_> {
     fn table(&self, element: Element, table: &GivenTable) -> Result<Buffer, Box<Diagnostic>> {
         let lanes = u64::from(element.lanes);
         let takes = (table.values.len() as u64).div_ceil(lanes);
-        let count = table.count.as_ref().map_or(Ok(takes), |count| self.count(count))?;
+        let count = table.count.as_ref().map_or(Ok(takes), |count| self.element_count(count))?;
         if takes > count {
             let message = format!(
                 "{} values are listed for `{}`, which has {} of them: take some out, or make it longer",
@@ -410,7 +400,7 @@ impl Binding<'_> {
             Ok(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
         };
         let fill = Fill::Table(table.values.iter().enumerate().map(bits).collect::<Result<_, Box<Diagnostic>>>()?);
-        self.sized(element, count, table.span)?;
+        self.check_size(element, count, table.span)?;
         Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
     }
 
@@ -434,7 +424,7 @@ impl Binding<'_> {
     }
 
     /// An error for a buffer that is too long.
-    fn sized(&self, element: Element, count: u64, span: Span) -> Result<(), Box<Diagnostic>> {
+    fn check_size(&self, element: Element, count: u64, span: Span) -> Result<(), Box<Diagnostic>> {
         match count.checked_mul(element.size() as u64) {
             Some(..=MAX_BYTES) => Ok(()),
             _ => {
@@ -482,7 +472,7 @@ impl Binding<'_> {
             return Err(unusable(format!("has {length} bytes of data, which are no elements of {size} bytes")));
         }
         let has = length / size;
-        let count = file.count.as_ref().map_or(Ok(has), |count| self.count(count))?;
+        let count = file.count.as_ref().map_or(Ok(has), |count| self.element_count(count))?;
         if count != has {
             return Err(unusable(format!("has {has} elements of {size} bytes, and not {count}")));
         }
@@ -492,7 +482,7 @@ impl Binding<'_> {
     /// The bytes of a scalar argument.
     fn scalar(&self, scalar: Scalar, value: Value, span: Span) -> Result<Vec<u8>, Box<Diagnostic>> {
         let name = self.name;
-        let bits = match self.bounds(scalar) {
+        let bits = match self.integer_bounds(scalar) {
             Some((least, most)) => {
                 let Some(integer) = value.as_integer() else {
                     return Err(self.error(
@@ -510,18 +500,18 @@ impl Binding<'_> {
                 }
                 integer as u64
             }
-            None => self.float(scalar, value.as_f64(), span)?,
+            None => self.float_bits(scalar, value.as_f64(), span)?,
         };
         Ok(bits.to_le_bytes()[..scalar.size()].to_vec())
     }
 
     /// The least and the greatest integer that it holds; `None` for floats.
-    fn bounds(&self, scalar: Scalar) -> Option<(i128, i128)> {
+    fn integer_bounds(&self, scalar: Scalar) -> Option<(i128, i128)> {
         scalar.integer_bounds().map(|bounds| if is_bool(self.text) { (0, 1) } else { bounds })
     }
 
     /// The bits of a float, unless a finite value becomes infinite in its type.
-    fn float(&self, scalar: Scalar, value: f64, span: Span) -> Result<u64, Box<Diagnostic>> {
+    fn float_bits(&self, scalar: Scalar, value: f64, span: Span) -> Result<u64, Box<Diagnostic>> {
         let bits = encode(scalar, value);
         if value.is_finite() && !super::contents::decode(scalar, bits).is_finite() {
             return Err(self.error(
@@ -533,7 +523,7 @@ impl Binding<'_> {
         Ok(bits)
     }
 
-    fn count(&self, expression: &Expr) -> Result<u64, Box<Diagnostic>> {
+    fn element_count(&self, expression: &Expr) -> Result<u64, Box<Diagnostic>> {
         let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
         match value.as_integer().and_then(|count| u64::try_from(count).ok()) {
             Some(count) if count > 0 => Ok(count),
@@ -547,7 +537,7 @@ impl Binding<'_> {
     /// A number that is written into scalars, checked against what their type holds.
     fn number(&self, element: Element, expression: &Expr) -> Result<f64, Box<Diagnostic>> {
         let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?.as_f64();
-        match self.bounds(element.scalar) {
+        match self.integer_bounds(element.scalar) {
             Some((least, most)) => {
                 if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
                     // No type holds what is beyond, and a truth is no number that wraps.
@@ -568,7 +558,7 @@ impl Binding<'_> {
                 }
             }
             None => {
-                self.float(element.scalar, value, expression.span)?;
+                self.float_bits(element.scalar, value, expression.span)?;
             }
         }
         Ok(value)
@@ -583,29 +573,4 @@ fn default_random(scalar: Scalar, is_bool: bool) -> Fill {
         _ => 255.0,
     };
     Fill::Random { lo: 0.0, hi }
-}
-
-fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagnostic>) -> Option<Vec<Check>> {
-    let clause = annotation.clauses.check.as_ref()?;
-    let given = clause.relative.is_some() || clause.absolute.is_some();
-    let mut checks = Vec::new();
-    for named in &clause.buffers {
-        let Some(index) = buffers.iter().position(|buffer| buffer.name == named.value) else {
-            let message = format!("`{}` is no buffer and cannot be checked", named.value);
-            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
-            continue;
-        };
-        let scalar = buffers[index].element.scalar;
-        if given && clause.buffers.len() == 1 && !scalar.is_float() {
-            let message = format!("`{}` has integers, which are compared exactly: remove rtol and atol", named.value);
-            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
-            continue;
-        }
-        let (relative, absolute) = match scalar.is_float() {
-            true => (clause.relative.unwrap_or(default_tolerance(scalar)), clause.absolute),
-            false => (0.0, None),
-        };
-        checks.push(Check { buffer: index, relative, absolute });
-    }
-    Some(checks)
 }

@@ -6,6 +6,7 @@
 
 mod bind;
 mod buffer;
+mod checks;
 pub mod contents;
 mod demangle;
 pub mod entry;
@@ -33,8 +34,9 @@ pub mod fuzzed {
     }
 }
 
-pub use bind::{bind, default_tolerance};
+pub use bind::bind;
 pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
+pub use checks::default_tolerance;
 pub use demangle::demangled_name;
 pub use entry::{Entry, entries, find};
 pub use floating::floating;

@@ -539,7 +539,7 @@ fn grid_that_synchronizes_is_no_larger_than_the_gpu() {
     let all = vec![true, true, true];
     // An H200 holds 8 blocks of 256 threads on each of 132 multiprocessors.
     let (held, unheld) =
-        (vec![true, true, false], "its blocks wait for each other, and the GPU does not hold so many at once");
+        (vec![true, true, false], "its blocks wait for each other, and the GPU cannot hold all of them at once");
 
     // In the first file nothing waits that the compiler knows of: a barrier of the kernel's own is not seen, and said.
     let own = "atomicAdd(&arrived, 1); while (*(volatile int *)&arrived < gridDim.x) {} if (i == 0) y[0] = 0;";
@@ -554,7 +554,7 @@ fn grid_that_synchronizes_is_no_larger_than_the_gpu() {
     assert_eq!(found.iter().map(|(scored, _)| scored).collect::<Vec<_>>(), [&all, &all, &held]);
     assert_eq!(found[2].1, unheld);
 
-    // In the second one others wait beside the first kernel; whether the second waits hangs on a macro, and with it how it must be
+    // In the second one others wait beside the first kernel; whether the second waits depends on a macro, and with it how it must be
     // launched.
     let wait = "grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;";
     let found = scored(

@@ -161,7 +161,7 @@ fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
         {"grid": [128, 1, 1], "label": "regs=32", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
     let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
     project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
-    // What nvcc calls its files hangs on these.
+    // What nvcc calls its files depends on these.
     for options in [
         &["-arch=sm_90"][..],
         &["-arch=sm_90", "--keep"],

@@ -174,7 +174,7 @@ fn lasting_refusals_come_from_the_cache_in_the_same_words() {
             "{what}: nothing is looked at again: {warm:?}"
         );
 
-        // The kernels and all that they hang on stay, one line further down.
+        // The kernels and all that they depend on stay, one line further down.
         let text = watched.project.read("k.cu");
         watched.project.write("k.cu", &format!("\n{text}\nint another() {{ return 1; }}\n"));
         let known = watched.build();

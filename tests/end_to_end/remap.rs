@@ -79,7 +79,7 @@ fn grid_follows_the_block_if_the_comment_says_so() {
         _Z7severaliPKfPf WINNER grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 4096
     "#]];
     measured.assert_eq(&said.lines().map(short).collect::<String>());
-    // What was timed is what is launched, and a result hangs on how it is launched.
+    // What was timed is what is launched, and a result depends on how it is launched.
     let record = project.record("rows.tune.json");
     let kernels = record["kernels"].as_array().expect("a list").iter();
     let told: String = kernels

@@ -70,7 +70,7 @@ fn atomics_on_random_bins_have_bank_conflicts() {
     let case = case.buffer(Scalar::U8, 1, n as u64, Fill::Random { lo: 0.0, hi: 255.0 });
     let case = case.buffer(Scalar::U32, 1, 256, Fill::Zeros);
     let profile = case.profile([64, 1, 1], [256, 1, 1], 0);
-    assert!(profile.exact, "no branch hangs on an atomic's result");
+    assert!(profile.exact, "no branch depends on an atomic's result");
     assert_eq!(case.counts(&profile, "atom.shared"), [64.0]);
     let shared = case.accesses(&profile, "atom.shared")[0];
     assert_eq!((shared.space, shared.kind), (MemorySpace::Shared, AccessKind::Atomic));

@@ -1,4 +1,4 @@
-// Control flow that hangs on data, a switch, and a call.
+// Control flow that depends on data, a switch, and a call.
 __global__ void collatz(int n, const unsigned *x, unsigned *steps)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

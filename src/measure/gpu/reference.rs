@@ -244,7 +244,7 @@ impl Compared {
 }
 
 impl Expected {
-    /// So many bytes from this one on, or as many as there are.
+    /// At most `length` bytes, from byte `from` on.
     fn read(&self, from: usize, length: usize, alive: &mut dyn FnMut()) -> Result<Cow<'_, [u8]>, Halt> {
         match self {
             Expected::Device(memory) => read(memory, from, length, alive).map(Cow::Owned),
@@ -284,7 +284,7 @@ fn copy(context: &Context, slab: &Slab) -> Option<Memory> {
     Some(memory)
 }
 
-/// So many bytes of a memory from this one on, or as many as there are.
+/// At most `length` bytes of a memory, from byte `from` on.
 fn read(memory: &Memory, from: usize, length: usize, alive: &mut dyn FnMut()) -> Result<Vec<u8>, Halt> {
     let mut bytes = vec![0; length.min(memory.bytes().saturating_sub(from))];
     for (number, piece) in bytes.chunks_mut(PIECE).enumerate() {

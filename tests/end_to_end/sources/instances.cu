@@ -1,4 +1,4 @@
-// Template kernels: two instances of one, and one whose instance hangs on a macro axis.
+// Template kernels: two instances of one, and one whose instance depends on a macro axis.
 namespace ns {
 template <class T>
 struct Twice {

@@ -1,4 +1,4 @@
-// Launches of grids that hang on the block in some dimensions, in all, in none, or by another name.
+// Launches of grids that depend on the block in some dimensions, in all, in none, or by another name.
 #ifndef TILE
 #define TILE 16
 #endif

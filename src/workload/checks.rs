@@ -1,0 +1,48 @@
+//! The `check` clause -> the buffers that are compared with the baseline's, each with what it may
+//! differ by.
+
+use super::buffer::{Buffer, Check};
+use crate::comment::Annotation;
+use crate::cuda::Scalar;
+use crate::diag::{Diagnostic, MessageCode};
+
+/// The share by which floating outputs may differ where `check` does not say it; the narrow
+/// types have a few units of their last place.
+pub fn default_tolerance(scalar: Scalar) -> f64 {
+    match scalar {
+        Scalar::F32 | Scalar::F64 => 1e-4,
+        Scalar::F16 => 4e-3,
+        Scalar::Bf16 => 3e-2,
+        _ => 0.0,
+    }
+}
+
+/// The checks of a comment; `None` without a `check` clause.
+pub(super) fn bind_checks(
+    annotation: &Annotation,
+    buffers: &[Buffer],
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Vec<Check>> {
+    let clause = annotation.clauses.check.as_ref()?;
+    let given = clause.relative.is_some() || clause.absolute.is_some();
+    let mut checks = Vec::new();
+    for named in &clause.buffers {
+        let Some(index) = buffers.iter().position(|buffer| buffer.name == named.value) else {
+            let message = format!("`{}` is no buffer and cannot be checked", named.value);
+            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
+            continue;
+        };
+        let scalar = buffers[index].element.scalar;
+        if given && clause.buffers.len() == 1 && !scalar.is_float() {
+            let message = format!("`{}` has integers, which are compared exactly: remove rtol and atol", named.value);
+            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
+            continue;
+        }
+        let (relative, absolute) = match scalar.is_float() {
+            true => (clause.relative.unwrap_or(default_tolerance(scalar)), clause.absolute),
+            false => (0.0, None),
+        };
+        checks.push(Check { buffer: index, relative, absolute });
+    }
+    Some(checks)
+}
