@@ -26,6 +26,7 @@ pub mod nvcc;
 pub mod process;
 pub mod ptx;
 pub mod record;
+pub mod recording;
 pub mod sass;
 pub mod search;
 pub mod settings;

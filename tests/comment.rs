@@ -323,6 +323,7 @@ fn summary(annotation: &Annotation) -> String {
         let value = match value {
             GivenValue::Struct { fields, .. } => format!("{} fields", fields.len()),
             GivenValue::Null(_) => "nullptr".to_owned(),
+            GivenValue::Recorded { .. } => "recorded".to_owned(),
             GivenValue::File(file) => {
                 format!("file {} of {}", file.path, file.count.as_ref().map_or("all".to_owned(), ToString::to_string))
             }
@@ -343,6 +344,7 @@ fn summary(annotation: &Annotation) -> String {
             GivenValue::Scalar(expression) => expression.to_string(),
             GivenValue::Struct { .. } => "a structure".to_owned(),
             GivenValue::Null(_) => "nullptr".to_owned(),
+            GivenValue::Recorded { .. } => "recorded".to_owned(),
             GivenValue::File(file) => format!("file {}", file.path),
             GivenValue::Table(table) => listed(table),
             GivenValue::Buffer { fill, count, .. } => format!("{} of {count}", contents(fill)),

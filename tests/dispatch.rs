@@ -2,7 +2,7 @@
 
 use crate::support::toolkit::{Headers, nvcc, set_headers};
 use expect_test::expect;
-use nvtune::emit::{Dispatch, LaunchText, StubText, Winner, rewrite_stubs};
+use nvtune::emit::{Dispatch, LaunchText, StubChange, StubText, Winner, rewrite_stubs};
 use std::path::Path;
 use std::process::Command;
 
@@ -128,7 +128,7 @@ fn stubs(file: &str) -> Vec<StubText> {
         source: "launches.cu".into(),
         stub: stub.into(),
         symbol: symbol.into(),
-        dispatch,
+        change: StubChange::Dispatch(dispatch),
     })
     .into()
 }

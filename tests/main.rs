@@ -7,6 +7,7 @@ mod support;
 mod advice;
 mod book;
 mod cache;
+mod capture;
 mod clauses;
 mod comment;
 mod conformance;

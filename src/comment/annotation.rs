@@ -2,12 +2,15 @@
 //! allow.
 
 use super::expression::{Expr, Node};
+use super::inferred::Inferred;
 use super::value::{Fault, Value};
-use crate::cuda::Kernel;
+use crate::cuda::{Element, Kernel};
 use crate::diag::{Source, Span};
 use crate::launch::CacheOperator;
 use crate::launch::Dim3;
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Something and where it stands.
@@ -35,6 +38,8 @@ pub struct Annotation {
     /// The `name` clause, or the function's name.
     pub name_span: Span,
     pub clauses: Clauses,
+    /// What a recording gave it besides its own clauses.
+    pub inferred: Option<Inferred>,
     /// Where two decimal integers stand around a `^`.
     pub powers: Vec<Power>,
     /// The source's constants that the comment names, with the values that the text of their
@@ -63,6 +68,8 @@ pub struct Clauses {
     /// In the order of the clause. `None` without an `args` clause: the kernel cannot be
     /// measured.
     pub args: Option<Vec<Given>>,
+    /// The memory of the recorded launch that `args` stands for.
+    pub recorded: Option<Arc<RecordedMemory>>,
     /// Contents of variables before a launch.
     pub symbols: Vec<GivenSymbol>,
     /// `None` without a `check` clause; empty for `check(none)`.
@@ -220,6 +227,13 @@ pub enum GivenValue {
     Table(GivenTable),
     /// `nullptr`: a pointer to nothing.
     Null(Span),
+    /// What a recorded launch passed: bytes, and where in them the addresses of which buffers of
+    /// [`RecordedMemory`] go (byte, index). The number that stands there is the byte in the
+    /// buffer.
+    Recorded {
+        bytes: Vec<u8>,
+        buffers: Vec<(usize, usize)>,
+    },
     Buffer {
         fill: GivenFill,
         fill_span: Span,
@@ -244,6 +258,34 @@ pub enum GivenFill {
     Iota,
     /// `out[n]`: written by the kernel only.
     Out,
+}
+
+/// The memory of a recorded launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedMemory {
+    /// The recording.
+    pub path: PathBuf,
+    /// Its checksum, which stands for its contents.
+    pub checksum: u64,
+    /// The whole file; absent until somebody who may read files has done so.
+    pub file: Option<Arc<[u8]>>,
+    pub buffers: Vec<RecordedBuffer>,
+    /// By symbol.
+    pub variables: Vec<RecordedBuffer>,
+}
+
+/// A buffer or a variable of a recorded launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedBuffer {
+    /// The first parameter that points at it, or the variable's symbol.
+    pub name: String,
+    /// What it is made of, as far as the parameters tell; else bytes.
+    pub element: Element,
+    /// Where the contents are in the file.
+    pub place: Range<u64>,
+    /// Addresses in it, by rising bytes: at which byte, and of which buffer. The file has the
+    /// byte in that buffer in their place.
+    pub pointers: Vec<(u64, usize)>,
 }
 
 /// A `template` clause.
@@ -323,6 +365,7 @@ impl GivenValue {
             | GivenValue::File(_)
             | GivenValue::Table(_)
             | GivenValue::Null(_)
+            | GivenValue::Recorded { .. }
             | GivenValue::Buffer { .. } => {}
         }
     }
@@ -354,10 +397,26 @@ impl Annotation {
         self.clauses.args.is_some() && (0..self.kernel.parameters.len()).all(is_given)
     }
 
+    /// Whether the comment gives the grid.
+    pub fn has_grid(&self) -> bool {
+        self.clauses.threads.is_some() || self.clauses.grid.is_some()
+    }
+
     /// Whether its blocks wait for each other by its comment or, as far as they tell, by the
     /// kernel's words.
     pub fn waits_for_grid(&self) -> bool {
         self.clauses.cooperative || self.kernel.waits_for_grid
+    }
+
+    /// An expression as the comment has it, or in the same words where it was inferred.
+    pub fn written(&self, expression: &Expr) -> String {
+        if expression.span != self.comment {
+            return self.source.slice(expression.span).to_owned();
+        }
+        let text = expression.to_string();
+        let is_binary = matches!(expression.node, Node::Binary(..));
+        let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).filter(|_| is_binary);
+        inner.unwrap_or(&text).to_owned()
     }
 
     /// The place of a clause's name; that of the comment where it has no such clause.

@@ -5,7 +5,7 @@
 //! with all of them is reported.
 
 use super::alternatives::{Conditions, clashes};
-use super::annotation::{Annotation, Clauses, GivenSymbol, MacroAxis, Power, Spanned};
+use super::annotation::{Annotation, Block, Clauses, GivenSymbol, MacroAxis, Power, Spanned};
 use super::block_of_macros;
 use super::clause::clauses;
 use super::constants::Constants;
@@ -248,16 +248,8 @@ fn annotation(
     }
     let kernel = kernel.map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
-    if tokens.is_empty() {
-        problems.push(source.error(
-            MessageCode::CommentEmpty,
-            marker,
-            "this tuning comment has no clauses: it needs a block and a grid, such as block(auto) threads(n)",
-        ));
-        return None;
-    }
     if sound {
-        absences(source, marker, &parsed.clauses, &kernel, problems);
+        absences(source, marker, &parsed, &kernel, problems);
         infer_macro_defaults(&mut parsed.clauses, known.constants);
     }
     let instances = std::mem::take(&mut parsed.instances);
@@ -327,13 +319,14 @@ fn unclosed(source: &Source, comment: Span) -> Option<Diagnostic> {
 }
 
 /// What is missing or names nothing. Only asked where each clause was read well: a misspelt
-/// clause is not also absent.
-fn absences(source: &Source, comment: Span, clauses: &Clauses, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
-    if clauses.threads.is_none() && clauses.grid.is_none() {
+/// clause is not also absent. A comment without `args` leaves all to what the program records.
+fn absences(source: &Source, comment: Span, parsed: &Parsed, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
+    let Parsed { clauses, args, .. } = parsed;
+    if args.is_some() && clauses.threads.is_none() && clauses.grid.is_none() {
         let message = format!("the grid of `{}` is not known: add threads(...) or grid(...)", kernel.name);
         problems.push(source.error(MessageCode::GridUnknown, comment, message));
     }
-    if clauses.block.is_none() && clauses.default.block.is_none() {
+    if args.is_some() && clauses.block.is_none() && clauses.default.block.is_none() {
         let message = format!(
             "the block of `{}` is not known: add block(...), or default(block = ...) to keep it fixed",
             kernel.name
@@ -370,6 +363,9 @@ fn assemble(
 ) -> Annotation {
     problems.extend(grid_given_twice(source, &clauses));
     axis_names(source, &clauses.macros, &kernel, problems);
+    if args.is_none() && clauses.block.is_none() && clauses.default.block.is_none() {
+        clauses.block = Some(Spanned { value: Block::Auto, span: comment });
+    }
     clauses.args = args.map(|given| assign_arguments(source, comment, (&clauses, &kernel), given, problems));
     checked_buffers(source, &clauses, &kernel, problems);
     let name = name.unwrap_or_else(|| Spanned { value: kernel.name.clone(), span: kernel.span });
@@ -382,6 +378,7 @@ fn assemble(
         kernel,
         instance: None,
         clauses,
+        inferred: None,
         powers: Vec::new(),
         constants: Vec::new(),
     }

@@ -76,6 +76,21 @@ impl<N> Expr<N> {
         }
     }
 
+    /// The same expression at another place.
+    pub fn at(self, span: Span) -> Self {
+        let inner = |expression: Box<Expr<N>>| Box::new(expression.at(span));
+        let node = match self.node {
+            node @ (Node::Value(_) | Node::Name(_)) => node,
+            Node::Unary(operator, a) => Node::Unary(operator, inner(a)),
+            Node::Binary(operator, _, a, b) => Node::Binary(operator, span, inner(a), inner(b)),
+            Node::Choice(condition, a, b) => Node::Choice(inner(condition), inner(a), inner(b)),
+            Node::Call(function, arguments) => {
+                Node::Call(function, arguments.into_iter().map(|argument| argument.at(span)).collect())
+            }
+        };
+        Expr { span, node }
+    }
+
     /// The same expression over other names; stops at the first name that `rename` refuses.
     pub fn rename<M, E>(&self, rename: &mut impl FnMut(&N, Span) -> Result<M, E>) -> Result<Expr<M>, E> {
         let node = match &self.node {

@@ -134,7 +134,9 @@ pub(super) fn checked_buffers(source: &Source, clauses: &Clauses, kernel: &Kerne
             });
         }
         let message = match found {
-            Some(GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_)) => continue,
+            Some(
+                GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_) | GivenValue::Recorded { .. },
+            ) => continue,
             Some(GivenValue::Scalar(_) | GivenValue::Null(_) | GivenValue::Struct { .. }) => {
                 format!("`{name}` is no buffer and cannot be checked: name a buffer of args(...)")
             }

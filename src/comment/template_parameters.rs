@@ -106,7 +106,7 @@ fn of_value<'a>(given: &'a mut GivenValue, found: &mut Vec<(&'a mut Expr, bool)>
         GivenValue::Table(table) => {
             found.extend(table.values.iter_mut().chain(&mut table.count).map(|expression| (expression, false)));
         }
-        GivenValue::Null(_) => {}
+        GivenValue::Null(_) | GivenValue::Recorded { .. } => {}
         GivenValue::Buffer { fill, count, .. } => {
             found.push((count, false));
             match fill {

@@ -95,13 +95,14 @@ codes! {
     BuffersTooLarge = 91, "not timed: the buffers are too large";
     NoWorkload = 92, "not timed: no workload";
     RequestNotRead = 93, "nvtune measure cannot go on";
+    NotRecorded = 94, "not tuned: no launch is recorded";
+    RecordingNotUsed = 95, "a recording cannot be used";
 
     // The tuning comment: its form.
     UnknownClause = 101, "unknown clause";
     ClauseForm = 102, "malformed clause";
     GivenTwice = 103, "something is given twice";
     CommentNotClosed = 104, "the comment is not closed before the kernel";
-    CommentEmpty = 105, "a tuning comment without clauses";
     NoKernel = 106, "no kernel follows the comment";
     CommentTooLong = 107, "the comment is too long";
     Misspelled = 108, "a comment that nearly is a tuning comment";

@@ -57,6 +57,14 @@ impl Diagnostic {
         self.notes.push(note);
         self
     }
+
+    /// The same as a warning, if it is an error.
+    pub fn as_warning(mut self) -> Diagnostic {
+        if self.severity == Severity::Error {
+            self.severity = Severity::Warning;
+        }
+        self
+    }
 }
 
 impl fmt::Display for Diagnostic {

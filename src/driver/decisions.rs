@@ -8,6 +8,7 @@ use crate::diag::MessageCode;
 use crate::gpu::architecture_number;
 use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, wrapper_problem};
 use crate::process;
+use crate::recording;
 use crate::settings::Mode;
 use crate::tune;
 use crate::tune::{Tuned, Tuner};
@@ -94,7 +95,11 @@ impl Build<'_> {
                 return self.console.warning(MessageCode::ToolFailed, format!("{source}: not tuned: {problem}"));
             }
         };
-        let annotations = tuning.compiled(&toolchain).into_owned();
+        let mut annotations = tuning.compiled(&toolchain).into_owned();
+        for (name, problem) in recording::load(&mut annotations) {
+            annotations.retain(|annotation| annotation.name != name);
+            self.console.warning(MessageCode::RecordingNotUsed, format!("{name}: not tuned: its recording {problem}"));
+        }
         let around = tuning.source.surroundings(dryrun);
         tuning.tuned = tuner.tune(&toolchain, &annotations, around);
         self.tune_others(dryrun, tuning, &toolchain, tuner);

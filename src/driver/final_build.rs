@@ -67,6 +67,13 @@ impl Build<'_> {
                 self.console.warning(MessageCode::CodeDiffers, message);
                 tuned.fall_back(MessageCode::CodeDiffers, problem);
             }
+            for tuning in &mut tunings {
+                let before = tuning.captures.len();
+                tuning.captures.retain(|stub| stub.stub != *symbol);
+                if tuning.captures.len() < before {
+                    self.console.warning(MessageCode::CodeDiffers, format!("launches are not recorded: {problem}"));
+                }
+            }
         }
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
@@ -104,8 +111,10 @@ impl Build<'_> {
                 .map(move |kernel| TicketKernel { source: source.clone(), ..kernel })
         });
         let kernels: Vec<TicketKernel> = kernels.collect();
-        let stubs: Vec<StubText> = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub).collect();
-        if kernels.is_empty() {
+        let dispatches = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub);
+        let captures = tunings.iter().flat_map(|tuning| tuning.captures.iter().cloned());
+        let stubs: Vec<StubText> = dispatches.chain(captures).collect();
+        if kernels.is_empty() && stubs.is_empty() {
             return self.attempt_baselines(folder, tunings);
         }
         let sources = match self.several_sources() {
@@ -167,7 +176,8 @@ impl Build<'_> {
         };
         let passed = |(status, _): &(ExitStatus, Vec<u8>)| status.success();
         let mut retried = None;
-        if tunings.iter().any(Tuning::has_winners) {
+        let is_changed = tunings.iter().any(|tuning| tuning.has_winners() || !tuning.captures.is_empty());
+        if is_changed {
             let written = self.write_baselines(folder, &mut tunings, (MessageCode::BuildFails, problem));
             let built = written.and_then(|()| self.including(folder, &tunings, captured)?);
             match built {
@@ -206,6 +216,7 @@ impl Build<'_> {
     ) -> Result<(), String> {
         for tuning in &mut *tunings {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(code, problem));
+            tuning.captures.clear();
         }
         self.keep_beside_what_is_made(tunings);
         tunings.iter().try_for_each(|tuning| self.write_results(folder, tuning, None))

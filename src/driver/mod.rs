@@ -11,4 +11,5 @@ mod include_folder;
 pub mod marked_source;
 mod outputs;
 pub mod pipeline;
+mod recordings;
 mod tuning;

@@ -148,6 +148,11 @@ impl Build<'_> {
         }
         self.set_way_back(&tunings);
         let folder = self.header_folder()?;
+        if self.settings.mode == Mode::Capture {
+            let programs = self.capture(&mut tunings)?;
+            self.console.failure().map_or(Ok(()), Err)?;
+            return Ok(self.build(&programs, &folder, tunings, None));
+        }
         let warm = self.warm(&tunings);
         let found = warm.as_ref().and_then(Warm::find);
         let programs = match found.and_then(|snapshot| Some((self.programs(&snapshot)?, snapshot))) {
@@ -175,6 +180,9 @@ impl Build<'_> {
                 (annotations, problems) = source.annotations(files);
             }
             source.leave_out_unused(&mut annotations);
+            if self.settings.mode != Mode::Capture {
+                self.apply_recordings(&source, &mut annotations);
+            }
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));
             self.console.diagnostics(&source.misspelled_headers());

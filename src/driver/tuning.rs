@@ -4,7 +4,7 @@ use super::marked_source;
 use super::marked_source::{MarkedSource, compiled_kernels};
 use crate::comment::{Annotation, are_conditional, has_alternatives, without_alternatives};
 use crate::diag::Diagnostic;
-use crate::emit::{Header, HeaderKernel};
+use crate::emit::{Header, HeaderKernel, StubText};
 use crate::nvcc::Invocation;
 use crate::nvcc::Toolchain;
 use crate::record::{FORMAT, Record, read_regular};
@@ -27,6 +27,8 @@ pub struct Tuning {
     /// The newest that machine code is made for; empty where there is none.
     pub architecture: String,
     pub tuned: Vec<Tuned>,
+    /// The launch stubs that are to record launches.
+    pub captures: Vec<StubText>,
     /// The record's checksum, where it is known from the cache.
     pub record: Option<String>,
     /// Whether header and record of the build stay after it.
@@ -43,6 +45,7 @@ impl Tuning {
             is_provisional: false,
             architecture: String::new(),
             tuned: Vec::new(),
+            captures: Vec::new(),
             record: None,
             keeps_results: true,
         }

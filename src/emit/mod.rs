@@ -2,6 +2,7 @@
 //! ptxas and cicc) and the header.
 
 mod build_plan;
+mod capture;
 pub mod cxx_expression;
 mod dispatch;
 mod header;
@@ -11,7 +12,8 @@ mod header_text;
 mod stub_file;
 
 pub use build_plan::{Part, Ticket, TicketKernel, TicketOutcome};
+pub use capture::Capture;
 pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
 pub use header::{HEADER_DETAIL, Header, without_macros};
 pub use header_kernel::{HeaderKernel, HostFunction, HostParameter, KernelParameter, macro_name};
-pub use stub_file::{RewrittenStubs, StubText, rewrite_stubs};
+pub use stub_file::{RewrittenStubs, StubChange, StubText, rewrite_stubs};

@@ -1,13 +1,15 @@
-//! Rewrites the stub file that cicc makes: registers the winners' entries and puts each
-//! dispatch before its launch.
+//! Rewrites the stub file that cicc makes: before a kernel's launch it puts the dispatch to
+//! winners, whose entries it registers, or what records the launch.
 
-use super::dispatch::{Dispatch, RUNTIME, key};
+use super::capture::{Capture, StubArgument};
+use super::dispatch::{Dispatch, key};
+use super::{capture, dispatch};
 use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
 use crate::cuda::tokens::is_word;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Gives the dispatch of one kernel of one source.
+/// What one kernel's launch stub of one source is to do besides launching it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StubText {
     /// The source as nvcc names it.
@@ -16,10 +18,19 @@ pub struct StubText {
     pub stub: String,
     /// The kernel's name in the PTX: another where it is `extern "C"`.
     pub symbol: String,
-    pub dispatch: Dispatch,
+    pub change: StubChange,
 }
 
-/// A stub file with dispatches.
+/// What a launch stub does before nvcc's own launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StubChange {
+    /// It gives launches to winners.
+    Dispatch(Dispatch),
+    /// It records launches.
+    Capture(Capture),
+}
+
+/// A stub file with its changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewrittenStubs {
     pub text: String,
@@ -38,26 +49,42 @@ type Insertion = (usize, String);
 /// it is.
 pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     let mut insertions: Vec<Insertion> = Vec::new();
-    let mut keys = String::new();
+    let (mut keys, mut captured) = (String::new(), None);
     let mut problems = Vec::new();
     for stub in stubs {
-        problems.push(match insertions_for(file, stub) {
+        let made = match &stub.change {
+            StubChange::Dispatch(dispatch) => dispatch_insertions(file, stub, dispatch),
+            StubChange::Capture(capture) => capture_insertions(file, stub, capture),
+        };
+        problems.push(match made {
             Ok(places) => {
                 insertions.extend(places);
-                keys.extend(
-                    stub.dispatch.entries().into_iter().map(|entry| format!("static int {}[64];\n", key(entry))),
-                );
+                match &stub.change {
+                    StubChange::Dispatch(dispatch) => {
+                        let entries = dispatch.entries().into_iter();
+                        keys.extend(entries.map(|entry| format!("static int {}[64];\n", key(entry))));
+                    }
+                    StubChange::Capture(capture) => captured = Some(capture),
+                }
                 None
             }
             Err(problem) => Some(problem),
         });
     }
-    if keys.is_empty() {
+    if keys.is_empty() && captured.is_none() {
         return RewrittenStubs { text: file.to_owned(), problems };
     }
     // Behind what declares the functions of launches.
     let head = file.find(LAUNCH_HEADER).map_or(0, |place| place + LAUNCH_HEADER.len());
-    insertions.push((head, format!("{RUNTIME}{keys}")));
+    if !keys.is_empty() {
+        insertions.push((head, format!("{}{keys}", dispatch::RUNTIME)));
+    }
+    if let Some(capture) = captured {
+        insertions.push((head, capture.head()));
+        // Where the names of the module's variables are known.
+        let place = registration_function(file).unwrap_or(file.len());
+        insertions.push((place, capture::variables_text(&variables(file))));
+    }
     insertions.sort_by_key(|(place, _)| *place);
     let mut text = String::new();
     let mut copied = 0;
@@ -70,9 +97,16 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     RewrittenStubs { text, problems }
 }
 
-/// Returns what to insert for one stub, or why that is unknown.
-fn insertions_for(file: &str, stub: &StubText) -> Result<Vec<Insertion>, String> {
-    let entries = stub.dispatch.entries();
+/// Returns the place of the function that registers the module's kernels and variables.
+fn registration_function(file: &str) -> Option<usize> {
+    let mut functions = calls(file, "__nv_cudaEntityRegisterCallback").into_iter();
+    let (definition, _) = functions.find(|(range, _)| file[range.end..].trim_start().starts_with('{'))?;
+    file[..definition.start].rfind("static")
+}
+
+/// Returns what to insert for a stub that dispatches, or why that is unknown.
+fn dispatch_insertions(file: &str, stub: &StubText, dispatch: &Dispatch) -> Result<Vec<Insertion>, String> {
+    let entries = dispatch.entries();
     if let Some(entry) = entries.iter().find(|entry| !is_identifier(entry)) {
         return Err(format!("the entry name `{entry}` is no C identifier"));
     }
@@ -81,15 +115,43 @@ fn insertions_for(file: &str, stub: &StubText) -> Result<Vec<Insertion>, String>
     let (registration, handle) =
         one(registrations(file, &stub.symbol), "the registration of its entry in the stub file")?;
     let kernel = arguments.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
-    if stub.dispatch.is_nothing() {
+    if dispatch.is_nothing() {
         return Ok(Vec::new());
     }
-    let dispatch = stub.dispatch.text(kernel);
+    let text = dispatch.text(kernel);
     let registered: String = entries
         .iter()
         .map(|entry| format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", key(entry)))
         .collect();
-    Ok(vec![(body.start + launch.start, dispatch), (registration, registered)])
+    Ok(vec![(body.start + launch.start, text), (registration, registered)])
+}
+
+/// Returns what to insert for a stub that records, or why that is unknown.
+fn capture_insertions(file: &str, stub: &StubText, capture: &Capture) -> Result<Vec<Insertion>, String> {
+    let body = one(bodies(file, &stub.stub), "the definition of its launch stub")?;
+    let text = &file[body.clone()];
+    let (launch, _) = one(calls(text, "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
+    let mut arguments: Vec<(usize, StubArgument<'_>)> = Vec::new();
+    for name in ["__cudaSetupArgSimple", "__cudaSetupArg"] {
+        for (range, given) in calls(text, name) {
+            let expression = given.first().ok_or("an argument of its launch stub has no name")?;
+            arguments.push((range.start, StubArgument { expression }));
+        }
+    }
+    arguments.sort_by_key(|(place, _)| *place);
+    let arguments: Vec<StubArgument<'_>> = arguments.into_iter().map(|(_, argument)| argument).collect();
+    Ok(vec![(body.start + launch.start, capture.text(&arguments))])
+}
+
+/// Returns the variables that a stub file registers: symbol, name and bytes, as written.
+fn variables(file: &str) -> Vec<[&str; 3]> {
+    let registered = calls(file, "__cudaRegisterVariable").into_iter().filter_map(|(_, arguments)| {
+        let [_, shadow, _, bytes, _, _] = arguments[..] else { return None };
+        let names = split_at_commas(shadow.strip_prefix("__shadow_var").and_then(text_in_parentheses)?);
+        let [symbol, name] = names[..] else { return None };
+        Some([symbol, name, bytes])
+    });
+    registered.collect()
 }
 
 /// Returns the only item, or what is wrong with the number of `items`.
@@ -151,6 +213,11 @@ mod tests {
     const STUBS: &str = include_str!("../../tests/stubs/kernels.stub.c");
 
     fn stub(stub: &str, symbol: &str) -> StubText {
+        let change = StubChange::Dispatch(dispatch(symbol));
+        StubText { source: "a.cu".into(), stub: stub.into(), symbol: symbol.into(), change }
+    }
+
+    fn dispatch(symbol: &str) -> Dispatch {
         let launch =
             |threads| LaunchText { block: [threads, 1, 1], grid: ["1LL"; 3].map(str::to_owned), shared: "0LL".into() };
         let winner = Winner {
@@ -160,9 +227,7 @@ mod tests {
             conditions: Vec::new(),
             carveout: None,
         };
-        let dispatch =
-            Dispatch { baseline: launch(256), winners: vec![winner], accepts_winner_launches: false, reshapes: true };
-        StubText { source: "a.cu".into(), stub: stub.into(), symbol: symbol.into(), dispatch }
+        Dispatch { baseline: launch(256), winners: vec![winner], accepts_winner_launches: false, reshapes: true }
     }
 
     /// Returns the parts of the rewritten file that name an entry, and the launches that they
@@ -170,7 +235,8 @@ mod tests {
     fn changes(stubs: &[&StubText]) -> String {
         let rewritten = rewrite_stubs(STUBS, stubs);
         assert_eq!(rewritten.problems, vec![None; stubs.len()]);
-        let (head, behind) = rewritten.text.split_once(RUNTIME).expect("the functions that dispatches call");
+        let (head, behind) =
+            rewritten.text.split_once(super::super::dispatch::RUNTIME).expect("the functions that dispatches call");
         assert!(head.ends_with(LAUNCH_HEADER));
         let lines = behind.lines();
         let parts = lines.flat_map(|line| match line.contains("__cudaRegisterEntry") {
@@ -240,8 +306,9 @@ mod tests {
     fn file_that_is_not_understood_stays_as_it_is() {
         let definition = "void __device_stub_k(){__cudaLaunch(((char *)k), 0U);}\n";
         let registration = "__cudaRegisterEntry(__T0, k, k, (-1));\n";
-        let mut bad_entry = stub("k", "k");
-        bad_entry.dispatch.winners[0].entry = "k.nvtune".into();
+        let mut bad = dispatch("k");
+        bad.winners[0].entry = "k.nvtune".into();
+        let bad_entry = StubText { change: StubChange::Dispatch(bad), ..stub("k", "k") };
         let good = stub("k", "k");
         let mut problems = String::new();
         for (file, stub) in [
@@ -281,8 +348,8 @@ mod tests {
 
     #[test]
     fn dispatch_that_gives_no_launch_away_changes_nothing() {
-        let mut idle = stub("_Z7nothingv", "_Z7nothingv");
-        idle.dispatch.reshapes = false;
+        let idle = Dispatch { reshapes: false, ..dispatch("_Z7nothingv") };
+        let idle = StubText { change: StubChange::Dispatch(idle), ..stub("_Z7nothingv", "_Z7nothingv") };
         assert_eq!(rewrite_stubs(STUBS, &[&idle]), RewrittenStubs { text: STUBS.to_owned(), problems: vec![None] });
     }
 }

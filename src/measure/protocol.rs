@@ -36,7 +36,7 @@ pub(crate) fn greeted(line: &str) -> Option<u32> {
 
 /// Longest JSON text and longest payload that are believed.
 const TEXT_LIMIT: u32 = 64 << 20;
-const PAYLOAD_LIMIT: u32 = 512 << 20;
+const PAYLOAD_LIMIT: u32 = 2 << 30;
 
 /// From the caller. Variants and workloads are numbered from 0 in the order sent, until a
 /// [`Request::Rest`], or until another GPU is claimed than before a [`Request::Pause`].

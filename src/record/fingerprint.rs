@@ -14,6 +14,9 @@ pub struct Basis {
     /// Digest of the files that the comment's buffers come from; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// The clauses that a recording gave the comment, as text; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferred: Option<String>,
     /// The options of ptxas, without the names of files.
     pub flags: String,
     /// Digest of the kernel's PTX under the baseline's macros, without names and line numbers,
@@ -35,6 +38,9 @@ impl Basis {
         }
         if self.data != now.data {
             changes.push("the files of its workload".to_owned());
+        }
+        if self.inferred != now.inferred {
+            changes.push("what its recording gives the comment".to_owned());
         }
         if self.flags != now.flags {
             changes.push(format!("the options of ptxas (`{}`, locked with `{}`)", now.flags, self.flags));

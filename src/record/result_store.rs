@@ -56,7 +56,7 @@ impl Results {
             cache: settings.cache.as_deref().map(|folder| Cache::new(folder, settings.cache_bytes)),
             present: match settings.mode {
                 Mode::Measure => Present::look(settings, |name| std::env::var_os(name), Path::new(DRIVER)),
-                Mode::Off | Mode::Locked | Mode::Static => Present::default(),
+                Mode::Off | Mode::Locked | Mode::Static | Mode::Capture => Present::default(),
             },
             named: settings.lock.clone(),
             missing_matters: settings.mode == Mode::Locked,

@@ -21,6 +21,8 @@ pub enum Mode {
     Static,
     /// Lock file and cache; else candidates are timed where there is a GPU; else as `Static`.
     Measure,
+    /// Nothing is tuned: the program records the launches of marked kernels.
+    Capture,
 }
 
 /// Which results of earlier builds are taken for what they say.
@@ -48,6 +50,8 @@ pub struct Settings {
     pub header_folder: Option<PathBuf>,
     /// Whether dependency files name the header.
     pub header_in_depfile: bool,
+    /// Where recordings are; next to the object where unset.
+    pub captures: Option<PathBuf>,
     /// Folder outside the sources' own that buffers may be read from.
     pub files: Option<PathBuf>,
     /// Folder of the cache; none where neither `NVTUNE_CACHE_DIR` nor a home is known, or the
@@ -79,11 +83,11 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 17] = [
+pub const VARIABLES: [Variable; 19] = [
     Variable {
         name: "NVTUNE",
-        values: "off, locked, static, measure",
-        meaning: "off: hand every call to nvcc; locked: lock file and cache only, else the baseline; static: as locked, else the model chooses; measure: as locked, else time candidates on the GPU, or choose by the model where there is none",
+        values: "off, locked, static, measure, capture",
+        meaning: "off: hand every call to nvcc; capture: build a program that records the launches of marked kernels, for the builds after it; locked: lock file and cache only, else the baseline; static: as locked, else the model chooses; measure: as locked, else time candidates on the GPU, or choose by the model where there is none",
         default: "measure",
     },
     Variable {
@@ -165,6 +169,18 @@ pub const VARIABLES: [Variable; 17] = [
         default: "1",
     },
     Variable {
+        name: "NVTUNE_CAPTURE_DIR",
+        values: "folder",
+        meaning: "where programs built with NVTUNE=capture write recordings, and builds look for them",
+        default: "next to the object file",
+    },
+    Variable {
+        name: "NVTUNE_CAPTURE_BYTES",
+        values: "bytes, with K, M or G",
+        meaning: "how much a program built with NVTUNE=capture may record of each kernel",
+        default: "1G",
+    },
+    Variable {
         name: "NVTUNE_FILES",
         values: "folder",
         meaning: "where file(\"x.bin\") may read besides the source's own folder",
@@ -183,8 +199,13 @@ const DEFAULT_BUDGET: f64 = 30.0;
 
 const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
 
-const MODES: [(&str, Mode); 4] =
-    [("off", Mode::Off), ("locked", Mode::Locked), ("static", Mode::Static), ("measure", Mode::Measure)];
+const MODES: [(&str, Mode); 5] = [
+    ("off", Mode::Off),
+    ("locked", Mode::Locked),
+    ("static", Mode::Static),
+    ("measure", Mode::Measure),
+    ("capture", Mode::Capture),
+];
 
 /// Whether every call is nvcc's; a call that is needs no more of the settings than this.
 pub fn is_off(environment: impl Fn(&str) -> Option<OsString>) -> bool {
@@ -196,7 +217,7 @@ impl Settings {
     /// used.
     pub fn new(environment: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
-        let mode = parsed(&environment, &mut problems, "NVTUNE", "off, locked, static or measure", |text| {
+        let mode = parsed(&environment, &mut problems, "NVTUNE", "off, locked, static, measure or capture", |text| {
             MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode)
         });
         let expected = format!("one of {}", Strategy::NAMES);
@@ -225,6 +246,7 @@ impl Settings {
             candidates: candidates.unwrap_or(usize::MAX),
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
             header_in_depfile: set(&environment, "NVTUNE_HEADER_IN_DEPFILE").is_none_or(|value| value != "0"),
+            captures: set(&environment, "NVTUNE_CAPTURE_DIR").map(PathBuf::from),
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
             sanitize: set(&environment, "NVTUNE_SANITIZE").is_some_and(|value| value != "0"),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),

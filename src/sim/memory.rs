@@ -9,7 +9,7 @@ use super::address_map::AddressMap;
 use super::arithmetic::mask_bits;
 use super::program::{Image, Placed};
 use super::program::{MemoryAccess, Window};
-use crate::workload::{Buffer, Symbol, contents};
+use crate::workload::{Buffer, Fill, Symbol, contents};
 
 /// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) <<
 /// REGION_BITS`.
@@ -257,6 +257,10 @@ fn bits_of(buffer: &Buffer, offset: u64, size: u32) -> (u64, bool) {
     let Some(window) = bytes.get_mut(..needed) else { return (0, true) };
     contents::fill_bytes(buffer, first..last + 1, window);
     let at = (offset - first * element) as usize;
-    let bits = (0..size as usize).fold(0, |bits, i| bits | u64::from(bytes[at + i]) << (8 * i));
-    (bits, false)
+    let bits: u64 = (0..size as usize).fold(0, |bits, i| bits | u64::from(bytes[at + i]) << (8 * i));
+    let target = match &buffer.fill {
+        Fill::File(file) if size == 8 => file.pointer_at(offset),
+        _ => None,
+    };
+    (target.map_or(bits, |target| bits.wrapping_add(buffer_base(target))), false)
 }

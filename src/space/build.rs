@@ -365,9 +365,11 @@ impl<'a> Builder<'a> {
         for (path, value) in &values {
             let meaning = match value {
                 GivenValue::Scalar(_) => Meaning::Circular,
-                GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_) | GivenValue::Null(_) => {
-                    Meaning::Buffer
-                }
+                GivenValue::Buffer { .. }
+                | GivenValue::File(_)
+                | GivenValue::Table(_)
+                | GivenValue::Null(_)
+                | GivenValue::Recorded { .. } => Meaning::Buffer,
                 GivenValue::Struct { .. } => Meaning::Struct,
             };
             self.names.insert(path.clone(), meaning);

@@ -6,7 +6,6 @@
 //! which each of them leaves a remainder.
 
 use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node};
-use crate::diag::Source;
 use crate::launch::Configuration;
 use crate::space::Space;
 use std::collections::BTreeSet;
@@ -47,12 +46,8 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
     };
     let changes = |expression: &Expr| expression.any_name(is_changed);
     let depends_on_arguments = |expression: &Expr| depends_on_arguments(annotation, expression);
-    let mut reader = DivisionReader {
-        source: &annotation.source,
-        changes: &changes,
-        depends_on_arguments: &depends_on_arguments,
-        divisions: Vec::new(),
-    };
+    let mut reader =
+        DivisionReader { changes: &changes, depends_on_arguments: &depends_on_arguments, divisions: Vec::new() };
     if let Some(Grid::Expressions(expressions)) = annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
         expressions.iter().for_each(|expression| reader.read(expression));
     }
@@ -88,7 +83,6 @@ fn depends_on_arguments(annotation: &Annotation, expression: &Expr) -> bool {
 
 /// Finds the divisions in expressions whose remainders depend on the arguments.
 struct DivisionReader<'a> {
-    source: &'a Source,
     /// Tells whether the configuration changes the value of an expression.
     changes: &'a dyn Fn(&Expr) -> bool,
     depends_on_arguments: &'a dyn Fn(&Expr) -> bool,
@@ -115,7 +109,7 @@ impl DivisionReader<'_> {
                     let node = Node::Binary(Binary::Divide, *span, dividend.clone(), Box::new(product));
                     return self.read(&Expr { span: expression.span, node });
                 }
-                match (*operator, rounded_up(self.source, a, b)) {
+                match (*operator, rounded_up(a, b)) {
                     (Binary::Divide, Some(dividend)) if (self.changes)(b) => {
                         self.add(dividend, Divisor::Expression((**b).clone()));
                     }
@@ -144,8 +138,8 @@ impl DivisionReader<'_> {
 
 /// Returns `n` of a dividend that is written `n + d - 1` or `n + (d - 1)`, where `d` is the
 /// divisor.
-fn rounded_up<'e>(source: &Source, dividend: &'e Expr, divisor: &Expr) -> Option<&'e Expr> {
-    let text = |expression: &Expr| source.slice(expression.span).replace([' ', '(', ')'], "");
+fn rounded_up<'e>(dividend: &'e Expr, divisor: &Expr) -> Option<&'e Expr> {
+    let text = |expression: &Expr| expression.to_string().replace([' ', '(', ')'], "");
     let is_one = |expression: &Expr| text(expression) == "1";
     let Node::Binary(operator, _, a, b) = &dividend.node else { return None };
     match (operator, &a.node, &b.node) {
@@ -211,19 +205,20 @@ pub fn problems_with_remainders(space: &Space, configuration: &Configuration) ->
 
 /// Returns what must hold of the arguments for the winner to be used, in the comment's words.
 pub fn conditions_text(space: &Space, configuration: &Configuration) -> String {
-    let source = &space.annotation().source;
-    let mut conditions: Vec<(&str, Option<i64>, String)> = Vec::new();
+    let annotation = space.annotation();
+    let mut conditions: Vec<(String, Option<i64>, String)> = Vec::new();
     for division in divisions(space, configuration) {
-        let dividend = source.slice(division.dividend.span);
+        let dividend = annotation.written(&division.dividend);
         let number = divisor(space, configuration, &division);
         let text = match (number, &division.divisor) {
             (Some(number), _) => number.to_string(),
-            (None, Divisor::Expression(expression)) => source.slice(expression.span).to_owned(),
+            (None, Divisor::Expression(expression)) => annotation.written(expression),
             (None, _) => "what it is divided by".to_owned(),
         };
-        conditions.push((dividend, number, format!("{dividend} a multiple of {text}")));
+        let condition = format!("{dividend} a multiple of {text}");
+        conditions.push((dividend, number, condition));
     }
-    let implied = |at: usize, (dividend, number, text): &(&str, Option<i64>, String)| {
+    let implied = |at: usize, (dividend, number, text): &(String, Option<i64>, String)| {
         conditions.iter().enumerate().any(|(other, (of, by, stated))| {
             let is_stronger = number.zip(*by).is_some_and(|(number, by)| by != number && by % number == 0);
             of == dividend && (is_stronger || other < at && stated == text)

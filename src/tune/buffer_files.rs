@@ -34,7 +34,11 @@ fn each_file(value: &mut GivenValue, visit: &mut impl FnMut(&mut GivenFile)) {
     match value {
         GivenValue::File(file) => visit(file),
         GivenValue::Struct { fields, .. } => fields.iter_mut().for_each(|field| each_file(&mut field.value, visit)),
-        GivenValue::Scalar(_) | GivenValue::Null(_) | GivenValue::Table(_) | GivenValue::Buffer { .. } => {}
+        GivenValue::Scalar(_)
+        | GivenValue::Null(_)
+        | GivenValue::Table(_)
+        | GivenValue::Recorded { .. }
+        | GivenValue::Buffer { .. } => {}
     }
 }
 

@@ -18,6 +18,7 @@ pub fn basis(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, toolchain: &Tool
     Some(Basis {
         comment: comment(annotation),
         data: data(annotation),
+        inferred: annotation.inferred.as_ref().map(|inferred| inferred.text.clone()),
         flags: toolchain.assembler_options(),
         ptx: code(made, &subject.entry)?,
         toolkit: toolkit(&made.ptx).to_owned(),
@@ -66,10 +67,17 @@ fn toolkit(ptx: &str) -> &str {
     line.and_then(|line| line.rsplit_once('V')).map_or("unknown", |(_, version)| version.trim())
 }
 
+/// The toolkit of PTX as `CUDART_VERSION` says it: 13000; 0 where it is not known.
+pub fn toolkit_number(ptx: &str) -> u32 {
+    let mut parts = toolkit(ptx).split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    parts.next().unwrap_or(0) * 1000 + parts.next().unwrap_or(0) * 10
+}
+
 /// The digest of the files of a workload. One that cannot be read counts as it is: the kernel
 /// is not tuned then.
 pub fn data(annotation: &Annotation) -> Option<String> {
-    let mut parts = Vec::new();
+    let recorded = annotation.clauses.recorded.iter().map(|memory| format!("recorded = {:016x}", memory.checksum));
+    let mut parts: Vec<String> = recorded.collect();
     let given = annotation.clauses.args.iter().flatten().map(|given| (given.name.clone(), &given.value));
     let symbols = annotation.clauses.symbols.iter().map(|symbol| (symbol.name.clone(), &symbol.value));
     for (name, value) in given.chain(symbols) {
@@ -84,7 +92,8 @@ pub fn data(annotation: &Annotation) -> Option<String> {
             }
         });
     }
-    (!parts.is_empty()).then(|| digest(parts.iter().map(String::as_bytes)))
+    let elsewhere = annotation.inferred.as_ref().and_then(|inferred| inferred.data.clone());
+    elsewhere.or_else(|| (!parts.is_empty()).then(|| digest(parts.iter().map(String::as_bytes))))
 }
 
 /// A decision as a lock file has it. `sets` are the digests of the code that was looked at.

@@ -92,7 +92,9 @@ impl<'a> Course<'a> {
     /// not to come after the work for the kernels before. The rest shows once the front end
     /// has run: a launch that is not known is no error of a kernel that is not compiled.
     pub fn wrong(&self) -> Vec<Diagnostic> {
-        let kernels = self.annotations.iter().zip(&self.problems).filter(|(_, problem)| problem.is_none());
+        let is_comments_own = |annotation: &Annotation| annotation.clauses.recorded.is_none();
+        let kernels = self.annotations.iter().zip(&self.problems);
+        let kernels = kernels.filter(|(annotation, problem)| problem.is_none() && is_comments_own(annotation));
         let wrong = kernels.filter_map(|(annotation, _)| {
             match header_functions::space(annotation, self.toolchain.architecture()) {
                 Err(Problem::Comment(diagnostics)) => Some(diagnostics),

@@ -105,6 +105,11 @@ impl Problem {
     pub fn print(&self, console: &Console, annotation: &Annotation) {
         let (code, message) = (self.code(), format!("{}: not tuned: {self}", annotation.name));
         match self {
+            // What a program recorded is no fault of the source's.
+            Self::Comment(diagnostics) if annotation.clauses.recorded.is_some() => {
+                let warning = |diagnostic: &Diagnostic| diagnostic.clone().as_warning();
+                console.diagnostics(&diagnostics.iter().map(warning).collect::<Vec<_>>());
+            }
             Self::Comment(diagnostics) => console.diagnostics(diagnostics),
             Self::Absent => {}
             // What nvcc refuses as well is nvcc's to say.

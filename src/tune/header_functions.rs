@@ -39,9 +39,11 @@ pub fn space(annotation: &Annotation, architecture: &str) -> Result<Space, super
 }
 
 /// Headers of the baselines, for a source that includes its header before anything is decided.
+/// A kernel whose grid only a recording can tell has none yet.
 pub fn baseline_headers(annotations: &[Annotation], architecture: &str) -> Vec<HeaderKernel> {
     annotations
         .iter()
+        .filter(|annotation| annotation.has_grid())
         .filter_map(|annotation| {
             let configuration = baseline(annotation, architecture).ok()?;
             Some(header(annotation, &Types::new(), &configuration, Provenance::Baseline, architecture))
@@ -221,7 +223,8 @@ impl Functions<'_> {
 
     /// Returns an expression as written, in one line.
     fn words(&self, expression: &Expr) -> String {
-        let words = self.annotation.source.slice(expression.span).split_whitespace();
+        let written = self.annotation.written(expression);
+        let words = written.split_whitespace();
         words.filter(|word| !word.starts_with("//@")).collect::<Vec<_>>().join(" ")
     }
 

@@ -240,7 +240,7 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), 
 
 /// The entry of an annotation. Template arguments that their text does not give are asked of
 /// the compiler; `full` are the macros that it is given.
-fn find(
+pub fn find(
     toolchain: &Toolchain,
     annotation: &Annotation,
     entries: &[Entry],
@@ -358,7 +358,7 @@ fn advise(
 }
 
 /// Returns what the front end makes of the source as nvcc compiles it.
-fn one(front_ends: &mut FrontEnds<'_>) -> Result<Arc<FrontEnd>, Problem> {
+pub fn one(front_ends: &mut FrontEnds<'_>) -> Result<Arc<FrontEnd>, Problem> {
     match front_ends.get(&[Macros::new()]).pop() {
         Some(made) => made.map_err(Problem::Source),
         None => Err(Problem::Tool(Arc::new(ToolError::Code(CodeDigestError::NoKernel(String::new()))))),

@@ -408,7 +408,11 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     let of_launch = |expression: &Expr| expression.any_name(|name| is_of_launch(name) || names.contains(name));
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
         GivenValue::Scalar(expression) | GivenValue::Buffer { count: expression, .. } => Some((name, expression)),
-        GivenValue::Table(_) | GivenValue::File(_) | GivenValue::Null(_) | GivenValue::Struct { .. } => None,
+        GivenValue::Table(_)
+        | GivenValue::File(_)
+        | GivenValue::Null(_)
+        | GivenValue::Recorded { .. }
+        | GivenValue::Struct { .. } => None,
     });
     given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
 }

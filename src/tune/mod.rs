@@ -5,6 +5,7 @@ mod axes;
 mod buffer_files;
 mod cache_key;
 mod cache_lookup;
+mod capture_stub;
 mod compile_budget;
 mod compile_space;
 mod course;
@@ -33,6 +34,7 @@ mod variants;
 
 pub use buffer_files::load as load_files;
 pub use cache_key::data as workload_data;
+pub use capture_stub::{KernelStub, kernel_stubs};
 pub use failure::Problem;
 pub use header_functions::{baseline_headers, header};
 pub use kernel::{Prepared, recorded_variant};
@@ -162,7 +164,7 @@ impl<'a> Tuner<'a> {
                     None
                 }
             },
-            Mode::Off | Mode::Locked | Mode::Static => None,
+            Mode::Off | Mode::Locked | Mode::Static | Mode::Capture => None,
         };
         self.device = self.measurer.as_ref().map(|measurer| measurer.device().clone());
     }

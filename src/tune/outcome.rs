@@ -8,7 +8,7 @@ use super::scoring::Scored;
 use super::variants::{FrontEnds, Macros};
 use crate::diag::MessageCode;
 use crate::emit::cxx_expression::Types;
-use crate::emit::{Dispatch, HeaderKernel, StubText, TicketKernel, Winner};
+use crate::emit::{Dispatch, HeaderKernel, StubChange, StubText, TicketKernel, Winner};
 use crate::gpu::architecture_number;
 use crate::launch::Configuration;
 use crate::nvcc::Toolchain;
@@ -225,7 +225,7 @@ impl Tuned {
         let mut stubs = self.everywhere().filter_map(|tuned| tuned.stub.clone());
         let Stub { source, stub, symbol, mut dispatch } = stubs.next()?;
         dispatch.winners.extend(stubs.flat_map(|other| other.dispatch.winners));
-        Some(StubText { source, stub, symbol, dispatch })
+        Some(StubText { source, stub, symbol, change: StubChange::Dispatch(dispatch) })
     }
 
     /// Resident warps of the winner in percent of the most that an SM holds, where that is

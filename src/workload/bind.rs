@@ -10,7 +10,7 @@ use super::npy;
 use super::structure::Layout;
 use crate::comment::{
     Annotation, Expr, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue, Located, ONE_VALUE,
-    Value,
+    RecordedBuffer, RecordedMemory, Value,
 };
 use crate::cuda::Type;
 use crate::cuda::declarations::{array_of_numbers, explain_refusal, is_bool, opaque_handle, type_with_element};
@@ -44,6 +44,9 @@ pub fn bind(
     };
     let mut problems = Vec::new();
     let mut workload = Workload::default();
+    if let Some(memory) = &annotation.clauses.recorded {
+        (workload.buffers, workload.symbols) = bind_memory(memory);
+    }
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
@@ -94,6 +97,21 @@ pub fn bind(
         workload.checks = bind_checks(annotation, &workload.buffers, &mut problems);
     }
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
+}
+
+/// The buffers and variables of a recorded launch.
+fn bind_memory(memory: &RecordedMemory) -> (Vec<Buffer>, Vec<Symbol>) {
+    let file = memory.file.clone().unwrap_or_default();
+    let contents = |recorded: &RecordedBuffer| {
+        let place = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX);
+        let bytes = place(recorded.place.start)..place(recorded.place.end);
+        let fill = FileBytes::recorded(Arc::clone(&file), bytes, recorded.pointers.clone());
+        let RecordedBuffer { name, element, .. } = recorded;
+        let count = (recorded.place.end - recorded.place.start) / element.size() as u64;
+        Buffer { name: name.clone(), element: *element, count, fill: Fill::File(fill), seed: 0 }
+    };
+    let symbol = |recorded: &RecordedBuffer| Symbol { symbol: recorded.name.clone(), contents: contents(recorded) };
+    (memory.buffers.iter().map(contents).collect(), memory.variables.iter().map(symbol).collect())
 }
 
 /// What to do with a parameter that takes no value.
@@ -179,6 +197,10 @@ fn bind_symbol(
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a structure");
             return Err(Box::new(source.error(MessageCode::WrongType, *span, message)));
         }
+        GivenValue::Recorded { .. } => {
+            let message = format!("`{name}` takes a number or a buffer such as random[n]");
+            return Err(Box::new(source.error(MessageCode::WrongType, *span, message)));
+        }
         GivenValue::Scalar(expression) => {
             let fill = Fill::Constant(binding.number(element, expression)?);
             Buffer { name: name.clone(), element, count: 1, fill, seed: 0 }
@@ -212,6 +234,9 @@ impl Binding<'_> {
     fn argument(&self, value: &GivenValue, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
         let (name, text) = (self.name, self.text);
         match (Type::parse_type(text), value) {
+            (_, GivenValue::Recorded { bytes, buffers }) => {
+                Ok(Argument::Struct { bytes: bytes.clone(), buffers: buffers.clone() })
+            }
             (Type::Other(_), GivenValue::Struct { span, fields }) => self.structure(*span, fields, buffers),
             (Type::Other(_), value) if text.trim_end().ends_with('*') && self.is_null(value) => {
                 Ok(Argument::Scalar(vec![0; 8]))

@@ -4,6 +4,7 @@ use super::formula::Formula;
 use super::random::Random;
 use crate::cuda::Element;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Contents from a file: the elements one after the other as the device has them, shared by all
@@ -13,26 +14,49 @@ use std::sync::Arc;
 pub struct FileBytes {
     #[serde(skip)]
     file: Arc<[u8]>,
-    /// Where the elements begin.
+    /// Where the elements are.
     #[serde(skip)]
-    start: usize,
+    place: Range<usize>,
+    /// Where addresses stand among them, by rising bytes: the byte, and the buffer of the
+    /// workload whose address is added to the number there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pointers: Vec<(u64, usize)>,
 }
 
 impl FileBytes {
     /// The bytes of `file` from `start` on.
     pub fn new(file: Arc<[u8]>, start: usize) -> FileBytes {
-        FileBytes { file, start }
+        let place = start..file.len().max(start);
+        FileBytes { file, place, pointers: Vec::new() }
+    }
+
+    /// A part of a recording: where addresses stand, by rising bytes, the number there is the
+    /// byte in the buffer that they point into.
+    pub fn recorded(file: Arc<[u8]>, place: Range<usize>, pointers: Vec<(u64, usize)>) -> FileBytes {
+        FileBytes { file, place, pointers }
     }
 
     /// The elements.
     pub fn bytes(&self) -> &[u8] {
-        self.file.get(self.start..).unwrap_or_default()
+        self.file.get(self.place.clone()).unwrap_or_default()
+    }
+
+    /// Where addresses stand, by rising bytes, and of which buffers.
+    pub fn pointers(&self) -> &[(u64, usize)] {
+        &self.pointers
+    }
+
+    /// The buffer whose address is added to the eight bytes there.
+    pub fn pointer_at(&self, byte: u64) -> Option<usize> {
+        let found = self.pointers.binary_search_by_key(&byte, |(at, _)| *at).ok()?;
+        self.pointers.get(found).map(|(_, buffer)| *buffer)
     }
 }
 
 impl PartialEq for FileBytes {
     fn eq(&self, other: &FileBytes) -> bool {
-        Arc::ptr_eq(&self.file, &other.file) && self.start == other.start || self.bytes() == other.bytes()
+        let is_same = Arc::ptr_eq(&self.file, &other.file) && self.place == other.place;
+        self.pointers == other.pointers && (is_same || self.bytes() == other.bytes())
     }
 }
 
@@ -89,7 +113,7 @@ pub enum Argument {
     /// The address of the buffer with this index in [`Workload::buffers`].
     Buffer(usize),
     /// The bytes of a structure, and where in them the addresses of which buffers go: (byte,
-    /// index).
+    /// index). An address is added to the number that stands there.
     Struct { bytes: Vec<u8>, buffers: Vec<(usize, usize)> },
 }
 
@@ -112,10 +136,10 @@ impl Argument {
             Argument::Struct { bytes, buffers } => {
                 let mut bytes = bytes.clone();
                 for &(at, index) in buffers {
-                    let address = of(index)?;
+                    let address = address(index).ok_or(index)?;
                     // What the structure has no room for is not passed.
-                    if let Some(place) = bytes.get_mut(at..at.saturating_add(address.len())) {
-                        place.copy_from_slice(&address);
+                    if let Some(place) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>) {
+                        *place = u64::from_le_bytes(*place).wrapping_add(address).to_le_bytes();
                     }
                 }
                 Ok(bytes)
@@ -202,7 +226,8 @@ impl Workload {
             let length = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
             if let Fill::File(bytes) = &mut buffer.fill {
                 let Some((own, rest)) = detached.split_at_checked(length) else { return false };
-                *bytes = FileBytes::new(own.into(), 0);
+                *bytes =
+                    FileBytes { file: own.into(), place: 0..length, pointers: std::mem::take(&mut bytes.pointers) };
                 detached = rest;
             }
         }

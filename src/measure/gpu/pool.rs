@@ -23,6 +23,8 @@ pub(super) struct Slab {
     /// The buffer and, where there is a guard, what fills it up to a multiple of 8 bytes, and
     /// the guard.
     pub live: Memory,
+    /// The addresses that a recording has in it: at which byte, and which.
+    addresses: Vec<(u64, u64)>,
     /// A copy of the contents before a launch, once it is known that kernels write the buffer.
     pristine: Option<Memory>,
     /// Digest of the contents before a launch.
@@ -78,6 +80,23 @@ impl Pool {
         buffers: impl Iterator<Item = &'a Buffer>,
         alive: &mut dyn FnMut(),
     ) -> std::result::Result<Vec<usize>, DriverFault> {
+        let before = self.slabs.len();
+        let taken = self.place(context, buffers).and_then(|taken| {
+            self.make_new(before, &taken, alive)?;
+            Ok(taken)
+        });
+        if taken.is_err() {
+            self.slabs.truncate(before);
+        }
+        taken
+    }
+
+    /// The slabs of `buffers` in their order; those that were missing have no contents yet.
+    fn place<'a>(
+        &mut self,
+        context: &Context,
+        buffers: impl Iterator<Item = &'a Buffer>,
+    ) -> std::result::Result<Vec<usize>, DriverFault> {
         let mut taken: Vec<usize> = Vec::new();
         for buffer in buffers {
             // Two parameters may have equal buffers, which are still two.
@@ -86,21 +105,38 @@ impl Pool {
             let place = match known {
                 Some(place) => place,
                 None => {
-                    let live = allocate(context, buffer, self.guard)?;
-                    make(&self.code, buffer, &live, alive)?;
-                    let slab = Slab { digest: 0, used: size(buffer), buffer: buffer.clone(), live, pristine: None };
-                    self.slabs.push(slab);
-                    let place = self.slabs.len() - 1;
-                    let digest = self.digests(&[place])?;
-                    if let (Some(slab), Some(digest)) = (self.slabs.last_mut(), digest.first()) {
-                        slab.digest = *digest;
-                    }
-                    place
+                    let (live, addresses) = (allocate(context, buffer, self.guard)?, Vec::new());
+                    let (used, buffer) = (size(buffer), buffer.clone());
+                    self.slabs.push(Slab { digest: 0, used, buffer, live, addresses, pristine: None });
+                    self.slabs.len() - 1
                 }
             };
             taken.push(place);
         }
         Ok(taken)
+    }
+
+    /// Gives the slabs from `first` on their contents; `taken` are those of the workload, whose
+    /// addresses recordings name by number.
+    fn make_new(&mut self, first: usize, taken: &[usize], alive: &mut dyn FnMut()) -> Result<()> {
+        let bases: Vec<u64> =
+            taken.iter().map(|place| self.slabs.get(*place).map_or(0, |slab| slab.live.address())).collect();
+        for place in first..self.slabs.len() {
+            let Some(slab) = self.slabs.get_mut(place) else { continue };
+            if let Fill::File(file) = &slab.buffer.fill {
+                let address = |&(at, buffer): &(u64, usize)| {
+                    let word = file.bytes().get(usize::try_from(at).ok()?..)?.first_chunk::<8>()?;
+                    Some((at, u64::from_le_bytes(*word).wrapping_add(*bases.get(buffer)?)))
+                };
+                slab.addresses = file.pointers().iter().filter_map(address).collect();
+            }
+            make(&self.code, slab, &slab.live, alive)?;
+            let digest = self.digests(&[place])?;
+            if let (Some(slab), Some(digest)) = (self.slabs.get_mut(place), digest.first()) {
+                slab.digest = *digest;
+            }
+        }
+        Ok(())
     }
 
     /// Notes that kernels write this buffer: keeps a copy of its contents before a launch, made
@@ -115,7 +151,7 @@ impl Pool {
             && slab.pristine.is_none()
         {
             let pristine = allocate(context, &slab.buffer, self.guard)?;
-            make(&self.code, &slab.buffer, &pristine, alive)?;
+            make(&self.code, slab, &pristine, alive)?;
             slab.pristine = Some(pristine);
         }
         Ok(())
@@ -129,7 +165,7 @@ impl Pool {
             };
             let memory = slab.pristine.as_ref().unwrap_or(&slab.live);
             if self.code.digests(&[memory])?.first() != Some(&slab.digest) {
-                make(&self.code, &slab.buffer, memory, alive)?;
+                make(&self.code, slab, memory, alive)?;
             }
             slab.restore(Stream::DEFAULT)?;
         }
@@ -164,19 +200,21 @@ fn allocate(context: &Context, buffer: &Buffer, guard: usize) -> std::result::Re
     })
 }
 
-/// Makes the contents of a buffer, and the guard behind it: where they follow a recipe, on the
+/// Makes the contents of a slab, and the guard behind it: where they follow a recipe, on the
 /// device.
-fn make(code: &DeviceCode, buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+fn make(code: &DeviceCode, slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+    let buffer = &slab.buffer;
     to.set(GUARD_BYTE, Stream::DEFAULT)?;
     let scalars = usize::try_from(buffer.count).unwrap_or(usize::MAX).saturating_mul(buffer.element.lanes.into());
     match contents::recipe(buffer) {
         Some(recipe) if code.fill(to, scalars, buffer.element.scalar, recipe, buffer.seed)? => Ok(()),
-        _ => upload(buffer, to, alive),
+        _ => upload(slab, to, alive),
     }
 }
 
-/// Makes the contents of a buffer, by several threads, and uploads them.
-fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+/// Makes the contents of a slab, by several threads, and uploads them.
+fn upload(slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+    let buffer = &slab.buffer;
     let size = buffer.element.size().max(1);
     let total = usize::try_from(buffer.count).unwrap_or(usize::MAX);
     let elements = (CHUNK / size).max(1);
@@ -195,7 +233,20 @@ fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
                 });
             }
         });
+        put_addresses(&slab.addresses, first * size, bytes);
         to.write(first * size, bytes)?;
     }
     Ok(())
+}
+
+/// Puts the addresses of a slab into a piece of its contents that begins at byte `first`.
+fn put_addresses(addresses: &[(u64, u64)], first: usize, piece: &mut [u8]) {
+    let (first, end) = (first as u64, (first + piece.len()) as u64);
+    let from = addresses.partition_point(|(at, _)| at + 8 <= first);
+    for (at, address) in addresses.iter().skip(from).take_while(|(at, _)| *at < end) {
+        for (byte, value) in (*at..).zip(address.to_le_bytes()) {
+            let place = byte.checked_sub(first).and_then(|at| piece.get_mut(usize::try_from(at).ok()?));
+            place.into_iter().for_each(|place| *place = value);
+        }
+    }
 }

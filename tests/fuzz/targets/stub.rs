@@ -2,7 +2,7 @@
 //!
 //! Invariant: no panic; a stub with a problem stays as it is, so that a file of problems is the file.
 
-use nvtune::emit::{Dispatch, LaunchText, StubText, Winner, rewrite_stubs};
+use nvtune::emit::{Dispatch, LaunchText, StubChange, StubText, Winner, rewrite_stubs};
 use nvtune::workload::entries;
 
 pub fn run(bytes: &[u8]) {
@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
                 reshapes: true,
             };
             let stub = entry.mangled.clone().unwrap_or_else(|| entry.symbol.clone());
-            StubText { source: "a.cu".into(), stub, symbol: entry.symbol, dispatch }
+            StubText { source: "a.cu".into(), stub, symbol: entry.symbol, change: StubChange::Dispatch(dispatch) }
         })
         .collect();
     let rewritten = rewrite_stubs(&file, &stubs.iter().collect::<Vec<_>>());

@@ -1,0 +1,72 @@
+//! Clauses that a recording gave a comment, as text -> the same clauses once more, where the
+//! recording is not at hand: in a build from a lock file.
+
+use super::annotation::{Annotation, Block, Clauses, Grid, Spanned};
+use super::clause::clauses;
+use super::expression::Expr;
+use super::lexer::tokens;
+use crate::diag::{Source, Span};
+use crate::launch::Dim3;
+use std::fmt::Write;
+
+/// The longest text that is read.
+const MOST_BYTES: usize = 4 << 10;
+
+/// What a comment was given besides its own clauses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inferred {
+    /// As a comment would have it: `threads(n) default(block = 256)`.
+    pub text: String,
+    /// The digest of the recording, from a lock file, where the recording is not at hand.
+    pub data: Option<String>,
+}
+
+/// Writes the clauses for grid, shared memory and default block that `after` has and `before`
+/// has not.
+pub fn inferred_text(before: &Clauses, after: &Clauses) -> String {
+    let list = |expressions: &[Expr]| expressions.iter().map(Expr::to_string).collect::<Vec<_>>().join(", ");
+    let mut text = String::new();
+    if let (None, Some(threads)) = (&before.threads, &after.threads) {
+        let _ = write!(text, "threads({}) ", list(&threads.value));
+    }
+    if let (None, Some(Grid::Expressions(blocks))) = (&before.grid, after.grid.as_ref().map(|grid| &grid.value)) {
+        let _ = write!(text, "grid({}) ", list(blocks));
+    }
+    if let (None, Some(shared)) = (&before.shared, &after.shared) {
+        let _ = write!(text, "shared({shared}) ");
+    }
+    if let (None, Some(block)) = (&before.default.block, &after.default.block) {
+        let [x, y, z]: Dim3 = block.value;
+        let _ = write!(text, "default(block = {{{x}, {y}, {z}}})");
+    }
+    text.trim_end().to_owned()
+}
+
+/// Gives an annotation the clauses of such a text, as far as it has none of its own; false where
+/// the text is none.
+pub fn give_inferred(annotation: &mut Annotation, inferred: Inferred) -> bool {
+    let source = Source::new("inferred", inferred.text.as_bytes());
+    let whole = Span { start: 0, end: inferred.text.len() };
+    let mut problems = Vec::new();
+    let found = tokens(&source, &[whole], &mut problems);
+    let given = clauses(&source, &found, Span { start: 0, end: 0 }, &mut problems).clauses;
+    if inferred.text.len() > MOST_BYTES || !problems.is_empty() {
+        return false;
+    }
+    let span = annotation.comment;
+    let own = &mut annotation.clauses;
+    if own.threads.is_none() && own.grid.is_none() {
+        let all = |expressions: Vec<Expr>| expressions.into_iter().map(|expression| expression.at(span)).collect();
+        own.threads = given.threads.map(|threads| Spanned { value: all(threads.value), span });
+        own.grid = given.grid.and_then(|grid| match grid.value {
+            Grid::Expressions(blocks) => Some(Spanned { value: Grid::Expressions(all(blocks)), span }),
+            Grid::Lists(_) => None,
+        });
+    }
+    own.shared = own.shared.take().or(given.shared.map(|shared| shared.at(span)));
+    own.block = own.block.take().or(Some(Spanned { value: Block::Auto, span }));
+    let default = given.default.block.map(|block| Spanned { value: block.value, span });
+    own.default.block = own.default.block.take().or(default);
+    annotation.inferred = Some(inferred);
+    true
+}

@@ -1,0 +1,126 @@
+//! Builds that record launches, and what programs recorded for the builds after them.
+
+use super::build::Build;
+use super::marked_source::MarkedSource;
+use super::tuning::Tuning;
+use crate::comment::{Annotation, Inferred, give_inferred};
+use crate::diag::MessageCode;
+use crate::emit::{Capture, StubChange, StubText};
+use crate::nvcc::{Dryrun, DryrunError, Programs};
+use crate::recording;
+use crate::recording::RecordedKernel;
+use crate::tune;
+use crate::tune::KernelStub;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+impl Build<'_> {
+    /// Where the program records the launches of a source's kernels.
+    fn capture_folder(&self, source: &MarkedSource) -> PathBuf {
+        let parent = self.settings.captures.as_ref().or(self.settings.header_folder.as_ref());
+        let parent = parent.cloned().unwrap_or_else(|| self.invocation.object_folder());
+        recording::folder(&std::path::absolute(&parent).unwrap_or(parent), OsStr::new(&source.stem))
+    }
+
+    /// Gives the comments of a source what the program recorded. A kernel whose launch is then
+    /// still unknown is left out with a warning.
+    pub(super) fn apply_recordings(&self, source: &MarkedSource, annotations: &mut Vec<Annotation>) {
+        if annotations.iter().all(|annotation| annotation.clauses.args.is_some()) {
+            return;
+        }
+        let folder = self.capture_folder(source);
+        annotations.retain_mut(|annotation| {
+            if annotation.clauses.args.is_some() {
+                return true;
+            }
+            let name = annotation.name.clone();
+            let recorded = RecordedKernel::read(&folder, &name);
+            for problem in &recorded.unusable {
+                self.console.warning(MessageCode::RecordingNotUsed, format!("{name}: {problem}"));
+            }
+            if let Err(problem) = recording::apply(annotation, &recorded) {
+                let message = format!("{name}: its recording is not used: {problem}");
+                self.console.warning(MessageCode::RecordingNotUsed, message);
+            }
+            if annotation.clauses.args.is_none() && recorded.launches.is_empty() {
+                self.apply_locked(source, annotation);
+            }
+            if !annotation.has_grid() {
+                let reason = recorded.left_out.first().map(|reason| format!(" ({reason})")).unwrap_or_default();
+                let message = format!(
+                    "{name}: not tuned: its comment gives no grid and no launch is recorded{reason}: build with NVTUNE=capture and run the program once"
+                );
+                self.console.warning(MessageCode::NotRecorded, message);
+            }
+            annotation.has_grid()
+        });
+    }
+
+    /// Gives a comment what a recording on another machine gave it, by the lock file.
+    fn apply_locked(&self, source: &MarkedSource, annotation: &mut Annotation) {
+        let Some(file) = self.results.lock(&source.path, self.console) else { return };
+        let prefix = file.key(&source.path, &annotation.name, "");
+        let entry = file.lock.entries.iter().find(|(key, entry)| key.starts_with(&prefix) && entry.basis.inferred.is_some());
+        let Some((key, entry)) = entry else { return };
+        let inferred =
+            Inferred { text: entry.basis.inferred.clone().unwrap_or_default(), data: entry.basis.data.clone() };
+        if !give_inferred(annotation, inferred) {
+            let message = format!("{}: entry `{key}` is not used: its `inferred` is no clause", file.name());
+            self.console.warning(MessageCode::LockEntry, message);
+        }
+    }
+
+    /// Finds the launch stubs that are to record; returns where the final build finds its
+    /// programs.
+    ///
+    /// # Errors
+    /// The exit code, where the call ends here.
+    pub(super) fn capture(&self, tunings: &mut [Tuning]) -> Result<Programs, u8> {
+        let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
+            Ok(dryrun) => dryrun,
+            // nvcc itself says what is wrong with the call.
+            Err(DryrunError::Refused(_)) => return Err(self.plain()),
+            Err(problem) => return Err(self.go_back(&problem.to_string())),
+        };
+        for tuning in tunings.iter_mut() {
+            tuning.architecture = tuning.source.newest_architecture(&dryrun);
+        }
+        if !self.warn_untunable(tunings, &dryrun) {
+            tunings.iter_mut().for_each(|tuning| self.capture_source(&dryrun, tuning));
+        }
+        Ok(Programs::new(&dryrun, self.nvcc))
+    }
+
+    fn capture_source(&self, dryrun: &Dryrun, tuning: &mut Tuning) {
+        let source = tuning.source.name();
+        self.console.compiling(&source);
+        tuning.source.preprocess(dryrun, &tuning.annotations);
+        let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, None) {
+            Ok(toolchain) => toolchain,
+            Err(problem) => {
+                let message = format!("{source}: its launches are not recorded: {problem}");
+                return self.console.warning(MessageCode::ToolFailed, message);
+            }
+        };
+        let annotations = tuning.compiled(&toolchain).into_owned();
+        let folder = self.capture_folder(&tuning.source);
+        recording::clear(&folder);
+        let found = match tune::kernel_stubs(&toolchain, &annotations) {
+            Ok(found) => found,
+            Err(problem) => return annotations.iter().for_each(|annotation| problem.print(self.console, annotation)),
+        };
+        for (annotation, found) in annotations.iter().zip(found) {
+            match found {
+                Ok(KernelStub { mangled, symbol, toolkit }) => {
+                    let (kernel, name) = (annotation.name.clone(), folder.display());
+                    self.console.summary(&format!("{kernel}: launches are recorded below '{name}'"));
+                    let capture = Capture { folder: folder.as_os_str().as_bytes().to_vec(), kernel, toolkit };
+                    let change = StubChange::Capture(capture);
+                    tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
+                }
+                Err(problem) => problem.print(self.console, annotation),
+            }
+        }
+    }
+}

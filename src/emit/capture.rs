@@ -1,0 +1,92 @@
+//! Writes the C++ by which the launch stub of a kernel records launches: what each was given,
+//! for the first of its kind, and how often each kind came.
+//!
+//! The text counts and records, and pushes the launch configuration again for the toolkit's own
+//! code behind it: the program runs as plain nvcc's does. What it writes is read by
+//! [`recording`](crate::recording).
+
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// The functions that the text calls, for the head of a stub file.
+const RUNTIME: &str = include_str!("capture_runtime.h");
+
+/// Declares [`variables_text`]'s functions.
+const VARIABLES_DECLARED: &str =
+    "static const __nvtune_capture::Variable *__nvtune_variables(void);\nstatic int __nvtune_variable_count(void);\n";
+
+/// Where the launches of one kernel are recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capture {
+    /// The folder of the source's recordings. Its last part alone counts where the program is
+    /// run with `NVTUNE_CAPTURE_DIR`.
+    pub folder: Vec<u8>,
+    /// The kernel's folder in it.
+    pub kernel: String,
+    /// The toolkit as its `CUDART_VERSION` says it: 12050 for 12.5.
+    pub toolkit: u32,
+}
+
+/// An argument of a launch in its stub.
+pub(super) struct StubArgument<'a> {
+    pub expression: &'a str,
+}
+
+impl Capture {
+    /// Returns what the head of the stub file needs.
+    pub(super) fn head(&self) -> String {
+        format!("#define __NVTUNE_TOOLKIT {}\n{RUNTIME}{VARIABLES_DECLARED}", self.toolkit)
+    }
+
+    /// Returns the statements to put before the stub's `__cudaLaunch`.
+    pub(super) fn text(&self, arguments: &[StubArgument<'_>]) -> String {
+        let mut text = format!(
+            "\n{{ /* made by nvtune: records launches */\nstatic __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
+            literal(&self.folder),
+            literal(self.kernel.as_bytes())
+        );
+        for (index, StubArgument { expression }) in arguments.iter().enumerate() {
+            let _ = writeln!(
+                text,
+                "{{__args_arr[{index}], sizeof({expression}), __nvtune_capture::type_of(__cudaAddressOf({expression}))}},"
+            );
+        }
+        let _ = write!(
+            text,
+            "{{0, 0, 0}}}};\n__nvtune_capture::launch(__nvtune_kernel, __nvtune_arguments, {}, __nvtune_variables(), __nvtune_variable_count());\n}}\n",
+            arguments.len()
+        );
+        text
+    }
+}
+
+/// Returns the functions that list the variables of a module: symbol, name and bytes of each.
+pub(super) fn variables_text(variables: &[[&str; 3]]) -> String {
+    let rows = variables.iter().map(|[symbol, name, bytes]| {
+        format!("{{\"{symbol}\", (const void *)(const volatile char *)&{name}, {bytes}}},\n")
+    });
+    format!(
+        "\nstatic const __nvtune_capture::Variable *__nvtune_variables(void) {{\nstatic const __nvtune_capture::Variable all[] = {{\n{}{{0, 0, 0}}}};\nreturn all;\n}}\nstatic int __nvtune_variable_count(void) {{ return {}; }}\n",
+        rows.collect::<String>(),
+        variables.len()
+    )
+}
+
+/// Returns a string literal of C.
+fn literal(bytes: &[u8]) -> String {
+    let letter = |byte: &u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' | b' ' => char::from(*byte).to_string(),
+        byte => format!("\\{byte:03o}"),
+    };
+    format!("\"{}\"", bytes.iter().map(letter).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::literal;
+
+    #[test]
+    fn paths_of_any_bytes_are_literals() {
+        assert_eq!(literal(b"/a b/it's\"\\\xff"), r#""/a b/it\047s\042\134\377""#);
+    }
+}

@@ -1,0 +1,441 @@
+namespace __nvtune_capture {
+/* This is C++98 without headers, because it stands in the user's translation unit: the system's functions have names of
+   their own here. */
+extern "C" {
+int __nvtune_open(const char *, int, ...) __asm__("open");
+int __nvtune_close(int) __asm__("close");
+int __nvtune_flock(int, int) __asm__("flock");
+int __nvtune_ftruncate(int, long) __asm__("ftruncate");
+int __nvtune_rename(const char *, const char *) __asm__("rename");
+int __nvtune_access(const char *, int) __asm__("access");
+int __nvtune_mkdir(const char *, unsigned) __asm__("mkdir");
+int __nvtune_getpid() __asm__("getpid");
+long __nvtune_write(int, const void *, unsigned long) __asm__("write");
+char *__nvtune_getenv(const char *) __asm__("getenv");
+void *__nvtune_malloc(unsigned long) __asm__("malloc");
+void __nvtune_free(void *) __asm__("free");
+void *__nvtune_mmap(void *, unsigned long, int, int, int, long) __asm__("mmap");
+}
+
+typedef unsigned long long word;
+
+enum { MOST_KINDS = 16, MOST_BUFFERS = 4096, MOST_POINTERS = 1 << 16, MOST_QUESTIONS = 1 << 16, PIECE = 16 << 20 };
+
+/* One argument of a launch. `type` is `i`, `u` or `f` (a number), `p` (a pointer) or `s` (anything else). */
+struct Argument {
+  const void *bytes;
+  word size;
+  char type;
+};
+
+/* A variable of the module, by its host address. */
+struct Variable {
+  const char *symbol;
+  const void *address;
+  word size;
+};
+
+/* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
+   one for all that are not told apart. */
+struct Kernel {
+  const char *folder, *name;
+  int lock, kinds;
+  word keys[MOST_KINDS];
+  int is_done[MOST_KINDS];
+  word *counts;
+  word own_counts[MOST_KINDS + 1];
+  word bytes;
+};
+
+/* The shape of a launch. */
+struct Shape {
+  word value[7];
+};
+
+template <class T> static inline char type_of(T *const *) { return 'p'; }
+static inline char type_of(const void *) { return 's'; }
+static inline char type_of(const bool *) { return 'u'; }
+static inline char type_of(const char *) { return static_cast<char>(-1) < 0 ? 'i' : 'u'; }
+static inline char type_of(const signed char *) { return 'i'; }
+static inline char type_of(const unsigned char *) { return 'u'; }
+static inline char type_of(const short *) { return 'i'; }
+static inline char type_of(const unsigned short *) { return 'u'; }
+static inline char type_of(const int *) { return 'i'; }
+static inline char type_of(const unsigned *) { return 'u'; }
+static inline char type_of(const long *) { return 'i'; }
+static inline char type_of(const unsigned long *) { return 'u'; }
+static inline char type_of(const long long *) { return 'i'; }
+static inline char type_of(const unsigned long long *) { return 'u'; }
+static inline char type_of(const float *) { return 'f'; }
+static inline char type_of(const double *) { return 'f'; }
+
+static inline word word_at(const void *bytes, word offset) {
+  word value;
+  __builtin_memcpy(&value, static_cast<const char *>(bytes) + offset, sizeof value);
+  return value;
+}
+
+static inline void mix(word &digest, word value) { digest = (digest ^ value) * 1099511628211ULL; }
+
+/* Returns whether a word of an argument may be an address. */
+static inline bool may_be_address(const Argument &argument, word value) {
+  return argument.type != 'i' && argument.type != 'f' && value >> 32 != 0 && value >> 48 == 0;
+}
+
+/* Returns what tells one kind of launch from another: shape and arguments, all but the addresses. */
+static word kind_of(const Shape &shape, const Argument *arguments, int count) {
+  word digest = 14695981039346656037ULL;
+  for (int i = 0; i < 7; ++i) mix(digest, shape.value[i]);
+  for (int i = 0; i < count; ++i) {
+    if (arguments[i].type == 'p') continue;
+    word at = 0;
+    for (; at + 8 <= arguments[i].size; at += 8) {
+      const word value = word_at(arguments[i].bytes, at);
+      mix(digest, may_be_address(arguments[i], value) ? 0 : value);
+    }
+    for (; at < arguments[i].size; ++at) mix(digest, static_cast<const unsigned char *>(arguments[i].bytes)[at]);
+  }
+  return digest;
+}
+
+/* A path under construction. */
+struct Path {
+  char text[4096];
+  unsigned long length;
+  Path() : length(0) { text[0] = 0; }
+  Path &add(const char *more) {
+    for (; *more && length + 1 < sizeof text; ++more) text[length++] = *more;
+    text[length] = 0;
+    return *this;
+  }
+  Path &add(word value, unsigned base) {
+    char digits[24];
+    int count = 0;
+    do digits[count++] = "0123456789abcdef"[value % base];
+    while (value /= base);
+    while (count > 0 && length + 1 < sizeof text) text[length++] = digits[--count];
+    text[length] = 0;
+    return *this;
+  }
+};
+
+static Path folder_of(const Kernel &kernel) {
+  Path path;
+  const char *chosen = __nvtune_getenv("NVTUNE_CAPTURE_DIR");
+  if (chosen && *chosen) {
+    __nvtune_mkdir(path.add(chosen).text, 0777);
+    const char *stem = kernel.folder;
+    for (const char *at = kernel.folder; *at; ++at)
+      if (*at == '/') stem = at + 1;
+    path.add("/").add(stem);
+  } else {
+    path.add(kernel.folder);
+  }
+  __nvtune_mkdir(path.text, 0777);
+  __nvtune_mkdir(path.add("/").add(kernel.name).text, 0777);
+  return path.add("/");
+}
+
+/* A file that is being written in pieces of whole words, with a checksum of all that was; what is no whole word is filled
+   up by `pad`. */
+struct Writer {
+  int file;
+  word bytes, checksum, tail;
+  bool has_failed;
+  void put(const void *data, word size) {
+    word at = 0;
+    for (; at + 8 <= size; at += 8) mix(checksum, word_at(data, at));
+    for (tail = 0; at < size; ++at)
+      tail |= static_cast<word>(static_cast<const unsigned char *>(data)[at]) << (8 * (at % 8));
+    write_all(data, size);
+  }
+  void put(word value) { put(&value, sizeof value); }
+  void pad() {
+    static const char zeros[8] = {0};
+    if (bytes % 8 == 0) return;
+    mix(checksum, tail);
+    write_all(zeros, 8 - bytes % 8);
+  }
+  void write_all(const void *data, word size) {
+    bytes += size;
+    for (word at = 0; at < size && !has_failed;) {
+      const long written = __nvtune_write(file, static_cast<const char *>(data) + at, size - at);
+      if (written > 0) at += static_cast<word>(written);
+      else has_failed = true;
+    }
+  }
+};
+
+/* An allocation of the device, and where its contents are in the file. */
+struct Buffer {
+  word address, size, place;
+};
+
+/* A word that holds an address: in which argument (0 and more), buffer (2^32 and more) or variable (2^33 and more), at
+   which byte, and to which byte of which buffer. */
+struct Pointer {
+  word holder, offset, buffer, target;
+};
+
+typedef int (*AddressRange)(word *, ::size_t *, word);
+
+/* One launch that is being recorded. */
+struct Recording {
+  AddressRange address_range;
+  Buffer *buffers;
+  Pointer *pointers;
+  word buffer_count, pointer_count, questions, bytes, most_bytes;
+  const char *problem;
+};
+
+/* The headers of the toolkit are behind the preprocessor here: __NVTUNE_TOOLKIT stands for CUDART_VERSION. */
+static AddressRange find_address_range() {
+  void *function = 0;
+  cudaDriverEntryPointQueryResult found;
+#if __NVTUNE_TOOLKIT >= 12050
+  const cudaError_t error =
+      cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function, 12000, cudaEnableDefault, &found);
+#elif __NVTUNE_TOOLKIT >= 12000
+  const cudaError_t error = cudaGetDriverEntryPoint("cuMemGetAddressRange", &function, cudaEnableDefault, &found);
+#else
+  const cudaError_t error = cudaGetDriverEntryPoint("cuMemGetAddressRange", &function, cudaEnableDefault);
+  found = cudaDriverEntryPointSuccess;
+#endif
+  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return 0;
+  return reinterpret_cast<AddressRange>(function);
+}
+
+/* Returns the number of the buffer that an address is in, or MOST_BUFFERS if it is in none. */
+static word buffer_at(Recording &recording, word address) {
+  for (word i = 0; i < recording.buffer_count; ++i)
+    if (address - recording.buffers[i].address < recording.buffers[i].size) return i;
+  word base = 0;
+  ::size_t size = 0;
+  if (recording.questions >= MOST_QUESTIONS) return MOST_BUFFERS;
+  ++recording.questions;
+  if (recording.address_range(&base, &size, address) != 0 || address - base >= size) return MOST_BUFFERS;
+  if (recording.buffer_count == MOST_BUFFERS || size > recording.most_bytes - recording.bytes) {
+    recording.problem = recording.buffer_count == MOST_BUFFERS ? "it uses more than 4096 buffers"
+                                                               : "its buffers take more than NVTUNE_CAPTURE_BYTES";
+    return MOST_BUFFERS;
+  }
+  const Buffer found = {base, size, 0};
+  recording.bytes += size;
+  recording.buffers[recording.buffer_count] = found;
+  return recording.buffer_count++;
+}
+
+/* Notes the address that a word holds, if it holds one. */
+static bool note_pointer(Recording &recording, word holder, word offset, word value) {
+  const word buffer = buffer_at(recording, value);
+  if (buffer == MOST_BUFFERS) return false;
+  if (recording.pointer_count == MOST_POINTERS) {
+    recording.problem = "its buffers hold more than 65536 addresses";
+    return false;
+  }
+  const Pointer found = {holder, offset, buffer, value - recording.buffers[buffer].address};
+  recording.pointers[recording.pointer_count++] = found;
+  return true;
+}
+
+/* Writes a part of the device's memory as the launch would find it. */
+static void put_memory(Recording &recording, Writer &writer, void *piece, word holder, word address, word size,
+                       cudaStream_t stream) {
+  const word near = recording.buffer_count > 0 ? recording.buffers[0].address : address;
+  for (word at = 0; at < size && !writer.has_failed && !recording.problem; at += PIECE) {
+    const word part = size - at < PIECE ? size - at : static_cast<word>(PIECE);
+    if (cudaMemcpyAsync(piece, reinterpret_cast<const void *>(address + at), part, cudaMemcpyDefault, stream) != cudaSuccess ||
+        cudaStreamSynchronize(stream) != cudaSuccess) {
+      recording.problem = "its memory cannot be read";
+      return;
+    }
+    /* Addresses of one program are near each other. */
+    for (word in = 0; in + 8 <= part; in += 8) {
+      const word value = word_at(piece, in);
+      if (value >> 32 != 0 && value >> 48 == 0 && (value - near + (1ULL << 42)) >> 43 == 0)
+        note_pointer(recording, holder, at + in, value);
+    }
+    writer.put(piece, part);
+  }
+  writer.pad();
+}
+
+static word most_bytes() {
+  const char *text = __nvtune_getenv("NVTUNE_CAPTURE_BYTES");
+  word value = 0;
+  for (; text && *text >= '0' && *text <= '9'; ++text) value = value * 10 + static_cast<word>(*text - '0');
+  if (text && *text == 'K') value <<= 10;
+  if (text && *text == 'M') value <<= 20;
+  if (text && *text == 'G') value <<= 30;
+  return value ? value : 1ULL << 30;
+}
+
+static void put_index(Recording &recording, Writer &writer, const Shape &shape, const Argument *arguments, int count,
+                      const Variable *variables, int variable_count, const word *variable_places) {
+  const word index = writer.bytes;
+  for (int i = 0; i < 7; ++i) writer.put(shape.value[i]);
+  writer.put(static_cast<word>(count));
+  for (int i = 0; i < count; ++i) {
+    writer.put(static_cast<word>(arguments[i].type));
+    writer.put(arguments[i].size);
+    writer.put(arguments[i].bytes, arguments[i].size);
+    writer.pad();
+  }
+  writer.put(recording.buffer_count);
+  for (word i = 0; i < recording.buffer_count; ++i) {
+    writer.put(recording.buffers[i].size);
+    writer.put(recording.buffers[i].place);
+  }
+  writer.put(recording.pointer_count);
+  writer.put(recording.pointers, recording.pointer_count * sizeof(Pointer));
+  word known = 0;
+  for (int i = 0; i < variable_count; ++i) known += variable_places[i] != 0;
+  writer.put(known);
+  for (int i = 0; i < variable_count; ++i) {
+    if (variable_places[i] == 0) continue;
+    word length = 0;
+    while (variables[i].symbol[length]) ++length;
+    writer.put(static_cast<word>(i));
+    writer.put(variables[i].size);
+    writer.put(variable_places[i]);
+    writer.put(length);
+    writer.put(variables[i].symbol, length);
+    writer.pad();
+  }
+  writer.put(index);
+  writer.put(writer.checksum);
+  writer.put("nvtrecE\n", 8);
+}
+
+/* Records one launch into a file that is whole or not there. */
+static void record(Kernel &kernel, Recording &recording, const char *folder, word kind, const Shape &shape,
+                   const Argument *arguments, int count, const Variable *variables, int variable_count,
+                   cudaStream_t stream) {
+  Path path, part;
+  path.add(folder).add(kind, 16).add(".launch");
+  part.add(folder).add(kind, 16).add(".part");
+  enum { READ_WRITE = 2, CREATE = 0100, CLOSE_ON_EXEC = 02000000, EXCLUSIVE = 2, NO_WAIT = 4 };
+  /* Another process of the program may have recorded it, or be about to. */
+  if (__nvtune_access(path.text, 0) == 0) return;
+  Writer writer = {__nvtune_open(part.text, READ_WRITE | CREATE | CLOSE_ON_EXEC, 0666), 0, 0, 0, false};
+  if (writer.file < 0) return;
+  if (__nvtune_flock(writer.file, EXCLUSIVE | NO_WAIT) == 0 && __nvtune_ftruncate(writer.file, 0) == 0 &&
+      __nvtune_access(path.text, 0) != 0) {
+    void *piece = __nvtune_malloc(PIECE);
+    word *places = static_cast<word *>(__nvtune_malloc((static_cast<word>(variable_count) + 1) * sizeof(word)));
+    if (!piece || !places) recording.problem = "there is no memory for it";
+    writer.put("nvtrec1\n", 8);
+    for (int i = 0; i < count; ++i) {
+      if (arguments[i].type == 'i' || arguments[i].type == 'f') continue;
+      for (word at = 0; at + 8 <= arguments[i].size; at += 8) {
+        const word value = word_at(arguments[i].bytes, at);
+        if (may_be_address(arguments[i], value)) note_pointer(recording, static_cast<word>(i), at, value);
+      }
+    }
+    for (int i = 0; i < variable_count && !recording.problem; ++i) {
+      void *address = 0;
+      places[i] = 0;
+      if (variables[i].size > PIECE * 4ULL || cudaGetSymbolAddress(&address, variables[i].address) != cudaSuccess) continue;
+      places[i] = writer.bytes;
+      put_memory(recording, writer, piece, (2ULL << 32) + static_cast<word>(i), reinterpret_cast<word>(address),
+                 variables[i].size, stream);
+    }
+    for (word i = 0; i < recording.buffer_count && !recording.problem; ++i) {
+      recording.buffers[i].place = writer.bytes;
+      const Buffer buffer = recording.buffers[i];
+      put_memory(recording, writer, piece, (1ULL << 32) + i, buffer.address, buffer.size, stream);
+    }
+    if (!recording.problem) put_index(recording, writer, shape, arguments, count, variables, variable_count, places);
+    if (writer.has_failed && !recording.problem) recording.problem = "its file cannot be written";
+    if (!recording.problem && __nvtune_rename(part.text, path.text) == 0) kernel.bytes += writer.bytes;
+    else __nvtune_ftruncate(writer.file, 0);
+    __nvtune_free(piece);
+    __nvtune_free(places);
+  }
+  __nvtune_close(writer.file);
+}
+
+/* Says in a file why a launch was not recorded. */
+static void leave_out(const char *folder, const char *problem) {
+  Path path, line;
+  path.add(folder).add("left_out");
+  line.add(problem).add("\n");
+  const int file = __nvtune_open(path.text, 1 | 0100 | 02000 | 02000000, 0666);
+  if (file < 0) return;
+  if (__nvtune_write(file, line.text, line.length) < 0) { /* Nobody is there to hear of it. */
+  }
+  __nvtune_close(file);
+}
+
+/* Maps the counters of this process from a file, so that they outlive it however it ends: one for each kind of launch,
+   one for the rest, and after them the kinds. */
+static word *map_counts(const char *folder) {
+  for (word attempt = 0; attempt < 64; ++attempt) {
+    Path path;
+    path.add(folder).add(static_cast<word>(__nvtune_getpid()), 10).add("-").add(attempt, 10).add(".counts");
+    const int file = __nvtune_open(path.text, 2 | 0100 | 0200 | 02000000, 0666);
+    if (file < 0) continue;
+    void *mapped = reinterpret_cast<void *>(-1L);
+    if (__nvtune_ftruncate(file, 4096) == 0) mapped = __nvtune_mmap(0, 4096, 3, 1, file, 0);
+    __nvtune_close(file);
+    if (mapped == reinterpret_cast<void *>(-1L)) return 0;
+    return static_cast<word *>(mapped);
+  }
+  return 0;
+}
+
+/* Counts a launch of a kind that is new, and records it. */
+__attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &shape, const Argument *arguments, int count,
+                                       const Variable *variables, int variable_count, cudaStream_t stream) {
+  while (__atomic_exchange_n(&kernel.lock, 1, __ATOMIC_ACQUIRE)) {
+  }
+  const Path folder = folder_of(kernel);
+  if (!kernel.counts) {
+    kernel.counts = map_counts(folder.text);
+    if (!kernel.counts) kernel.counts = kernel.own_counts;
+  }
+  int at = 0;
+  while (at < kernel.kinds && kernel.keys[at] != kind) ++at;
+  if (at == kernel.kinds && at < MOST_KINDS) {
+    kernel.keys[at] = kind;
+    if (kernel.counts != kernel.own_counts) kernel.counts[MOST_KINDS + 1 + at] = kind;
+    __atomic_store_n(&kernel.kinds, at + 1, __ATOMIC_RELEASE);
+  }
+  __atomic_fetch_add(&kernel.counts[at], 1, __ATOMIC_RELAXED);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (at < MOST_KINDS && !kernel.is_done[at] && cudaPeekAtLastError() == cudaSuccess &&
+      cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone) {
+    const word most = most_bytes();
+    Recording recording = {find_address_range(), 0, 0, 0, 0, 0, 0, most > kernel.bytes ? most - kernel.bytes : 0, 0};
+    recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
+    recording.pointers = static_cast<Pointer *>(__nvtune_malloc(MOST_POINTERS * sizeof(Pointer)));
+    if (!recording.address_range) recording.problem = "the driver does not tell the sizes of buffers";
+    else if (!recording.buffers || !recording.pointers) recording.problem = "there is no memory for it";
+    else record(kernel, recording, folder.text, kind, shape, arguments, count, variables, variable_count, stream);
+    if (recording.problem) leave_out(folder.text, recording.problem);
+    static_cast<void>(cudaGetLastError()); /* Of the questions above. */
+    __nvtune_free(recording.buffers);
+    __nvtune_free(recording.pointers);
+    __atomic_store_n(&kernel.is_done[at], 1, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&kernel.lock, 0, __ATOMIC_RELEASE);
+}
+
+/* Counts the launch that the program pushed, and records the first of its kind; then pushes it again. */
+static void launch(Kernel &kernel, const Argument *arguments, int count, const Variable *variables, int variable_count) {
+  ::dim3 grid, block;
+  ::size_t shared = 0;
+  void *stream = 0;
+  if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) != cudaSuccess) return;
+  const Shape shape = {{grid.x, grid.y, grid.z, block.x, block.y, block.z, shared}};
+  const word kind = kind_of(shape, arguments, count);
+  const int kinds = __atomic_load_n(&kernel.kinds, __ATOMIC_ACQUIRE);
+  int at = 0;
+  while (at < kinds && kernel.keys[at] != kind) ++at;
+  if (at == MOST_KINDS || (at < kinds && __atomic_load_n(&kernel.is_done[at], __ATOMIC_ACQUIRE)))
+    __atomic_fetch_add(&kernel.counts[at], 1, __ATOMIC_RELAXED);
+  else
+    meet(kernel, kind, shape, arguments, count, variables, variable_count, static_cast<struct CUstream_st *>(stream));
+  static_cast<void>(__cudaPushCallConfiguration(grid, block, shared, static_cast<struct CUstream_st *>(stream)));
+}
+}

@@ -1,0 +1,248 @@
+//! A comment and what was recorded of its kernel -> the comment with what it leaves to the
+//! recording: workload, grid, shared memory and default block.
+
+use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer};
+use super::folder::{CountedLaunch, RecordedKernel};
+use super::launch_inference::{InferredGrid, KnownLaunch, infer_grid};
+use crate::comment::{
+    Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Node, Inferred, RecordedBuffer, RecordedMemory, Spanned, Value,
+    inferred_text,
+};
+use crate::cuda::declarations::opaque_handle;
+use crate::cuda::{Element, Scalar, Type};
+use crate::diag::Span;
+use crate::launch::Dim3;
+use crate::record::read_regular;
+use std::sync::Arc;
+
+/// The most dynamic shared memory for each thread that is taken for a multiple of the block.
+const MOST_SHARED_OF_THREAD: u32 = 128;
+
+/// Gives a comment without `args` what was recorded of its kernel; false where nothing was, or
+/// the comment has its own workload.
+///
+/// # Errors
+/// Why the recording cannot be used, for the user.
+pub fn apply(annotation: &mut Annotation, recorded: &RecordedKernel) -> Result<bool, String> {
+    let Some(main) = recorded.main_launch().filter(|_| annotation.clauses.args.is_none()) else { return Ok(false) };
+    check(annotation, &main.launch)?;
+    let (span, before) = (annotation.comment, annotation.clauses.clone());
+    if !annotation.has_grid() {
+        match infer_grid(&known_launches(annotation, main, recorded), span) {
+            Some(InferredGrid::Threads(value)) => annotation.clauses.threads = Some(Spanned { value, span }),
+            Some(InferredGrid::Blocks(value)) => {
+                annotation.clauses.grid = Some(Spanned { value: Grid::Expressions(value), span });
+            }
+            None => {}
+        }
+    }
+    if annotation.clauses.shared.is_none() && main.launch.shared > 0 {
+        annotation.clauses.shared = Some(shared(&main.launch, span));
+    }
+    let is_listed = |block: &Spanned<Block>| lists(&block.value, main.launch.block);
+    if annotation.clauses.default.block.is_none() && annotation.clauses.block.as_ref().is_none_or(is_listed) {
+        annotation.clauses.default.block = Some(Spanned { value: main.launch.block, span });
+    }
+    let parameters = annotation.kernel.parameters.iter().enumerate();
+    let given = parameters.zip(&main.launch.arguments).map(|((index, name), argument)| Given {
+        name: name.clone().unwrap_or_else(|| format!("argument {}", index + 1)),
+        span,
+        parameter: index,
+        element: None,
+        value: value(&main.launch, index, argument, span),
+    });
+    annotation.clauses.args = Some(given.collect());
+    annotation.inferred = Some(Inferred { text: inferred_text(&before, &annotation.clauses), data: None });
+    annotation.clauses.recorded = Some(Arc::new(memory(annotation, main)));
+    Ok(true)
+}
+
+/// Reads the contents that recordings have for these annotations; returns what is wrong with
+/// those that cannot be used, by name of the kernel.
+pub fn load(annotations: &mut [Annotation]) -> Vec<(String, String)> {
+    let mut problems = Vec::new();
+    for annotation in annotations {
+        let Some(memory) = annotation.clauses.recorded.as_ref().filter(|memory| memory.file.is_none()) else {
+            continue;
+        };
+        let read = read_regular(&memory.path).map_err(|error| format!("cannot be read: {error}"));
+        let checked = read.and_then(|file| match RecordedLaunch::read(&mut std::io::Cursor::new(&file)) {
+            Ok(launch) if launch.is_intact(&file) && launch.checksum == memory.checksum => {
+                Ok(without_addresses(file, &launch))
+            }
+            _ => Err("is damaged: record it again".to_owned()),
+        });
+        match checked {
+            Ok(file) => {
+                annotation.clauses.recorded =
+                    Some(Arc::new(RecordedMemory { file: Some(file.into()), ..(**memory).clone() }));
+            }
+            Err(problem) => {
+                problems.push((annotation.name.clone(), format!("'{}' {problem}", memory.path.display())));
+            }
+        }
+    }
+    problems
+}
+
+/// Refuses a launch that is of another kernel than the comment's, or that cannot be replayed.
+fn check(annotation: &Annotation, launch: &RecordedLaunch) -> Result<(), String> {
+    let kernel = &annotation.kernel;
+    if launch.arguments.len() != kernel.parameters.len() {
+        return Err(format!(
+            "it was recorded with {} arguments, and has {} parameters: record it again",
+            launch.arguments.len(),
+            kernel.parameters.len()
+        ));
+    }
+    for (index, (argument, declaration)) in launch.arguments.iter().zip(&kernel.declarations).enumerate() {
+        let name = kernel.parameters.get(index).cloned().flatten().unwrap_or_default();
+        if let Some(handle) = opaque_handle(declaration) {
+            return Err(format!("`{name}` is a {handle}, which a recording cannot replay"));
+        }
+        let declared = Type::parse_type(declaration.strip_suffix(name.as_str()).unwrap_or(declaration));
+        let is_other = match declared {
+            Type::Scalar(scalar) => argument.bytes.len() != scalar.size(),
+            Type::Pointer { .. } => argument.kind != ArgumentKind::Pointer,
+            Type::Other(_) => false,
+        };
+        if is_other {
+            return Err(format!("`{name}` was recorded with another type: record it again"));
+        }
+        let is_followed = pointers(launch, Holder::Argument(index)).next().is_some();
+        if argument.kind == ArgumentKind::Pointer && argument.bytes.iter().any(|byte| *byte != 0) && !is_followed {
+            return Err(format!("`{name}` points at no memory that the driver knows"));
+        }
+    }
+    Ok(())
+}
+
+/// The launches with the main one's block, that one first.
+fn known_launches(annotation: &Annotation, main: &CountedLaunch, recorded: &RecordedKernel) -> Vec<KnownLaunch> {
+    let parameters = &annotation.kernel.parameters;
+    let known = |launch: &RecordedLaunch| {
+        let named = parameters.iter().zip(&launch.arguments);
+        let arguments = named.filter_map(|(name, argument)| Some((name.clone()?, argument.integer()?))).collect();
+        KnownLaunch { grid: launch.grid, block: launch.block, arguments }
+    };
+    let is_like = |other: &&CountedLaunch| {
+        other.path != main.path
+            && other.launch.block == main.launch.block
+            && other.launch.arguments.len() == main.launch.arguments.len()
+    };
+    let others = recorded.launches.iter().filter(is_like);
+    std::iter::once(main).chain(others).map(|counted| known(&counted.launch)).collect()
+}
+
+/// Dynamic shared memory: in proportion to the block where it is a small multiple of it.
+fn shared(launch: &RecordedLaunch, span: Span) -> Expr {
+    let number = |value: u32| Expr { span, node: Node::Value(Value::Int(i64::from(value))) };
+    let threads = launch.block.iter().product::<u32>().max(1);
+    let of_thread = launch.shared / threads;
+    if launch.shared % threads != 0 || of_thread > MOST_SHARED_OF_THREAD {
+        return number(launch.shared);
+    }
+    let size = Expr { span, node: Node::Name("block.size".to_owned()) };
+    Expr { span, node: Node::Binary(Binary::Multiply, span, Box::new(size), Box::new(number(of_thread))) }
+}
+
+/// Whether a `block` clause has a shape.
+fn lists(block: &Block, shape: Dim3) -> bool {
+    match block {
+        Block::Auto => true,
+        Block::Lists(lists) => shape
+            .iter()
+            .enumerate()
+            .all(|(at, extent)| lists.get(at).map_or(*extent == 1, |list| list.contains(extent))),
+    }
+}
+
+/// The pointers in an argument, a buffer or a variable.
+fn pointers(launch: &RecordedLaunch, holder: Holder) -> impl Iterator<Item = (u64, usize, u64)> {
+    let own = launch.pointers.iter().filter(move |pointer| pointer.holder == holder);
+    own.map(|pointer| (pointer.offset, pointer.buffer, pointer.target))
+}
+
+/// What an argument is given.
+fn value(launch: &RecordedLaunch, index: usize, argument: &RecordedArgument, span: Span) -> GivenValue {
+    let mut bytes = argument.bytes.clone();
+    let mut places = Vec::new();
+    for (offset, buffer, target) in pointers(launch, Holder::Argument(index)) {
+        let at = offset as usize;
+        if let Some(word) = bytes.get_mut(at..at + 8) {
+            word.copy_from_slice(&target.to_le_bytes());
+            places.push((at, buffer));
+        }
+    }
+    let number = argument.integer().map(Value::Int).or_else(|| argument.float().map(Value::Float));
+    match number.filter(|_| places.is_empty()) {
+        Some(number) => GivenValue::Scalar(Expr { span, node: Node::Value(number) }),
+        None => GivenValue::Recorded { bytes, buffers: places },
+    }
+}
+
+/// The memory of a recorded launch, without its contents.
+fn memory(annotation: &Annotation, CountedLaunch { launch, path, .. }: &CountedLaunch) -> RecordedMemory {
+    let named = |index: usize| {
+        let mut arguments = (0..launch.arguments.len()).flat_map(|argument| {
+            pointers(launch, Holder::Argument(argument)).map(move |(_, buffer, target)| (argument, buffer, target))
+        });
+        let (argument, _, target) = arguments.find(|(_, buffer, _)| *buffer == index)?;
+        let name = annotation.kernel.parameters.get(argument).cloned().flatten()?;
+        let declaration = annotation.kernel.declarations.get(argument)?;
+        let element = match Type::parse_type(declaration.strip_suffix(name.as_str()).unwrap_or(declaration)) {
+            Type::Pointer { element, .. } if target % element.size() as u64 == 0 => Some(element),
+            _ => None,
+        };
+        Some((name, element))
+    };
+    let bytes = Element { scalar: Scalar::U8, lanes: 1 };
+    let buffers = launch.buffers.iter().enumerate().map(|(index, place)| {
+        let (name, element) = named(index).unwrap_or_else(|| (format!("memory {}", index + 1), None));
+        let fits = |element: &Element| (place.end - place.start) % element.size() as u64 == 0;
+        RecordedBuffer {
+            name,
+            element: element.filter(fits).unwrap_or(bytes),
+            place: place.clone(),
+            pointers: contained(launch, Holder::Buffer(index)),
+        }
+    });
+    let variables = launch.variables.iter().map(|(number, symbol, place)| RecordedBuffer {
+        name: symbol.clone(),
+        element: bytes,
+        place: place.clone(),
+        pointers: contained(launch, Holder::Variable(*number)),
+    });
+    RecordedMemory {
+        path: path.clone(),
+        checksum: launch.checksum,
+        file: None,
+        buffers: buffers.collect(),
+        variables: variables.collect(),
+    }
+}
+
+/// The pointers in a buffer or a variable: the byte and the buffer.
+fn contained(launch: &RecordedLaunch, holder: Holder) -> Vec<(u64, usize)> {
+    let mut found: Vec<(u64, usize)> = pointers(launch, holder).map(|(offset, buffer, _)| (offset, buffer)).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Puts the byte in its buffer in place of each address in buffers and variables.
+fn without_addresses(mut file: Vec<u8>, launch: &RecordedLaunch) -> Vec<u8> {
+    for RecordedPointer { holder, offset, target, .. } in &launch.pointers {
+        let place = match holder {
+            Holder::Argument(_) => None,
+            Holder::Buffer(index) => launch.buffers.get(*index),
+            Holder::Variable(number) => {
+                launch.variables.iter().find(|(own, _, _)| own == number).map(|(_, _, place)| place)
+            }
+        };
+        let at = place.and_then(|place| usize::try_from(place.start + offset).ok());
+        if let Some(word) = at.and_then(|at| file.get_mut(at..)).and_then(<[u8]>::first_chunk_mut::<8>) {
+            *word = target.to_le_bytes();
+        }
+    }
+    file
+}

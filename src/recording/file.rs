@@ -1,0 +1,258 @@
+//! One recorded launch in a file: its index -> shape, arguments, and where memory is kept.
+//!
+//! The file begins with `nvtrec1\n`. The contents of variables and buffers follow, each filled
+//! up to 8 bytes, then the index, and at the end three words: the place of the index, a
+//! checksum of all before it, and `nvtrecE\n`. All numbers are 64-bit and little-endian
+//! (`src/emit/capture_runtime.h` writes them).
+
+use crate::launch::Dim3;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use thiserror::Error;
+
+const BEGINNING: &[u8; 8] = b"nvtrec1\n";
+const END: &[u8; 8] = b"nvtrecE\n";
+
+/// Bytes of the words at the end.
+const TRAILER: u64 = 24;
+
+/// The longest index that is believed: 4096 buffers, 65536 addresses, and arguments.
+const MOST_INDEX: u64 = 4 << 20;
+
+/// What holds an address: numbers of buffers and variables begin there.
+const BUFFERS: u64 = 1 << 32;
+const VARIABLES: u64 = 1 << 33;
+
+/// Why a file is no recording.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] std::io::Error),
+    #[error("is not whole, or no recording")]
+    NotWhole,
+    #[error("has an index that contradicts itself")]
+    Damaged,
+}
+
+/// What an argument is, as the launch stub knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    Signed,
+    Unsigned,
+    Float,
+    Pointer,
+    /// A structure, an enumeration, a type of 16 bits and fewer.
+    Other,
+}
+
+/// One argument of a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedArgument {
+    pub kind: ArgumentKind,
+    pub bytes: Vec<u8>,
+}
+
+/// A word that held an address: at which byte of its holder, and to which byte of which buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedPointer {
+    pub holder: Holder,
+    pub offset: u64,
+    pub buffer: usize,
+    pub target: u64,
+}
+
+/// What holds an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    Argument(usize),
+    Buffer(usize),
+    Variable(usize),
+}
+
+/// A launch as its file has it, without the contents of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedLaunch {
+    pub grid: Dim3,
+    pub block: Dim3,
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    pub arguments: Vec<RecordedArgument>,
+    /// Where in the file the contents of each buffer are.
+    pub buffers: Vec<Range<u64>>,
+    pub pointers: Vec<RecordedPointer>,
+    /// Number, symbol in the PTX, and place of the contents.
+    pub variables: Vec<(usize, String, Range<u64>)>,
+    /// Of the whole file before it.
+    pub checksum: u64,
+}
+
+impl RecordedArgument {
+    /// The value of a whole number.
+    pub fn integer(&self) -> Option<i64> {
+        let mut bytes = [0; 8];
+        bytes.get_mut(..self.bytes.len())?.copy_from_slice(&self.bytes);
+        let bits = u64::from_le_bytes(bytes);
+        let unused = 64 - 8 * u32::try_from(self.bytes.len()).ok()?.max(1);
+        match self.kind {
+            ArgumentKind::Signed => Some((bits << unused) as i64 >> unused),
+            ArgumentKind::Unsigned => i64::try_from(bits).ok(),
+            ArgumentKind::Float | ArgumentKind::Pointer | ArgumentKind::Other => None,
+        }
+    }
+
+    /// The value of a floating number.
+    pub fn float(&self) -> Option<f64> {
+        match (self.kind, self.bytes.as_slice()) {
+            (ArgumentKind::Float, &[a, b, c, d]) => Some(f64::from(f32::from_le_bytes([a, b, c, d]))),
+            (ArgumentKind::Float, bytes) => Some(f64::from_le_bytes(bytes.try_into().ok()?)),
+            _ => None,
+        }
+    }
+}
+
+impl RecordedLaunch {
+    /// Threads of the whole launch.
+    pub fn threads(&self) -> u64 {
+        self.grid.iter().chain(&self.block).fold(1, |product: u64, extent| product.saturating_mul(u64::from(*extent)))
+    }
+
+    /// Reads the index of a recording.
+    ///
+    /// # Errors
+    /// Where the file is not whole, or its index names what the file does not have.
+    pub fn read(file: &mut (impl Read + Seek)) -> Result<RecordedLaunch, RecordingError> {
+        let length = file.seek(SeekFrom::End(0))?;
+        let trailer_at = length.checked_sub(TRAILER).ok_or(RecordingError::NotWhole)?;
+        let mut beginning = [0; 8];
+        file.seek(SeekFrom::Start(0))?;
+        file.read_exact(&mut beginning)?;
+        file.seek(SeekFrom::Start(trailer_at))?;
+        let mut trailer = [0; TRAILER as usize];
+        file.read_exact(&mut trailer)?;
+        if beginning != *BEGINNING || !trailer.ends_with(END) {
+            return Err(RecordingError::NotWhole);
+        }
+        let mut words = Words { bytes: &trailer };
+        let (index_at, checksum) = (words.word()?, words.word()?);
+        let bytes = trailer_at.checked_sub(index_at).filter(|bytes| *bytes <= MOST_INDEX && index_at >= 8);
+        let mut index = vec![0; bytes.ok_or(RecordingError::Damaged)? as usize];
+        file.seek(SeekFrom::Start(index_at))?;
+        file.read_exact(&mut index)?;
+        parse_index(&index, index_at, checksum)
+    }
+
+    /// Whether the bytes of the file are those that were written.
+    pub fn is_intact(&self, file: &[u8]) -> bool {
+        let Some(checked) = file.len().checked_sub(16).and_then(|end| file.get(..end)) else { return false };
+        // Each piece was filled up to whole words.
+        let mut digest: u64 = 0;
+        for word in checked.chunks_exact(8) {
+            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            digest = (digest ^ word).wrapping_mul(PRIME);
+        }
+        digest == self.checksum && checked.len() % 8 == 0
+    }
+}
+
+/// The prime of the 64-bit FNV-1a hash.
+const PRIME: u64 = 1_099_511_628_211;
+
+/// The words of an index that are still to be read.
+struct Words<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Words<'a> {
+    fn word(&mut self) -> Result<u64, RecordingError> {
+        let (word, rest) = self.bytes.split_first_chunk::<8>().ok_or(RecordingError::Damaged)?;
+        self.bytes = rest;
+        Ok(u64::from_le_bytes(*word))
+    }
+
+    fn extent(&mut self) -> Result<u32, RecordingError> {
+        u32::try_from(self.word()?).map_err(|_| RecordingError::Damaged)
+    }
+
+    /// A number of things, each of which takes at least a word.
+    fn count(&mut self) -> Result<usize, RecordingError> {
+        let count = usize::try_from(self.word()?).map_err(|_| RecordingError::Damaged)?;
+        if count > self.bytes.len() / 8 { Err(RecordingError::Damaged) } else { Ok(count) }
+    }
+
+    /// Bytes that are filled up to whole words.
+    fn piece(&mut self, length: u64) -> Result<&'a [u8], RecordingError> {
+        let length = usize::try_from(length).map_err(|_| RecordingError::Damaged)?;
+        let whole = length.checked_next_multiple_of(8).ok_or(RecordingError::Damaged)?;
+        let (piece, rest) = self.bytes.split_at_checked(whole).ok_or(RecordingError::Damaged)?;
+        self.bytes = rest;
+        piece.get(..length).ok_or(RecordingError::Damaged)
+    }
+}
+
+fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, RecordingError> {
+    let mut words = Words { bytes: index };
+    let mut dim3 = || -> Result<Dim3, RecordingError> { Ok([words.extent()?, words.extent()?, words.extent()?]) };
+    let (grid, block) = (dim3()?, dim3()?);
+    let shared = words.extent()?;
+    let inside = |place: u64, size: u64| {
+        let until = place.checked_add(size).filter(|until| *until <= end && place >= 8);
+        until.map(|until| place..until).ok_or(RecordingError::Damaged)
+    };
+    let mut arguments = Vec::new();
+    for _ in 0..words.count()? {
+        let kind = match u8::try_from(words.word()?) {
+            Ok(b'i') => ArgumentKind::Signed,
+            Ok(b'u') => ArgumentKind::Unsigned,
+            Ok(b'f') => ArgumentKind::Float,
+            Ok(b'p') => ArgumentKind::Pointer,
+            Ok(b's') => ArgumentKind::Other,
+            _ => return Err(RecordingError::Damaged),
+        };
+        let size = words.word()?;
+        arguments.push(RecordedArgument { kind, bytes: words.piece(size)?.to_vec() });
+    }
+    let mut buffers = Vec::new();
+    for _ in 0..words.count()? {
+        let (size, place) = (words.word()?, words.word()?);
+        buffers.push(inside(place, size)?);
+    }
+    let mut pointers = Vec::new();
+    for _ in 0..words.count()? {
+        let (holder, offset, buffer, target) = (words.word()?, words.word()?, words.word()?, words.word()?);
+        let number = |holder: u64| usize::try_from(holder).map_err(|_| RecordingError::Damaged);
+        let holder = match holder {
+            VARIABLES.. => Holder::Variable(number(holder - VARIABLES)?),
+            BUFFERS.. => Holder::Buffer(number(holder - BUFFERS)?),
+            _ => Holder::Argument(number(holder)?),
+        };
+        let buffer = usize::try_from(buffer).map_err(|_| RecordingError::Damaged)?;
+        let size = buffers.get(buffer).map(|place| place.end - place.start).ok_or(RecordingError::Damaged)?;
+        let room = match holder {
+            Holder::Argument(index) => arguments.get(index).map(|argument| argument.bytes.len() as u64),
+            Holder::Buffer(index) => buffers.get(index).map(|place| place.end - place.start),
+            Holder::Variable(_) => Some(u64::MAX),
+        };
+        if target >= size || offset.checked_add(8).is_none_or(|end| room.is_none_or(|room| end > room)) {
+            return Err(RecordingError::Damaged);
+        }
+        pointers.push(RecordedPointer { holder, offset, buffer, target });
+    }
+    let mut variables = Vec::new();
+    for _ in 0..words.count()? {
+        let (number, size, place, length) = (words.word()?, words.word()?, words.word()?, words.word()?);
+        let number = usize::try_from(number).map_err(|_| RecordingError::Damaged)?;
+        let symbol = std::str::from_utf8(words.piece(length)?).map_err(|_| RecordingError::Damaged)?;
+        variables.push((number, symbol.to_owned(), inside(place, size)?));
+    }
+    let is_outside = |pointer: &RecordedPointer| match pointer.holder {
+        Holder::Variable(number) => variables
+            .iter()
+            .find(|(own, _, _)| *own == number)
+            .is_none_or(|(_, _, place)| pointer.offset + 8 > place.end - place.start),
+        Holder::Argument(_) | Holder::Buffer(_) => false,
+    };
+    if !words.bytes.is_empty() || pointers.iter().any(is_outside) {
+        return Err(RecordingError::Damaged);
+    }
+    Ok(RecordedLaunch { grid, block, shared, arguments, buffers, pointers, variables, checksum })
+}

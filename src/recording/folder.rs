@@ -1,0 +1,141 @@
+//! The folder of a source's recordings -> the launches of one kernel, and how often each came.
+
+use super::file::RecordedLaunch;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The most recordings of one kernel that are looked at: as many as one program makes, of
+/// several programs.
+const MOST_LAUNCHES: usize = 256;
+
+/// The most files of counters that are read: one for each process.
+const MOST_COUNTERS: usize = 4096;
+
+/// How many kinds of launch a program tells apart.
+const KINDS: usize = 16;
+
+/// The recorded launches of one kernel.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedKernel {
+    pub launches: Vec<CountedLaunch>,
+    /// Launches of which only the number is known.
+    pub others: u64,
+    /// Why launches were not recorded, in the words of the stub, each once.
+    pub left_out: Vec<String>,
+    /// Files that are no recordings, with the reason.
+    pub unusable: Vec<String>,
+}
+
+/// A recorded launch, its file, and how often launches of its kind came.
+#[derive(Clone, Debug)]
+pub struct CountedLaunch {
+    pub launch: RecordedLaunch,
+    pub count: u64,
+    pub path: PathBuf,
+}
+
+/// Returns the folder of the recordings of a source: next to its object, or in the folder that
+/// `NVTUNE_CAPTURE_DIR` names.
+pub fn folder(parent: &Path, stem: &OsStr) -> PathBuf {
+    let mut name = stem.to_owned();
+    name.push(".capture");
+    parent.join(name)
+}
+
+/// Removes what earlier programs recorded: a new build records anew.
+pub fn clear(folder: &Path) {
+    let Ok(kernels) = std::fs::read_dir(folder) else { return };
+    for kernel in kernels.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let Ok(files) = std::fs::read_dir(kernel.path()) else { continue };
+        for file in files.flatten().map(|entry| entry.path()).filter(|path| is_own(path)) {
+            // What stays is recorded of another build, and is told from the kernel's parameters.
+            let _ = std::fs::remove_file(file);
+        }
+        let _ = std::fs::remove_dir(kernel.path());
+    }
+    let _ = std::fs::remove_dir(folder);
+}
+
+/// Whether a file is one that a launch stub makes.
+fn is_own(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str);
+    matches!(extension, Some("launch" | "part" | "counts")) || path.file_name() == Some(OsStr::new("left_out"))
+}
+
+impl RecordedKernel {
+    /// Reads what was recorded of a kernel; nothing where there is no such folder, or it is
+    /// another user's.
+    pub fn read(folder: &Path, kernel: &str) -> RecordedKernel {
+        let folder = folder.join(kernel);
+        let mut found = RecordedKernel::default();
+        let Ok(entries) = std::fs::read_dir(&folder) else { return found };
+        if !is_trusted(&folder) {
+            found.unusable.push(format!("'{}' belongs to another user", folder.display()));
+            return found;
+        }
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_own(path)).collect();
+        paths.sort();
+        let of = |extension: &'static str| {
+            paths.iter().filter(move |path| path.extension() == Some(OsStr::new(extension)) && is_trusted(path))
+        };
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for path in of("counts").take(MOST_COUNTERS) {
+            let Some((kinds, others)) = read_counters(path) else { continue };
+            kinds.into_iter().for_each(|(kind, count)| *counts.entry(kind).or_default() += count);
+            found.others += others;
+        }
+        for path in of("launch").take(MOST_LAUNCHES) {
+            match File::open(path).map_err(Into::into).and_then(|mut file| RecordedLaunch::read(&mut file)) {
+                Ok(launch) => {
+                    let kind =
+                        path.file_stem().and_then(OsStr::to_str).and_then(|name| u64::from_str_radix(name, 16).ok());
+                    let count = kind.and_then(|kind| counts.remove(&kind)).unwrap_or(1).max(1);
+                    found.launches.push(CountedLaunch { launch, count, path: path.clone() });
+                }
+                Err(error) => found.unusable.push(format!("'{}' {error}", path.display())),
+            }
+        }
+        found.others += counts.values().sum::<u64>();
+        let left_out = folder.join("left_out");
+        if is_trusted(&left_out)
+            && let Ok(text) = std::fs::read_to_string(&left_out)
+        {
+            for line in text.lines().take(MOST_LAUNCHES).map(str::to_owned) {
+                if !found.left_out.contains(&line) {
+                    found.left_out.push(line);
+                }
+            }
+        }
+        found
+    }
+
+    /// The launch that stands for the kernel: the kind with the most threads in all its
+    /// launches.
+    pub fn main_launch(&self) -> Option<&CountedLaunch> {
+        let work = |counted: &&CountedLaunch| counted.launch.threads().saturating_mul(counted.count);
+        // Of equals the first.
+        self.launches.iter().rev().max_by_key(work)
+    }
+}
+
+/// Whether a folder, or a regular file, is the user's own or root's.
+fn is_trusted(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    std::fs::metadata(path).is_ok_and(|data| (data.is_file() || data.is_dir()) && [0, own].contains(&data.uid()))
+}
+
+/// The counters of one process: kinds with their numbers, and the launches that were not told
+/// apart.
+fn read_counters(path: &Path) -> Option<(Vec<(u64, u64)>, u64)> {
+    let bytes = crate::record::read_regular(path).ok()?;
+    let word = |index: usize| {
+        let bytes = bytes.get(index * 8..index * 8 + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let kinds = (0..KINDS).map(|index| Some((word(KINDS + 1 + index)?, word(index)?)));
+    let kinds: Option<Vec<(u64, u64)>> = kinds.collect();
+    Some((kinds?.into_iter().filter(|(kind, count)| *kind != 0 && *count != 0).collect(), word(KINDS)?))
+}

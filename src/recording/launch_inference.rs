@@ -1,0 +1,221 @@
+//! Recorded launches -> the simplest expressions over arguments that give every recorded grid.
+//!
+//! A wrong inference is harmless: launches that the expressions do not give run nvcc's kernel.
+
+use crate::comment::{Binary, Expr, Function, Node, Value};
+use crate::diag::Span;
+use crate::launch::Dim3;
+
+/// What inference knows of a launch: whole arguments by name, in the order of the parameters.
+#[derive(Clone, Debug)]
+pub struct KnownLaunch {
+    pub grid: Dim3,
+    pub block: Dim3,
+    pub arguments: Vec<(String, i64)>,
+}
+
+/// The grid as a comment's clause would give it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InferredGrid {
+    /// `threads(...)`
+    Threads(Vec<Expr>),
+    /// `grid(...)`
+    Blocks(Vec<Expr>),
+}
+
+/// What one dimension of a grid counts.
+#[derive(Clone, Debug)]
+enum Extent {
+    /// Threads, by an expression; the blocks follow by division.
+    Threads(Expr),
+    Blocks(Expr),
+    /// One block, whatever the arguments.
+    One,
+}
+
+const DIMENSIONS: [&str; 3] = ["block.x", "block.y", "block.z"];
+
+/// Items of one thread, and threads of one item, that are looked for.
+const FACTORS: [i64; 6] = [2, 4, 8, 16, 32, 64];
+
+/// Threads by which a grid is smaller or larger than an argument: the borders of stencils.
+const BORDERS: [i64; 6] = [-1, -2, 1, 2, -4, -8];
+
+/// Finds the grid of all launches, or of the first if nothing fits all; all are launched with
+/// the first one's block. Places are `span`.
+pub fn infer_grid(launches: &[KnownLaunch], span: Span) -> Option<InferredGrid> {
+    let first = launches.first()?;
+    let extents = [0, 1, 2].map(|at| {
+        infer_extent(launches, at, span).unwrap_or_else(|| {
+            infer_extent(std::slice::from_ref(first), at, span).unwrap_or_else(|| constant_extent(first, at, span))
+        })
+    });
+    let used = 3 - extents.iter().rev().take_while(|extent| matches!(extent, Extent::One)).count();
+    let extents = &extents[..used.max(1)];
+    let threads: Option<Vec<Expr>> = extents
+        .iter()
+        .enumerate()
+        .map(|(at, extent)| match extent {
+            Extent::Threads(threads) => Some(threads.clone()),
+            Extent::One if first.block[at] == 1 => Some(number(1, span)),
+            Extent::Blocks(_) | Extent::One => None,
+        })
+        .collect();
+    if let Some(threads) = threads {
+        return Some(InferredGrid::Threads(threads));
+    }
+    let blocks = extents.iter().enumerate().map(|(at, extent)| match extent {
+        Extent::Threads(threads) => ceildiv(threads.clone(), name(DIMENSIONS[at], span)),
+        Extent::Blocks(blocks) => blocks.clone(),
+        Extent::One => number(1, span),
+    });
+    Some(InferredGrid::Blocks(blocks.collect()))
+}
+
+/// The threads of a launch in one dimension, as a number.
+fn constant_extent(launch: &KnownLaunch, at: usize, span: Span) -> Extent {
+    match launch.grid[at] {
+        1 if launch.block[at] == 1 => Extent::One,
+        blocks => Extent::Threads(number(i64::from(blocks) * i64::from(launch.block[at]), span)),
+    }
+}
+
+/// Finds what gives all launches their blocks in one dimension.
+fn infer_extent(launches: &[KnownLaunch], at: usize, span: Span) -> Option<Extent> {
+    let first = launches.first()?;
+    if launches.iter().all(|launch| launch.grid[at] == 1 && launch.block[at] == 1) {
+        return Some(Extent::One);
+    }
+    candidates(first, span).find(|extent| launches.iter().all(|launch| gives(extent, launch, at)))
+}
+
+/// The expressions that are tried, the simplest first.
+fn candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = Extent> {
+    let names: Vec<&str> = launch.arguments.iter().map(|(name, _)| name.as_str()).collect();
+    let of = |name: &&str| self::name(name, span);
+    let alone: Vec<Expr> = names.iter().map(of).collect();
+    let pairs = names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(move |other| (one, other)));
+    let products: Vec<Expr> = pairs.map(|(one, other)| binary(Binary::Multiply, of(one), of(other))).collect();
+    let divided =
+        alone.iter().flat_map(|of| FACTORS.map(|factor| Extent::Threads(ceildiv(of.clone(), number(factor, of.span)))));
+    let bordered = alone.iter().flat_map(|of| {
+        BORDERS.map(|border| match border {
+            ..0 => Extent::Threads(binary(Binary::Subtract, of.clone(), number(-border, of.span))),
+            border => Extent::Threads(binary(Binary::Add, of.clone(), number(border, of.span))),
+        })
+    });
+    let multiplied = alone.iter().flat_map(|of| {
+        FACTORS.map(|factor| Extent::Threads(binary(Binary::Multiply, of.clone(), number(factor, of.span))))
+    });
+    let candidates: Vec<Extent> = alone
+        .iter()
+        .map(|of| Extent::Threads(of.clone()))
+        .chain(alone.iter().map(|of| Extent::Blocks(of.clone())))
+        .chain(products.iter().map(|of| Extent::Threads(of.clone())))
+        .chain(products.iter().map(|of| Extent::Blocks(of.clone())))
+        .chain(divided)
+        .chain(bordered)
+        .chain(multiplied)
+        .collect();
+    candidates.into_iter()
+}
+
+/// Whether an expression gives a launch its blocks in one dimension.
+fn gives(extent: &Extent, launch: &KnownLaunch, at: usize) -> bool {
+    let value = |expression: &Expr| {
+        let found = expression.evaluate(&|name: &String| {
+            let argument = launch.arguments.iter().find(|(own, _)| own == name);
+            argument.map(|(_, value)| Value::Int(*value)).ok_or_else(|| crate::comment::Fault::NoValue(name.clone()))
+        });
+        found.ok().and_then(Value::as_integer)
+    };
+    let blocks = match extent {
+        Extent::Threads(threads) => value(threads).map(|threads| {
+            let block = i64::from(launch.block[at]);
+            threads / block + i64::from(threads % block > 0)
+        }),
+        Extent::Blocks(blocks) => value(blocks),
+        Extent::One => Some(1),
+    };
+    blocks == Some(i64::from(launch.grid[at]))
+}
+
+fn name(name: &str, span: Span) -> Expr {
+    Expr { span, node: Node::Name(name.to_owned()) }
+}
+
+fn number(value: i64, span: Span) -> Expr {
+    Expr { span, node: Node::Value(Value::Int(value)) }
+}
+
+fn binary(operator: Binary, left: Expr, right: Expr) -> Expr {
+    let span = left.span;
+    Expr { span, node: Node::Binary(operator, span, Box::new(left), Box::new(right)) }
+}
+
+fn ceildiv(left: Expr, right: Expr) -> Expr {
+    Expr { span: left.span, node: Node::Call(Function::Ceildiv, vec![left, right]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(grid: Dim3, block: Dim3, arguments: &[(&str, i64)]) -> KnownLaunch {
+        KnownLaunch {
+            grid,
+            block,
+            arguments: arguments.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
+        }
+    }
+
+    fn inferred(launches: &[KnownLaunch]) -> String {
+        let list = |expressions: &[Expr]| {
+            expressions
+                .iter()
+                .map(|of| {
+                    of.to_string().trim_start_matches('(').replace("2)", "2").replace("32)", "32").replace("h)", "h")
+                })
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        match infer_grid(launches, Span { start: 0, end: 0 }) {
+            Some(InferredGrid::Threads(threads)) => format!("threads({})", list(&threads)),
+            Some(InferredGrid::Blocks(blocks)) => format!("grid({})", list(&blocks)),
+            None => "nothing".to_owned(),
+        }
+    }
+
+    #[test]
+    fn simplest_expression_that_gives_every_grid_is_found() {
+        let one = |n: i64| launch([n.div_euclid(256) as u32 + 1, 1, 1], [256, 1, 1], &[("n", n), ("m", 7)]);
+        assert_eq!(inferred(&[one(1000), one(5001)]), "threads(n)");
+        let flat = |w: i64, h: i64| {
+            launch([(w as u32).div_ceil(16), (h as u32).div_ceil(8), 1], [16, 8, 1], &[("w", w), ("h", h)])
+        };
+        assert_eq!(inferred(&[flat(1000, 700), flat(31, 900)]), "threads(w, h)");
+        let rows = |rows: i64| launch([rows as u32, 1, 1], [128, 1, 1], &[("rows", rows), ("columns", 4096)]);
+        assert_eq!(inferred(&[rows(300), rows(17)]), "grid(rows)");
+        let warps = launch([1000, 1, 1], [128, 1, 1], &[("rows", 4000)]);
+        assert_eq!(inferred(&[warps]), "threads(rows * 32)");
+        let product = launch([47, 1, 1], [256, 1, 1], &[("w", 100), ("h", 120)]);
+        assert_eq!(inferred(&[product]), "threads(w * h)");
+        let inner = launch([4, 4, 1], [32, 8, 1], &[("w", 130), ("h", 34)]);
+        assert_eq!(inferred(&[inner]), "threads(w - 2, h - 2)");
+        let mixed = launch([8, 5, 1], [32, 1, 1], &[("n", 250), ("images", 5)]);
+        assert_eq!(inferred(&[mixed]), "threads(n, images)");
+        let two_blocks = launch([8, 5, 1], [32, 2, 1], &[("n", 250), ("images", 5)]);
+        assert_eq!(inferred(&[two_blocks]), "grid(ceildiv(n, block.x), images)");
+    }
+
+    #[test]
+    fn grid_that_follows_no_argument_is_that_of_the_first_launch() {
+        let fixed = launch([132, 1, 1], [256, 1, 1], &[("seed", 5)]);
+        assert_eq!(inferred(&[fixed]), "threads(33792)");
+        let one = launch([1, 1, 1], [256, 1, 1], &[]);
+        assert_eq!(inferred(&[one]), "threads(256)");
+        let other = [launch([10, 1, 1], [64, 1, 1], &[("n", 640)]), launch([3, 1, 1], [64, 1, 1], &[("n", 640)])];
+        assert_eq!(inferred(&other), "threads(n)");
+        assert_eq!(inferred(&[]), "nothing");
+    }
+}

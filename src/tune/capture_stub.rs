@@ -1,0 +1,45 @@
+//! Annotations -> the launch stubs of their kernels, for a build that records launches.
+
+use super::cache_key;
+use super::failure::Problem;
+use super::header_functions;
+use super::kernel_info;
+use super::variants::{FrontEnds, Macros};
+use crate::comment::Annotation;
+use crate::nvcc::Toolchain;
+use crate::process;
+use crate::workload;
+
+/// A kernel's launch stub: the mangled name that it is called after, and the kernel's symbol.
+pub struct KernelStub {
+    pub mangled: String,
+    pub symbol: String,
+    /// The toolkit as its `CUDART_VERSION` says it: 12050 for 12.5.
+    pub toolkit: u32,
+}
+
+/// Finds the launch stub of each annotation's kernel, in order.
+///
+/// # Errors
+/// Where the front end does not take the source.
+pub fn kernel_stubs(
+    toolchain: &Toolchain,
+    annotations: &[Annotation],
+) -> Result<Vec<Result<KernelStub, Problem>>, Problem> {
+    process::start_pool();
+    let mut front_ends = FrontEnds::new(toolchain);
+    let front_end = kernel_info::one(&mut front_ends)?;
+    let (entries, toolkit) = (workload::entries(&front_end.stub), cache_key::toolkit_number(&front_end.ptx));
+    let found = annotations.iter().map(|annotation| {
+        let baseline = header_functions::baseline(annotation, toolchain.architecture());
+        let own = baseline.map(|found| found.macros).unwrap_or_default();
+        let is_known = |entry: &workload::Entry| entry.name() == annotation.kernel.name;
+        if !entries.iter().any(is_known) {
+            return Err(Problem::Absent);
+        }
+        let entry = kernel_info::find(toolchain, annotation, &entries, &own, &Macros::new())?;
+        let mangled = entry.mangled.clone().unwrap_or_else(|| entry.symbol.clone());
+        Ok(KernelStub { mangled, symbol: entry.symbol, toolkit })
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,299 @@
+//! Programs that record their launches, run on a runtime that takes the host's memory for the device's
+//! (`capture/runtime.cpp`), and builds that go by what they recorded.
+
+use crate::support::toolkit::nvcc;
+use expect_test::{Expect, expect};
+use nvtune::recording::{Holder, RecordedKernel, RecordedLaunch};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+/// A folder with the program, built once.
+static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(source("launches.cu"), folder.path().join("launches.cu")).expect("copied");
+    let ran = nvtune(folder.path(), "capture", &[]);
+    let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.path().to_string_lossy(), "FOLDER");
+    assert!(ran.status.success(), "{said}");
+    expect![[r#"
+        nvtune: scaled: launches are recorded below 'FOLDER/launches.capture'
+        nvtune: viewed: launches are recorded below 'FOLDER/launches.capture'
+        nvtune: filled_double: launches are recorded below 'FOLDER/launches.capture'
+        nvtune: hidden: launches are recorded below 'FOLDER/launches.capture'
+    "#]]
+    .assert_eq(&said);
+    let include = nvcc().parent().and_then(Path::parent).expect("a toolkit").join("include");
+    let mut link = Command::new("g++");
+    link.arg("-I").arg(include).args(["-w", "-pthread", "-o", "program", "launches.o"]).arg(source("runtime.cpp"));
+    let linked = link.current_dir(folder.path()).output().expect("it starts");
+    assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
+    folder
+});
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture").join(name)
+}
+
+/// Runs nvtune as nvcc on `launches.cu` in a folder.
+fn nvtune(folder: &Path, mode: &str, environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    command.args(["nvcc", "-std=c++14", "-arch=sm_90", "-c", "launches.cu", "-o", "launches.o"]);
+    command.env("NVTUNE_NVCC", nvcc()).env("NVTUNE", mode).env("NVTUNE_CACHE_DIR", folder.join("cache"));
+    command.envs(environment.iter().copied()).current_dir(folder).output().expect("it starts")
+}
+
+/// Runs the program with recordings in a folder of their own; returns that, and what was printed.
+fn recorded(argument: &str, environment: &[(&str, &str)]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut program = Command::new(BUILT.path().join("program"));
+    program.arg(argument).env("NVTUNE_CAPTURE_DIR", folder.path()).envs(environment.iter().copied());
+    let ran = program.output().expect("it starts");
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(String::from_utf8_lossy(&ran.stderr), "");
+    (folder, String::from_utf8_lossy(&ran.stdout).into_owned())
+}
+
+fn kernel(folder: &Path, name: &str) -> RecordedKernel {
+    RecordedKernel::read(&folder.join("launches.capture"), name)
+}
+
+/// What a recording says, without addresses.
+fn described(recorded: &RecordedKernel) -> String {
+    let mut text = String::new();
+    let mut launches: Vec<_> = recorded.launches.iter().collect();
+    launches.sort_by_key(|counted| counted.launch.grid);
+    for counted in launches {
+        let RecordedLaunch { grid, block, shared, arguments, buffers, pointers, variables, .. } = &counted.launch;
+        let _ = writeln!(text, "{} x grid {grid:?} block {block:?} shared {shared}", counted.count);
+        for argument in arguments {
+            let value = argument.integer().map(|value| value as f64).or(argument.float());
+            let _ = match value {
+                Some(value) => writeln!(text, "  {:?} {value}", argument.kind),
+                None => writeln!(text, "  {:?} of {} bytes", argument.kind, argument.bytes.len()),
+            };
+        }
+        let sizes: Vec<u64> = buffers.iter().map(|place| place.end - place.start).collect();
+        let _ = writeln!(text, "  buffers {sizes:?}");
+        for pointer in pointers {
+            let holder = match pointer.holder {
+                Holder::Argument(index) => format!("argument {index}"),
+                Holder::Buffer(index) => format!("buffer {index}"),
+                Holder::Variable(index) => format!("variable {index}"),
+            };
+            let _ = writeln!(text, "  {holder} + {} -> buffer {} + {}", pointer.offset, pointer.buffer, pointer.target);
+        }
+        for (_, symbol, place) in variables {
+            let _ = writeln!(text, "  {symbol}: {} bytes", place.end - place.start);
+        }
+        let file = std::fs::read(&counted.path).expect("read");
+        assert!(counted.launch.is_intact(&file), "{}", counted.path.display());
+    }
+    if recorded.others > 0 {
+        let _ = writeln!(text, "{} others", recorded.others);
+    }
+    recorded.left_out.iter().for_each(|reason| drop(writeln!(text, "left out: {reason}")));
+    recorded.unusable.iter().for_each(|reason| drop(writeln!(text, "unusable: {reason}")));
+    text
+}
+
+fn check(folder: &Path, name: &str, expected: Expect) {
+    expected.assert_eq(&described(&kernel(folder, name)));
+}
+
+#[test]
+fn first_launch_of_each_kind_is_recorded_with_the_memory_that_it_reaches() {
+    let (folder, printed) = recorded("0", &[]);
+    expect![[r#"
+        _Z6scaledifPKfPf grid 4 1 1 block 256 1 1 shared 0
+        _Z6scaledifPKfPf grid 2 1 1 block 256 1 1 shared 0
+        _Z6viewed4ViewPKS_6Borderi grid 2 4 1 block 16 8 1 shared 0
+        _Z6filledIdEvyT_PS0_ grid 5 1 1 block 128 1 1 shared 1024
+        0 0
+    "#]]
+    .assert_eq(&printed);
+    check(
+        folder.path(),
+        "scaled",
+        expect![[r#"
+        1 x grid [2, 1, 1] block [256, 1, 1] shared 0
+          Signed 300
+          Float 0.5
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [4000, 8000]
+          argument 2 + 0 -> buffer 0 + 0
+          argument 3 + 0 -> buffer 1 + 400
+          weights: 16 bytes
+          target: 16 bytes
+        5 x grid [4, 1, 1] block [256, 1, 1] shared 0
+          Signed 1000
+          Float 0.5
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [4000, 8000]
+          argument 2 + 0 -> buffer 0 + 0
+          argument 3 + 0 -> buffer 1 + 0
+          weights: 16 bytes
+          target: 16 bytes
+    "#]],
+    );
+    check(
+        folder.path(),
+        "viewed",
+        expect![[r#"
+        1 x grid [2, 4, 1] block [16, 8, 1] shared 0
+          Other of 16 bytes
+          Pointer of 8 bytes
+          Other of 4 bytes
+          Signed 30
+          buffers [8000, 16, 4000]
+          argument 0 + 0 -> buffer 0 + 0
+          argument 1 + 0 -> buffer 1 + 0
+          variable 1 + 0 -> buffer 2 + 40
+          buffer 1 + 0 -> buffer 2 + 40
+          weights: 16 bytes
+          target: 16 bytes
+    "#]],
+    );
+    check(
+        folder.path(),
+        "filled_double",
+        expect![[r#"
+        1 x grid [5, 1, 1] block [128, 1, 1] shared 1024
+          Unsigned 600
+          Float 2.5
+          Pointer of 8 bytes
+          buffers [8000, 4000]
+          argument 2 + 0 -> buffer 0 + 0
+          variable 1 + 0 -> buffer 1 + 40
+          weights: 16 bytes
+          target: 16 bytes
+    "#]],
+    );
+}
+
+#[test]
+fn kinds_beyond_the_sixteenth_are_counted_together() {
+    let (folder, _) = recorded("1", &[]);
+    let hidden = kernel(folder.path(), "hidden");
+    let counts: Vec<u64> = hidden.launches.iter().map(|counted| counted.count).collect();
+    assert_eq!((counts, hidden.others), (vec![4; 16], 16));
+}
+
+#[test]
+fn launch_of_a_stream_that_is_captured_is_counted_alone() {
+    let (folder, printed) = recorded("2", &[]);
+    expect![[r#"
+        _Z6scaledifPKfPf grid 4 1 1 block 256 1 1 shared 0
+        0 0
+    "#]]
+    .assert_eq(&printed);
+    check(
+        folder.path(),
+        "scaled",
+        expect![[r#"
+        1 others
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_left_out_is_said_with_the_reason() {
+    let (folder, _) = recorded("0", &[("NVTUNE_CAPTURE_BYTES", "5K")]);
+    check(
+        folder.path(),
+        "scaled",
+        expect![[r#"
+        6 others
+        left out: its buffers take more than NVTUNE_CAPTURE_BYTES
+    "#]],
+    );
+}
+
+#[test]
+fn recordings_that_cannot_be_written_change_nothing() {
+    let mut program = Command::new(BUILT.path().join("program"));
+    let ran = program.env("NVTUNE_CAPTURE_DIR", "/dev/null/none").output().expect("it starts");
+    assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
+}
+
+/// Builds with what was recorded, and timings for it; returns what is said.
+fn tuned(folder: &Path) -> String {
+    let sources = tempfile::tempdir().expect("a folder");
+    std::fs::copy(source("launches.cu"), sources.path().join("launches.cu")).expect("copied");
+    let entries = r#"{"label": "block=128", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
+    let replay =
+        format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#);
+    std::fs::write(sources.path().join("timings.json"), replay).expect("written");
+    let environment = [("NVTUNE_CAPTURE_DIR", folder.to_str().expect("text")), ("NVTUNE_REPLAY", "timings.json")];
+    let ran = nvtune(sources.path(), "measure", &environment);
+    let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.to_string_lossy(), "FOLDER");
+    assert!(ran.status.success(), "{said}");
+    let said = said.lines().map(|line| line.split("; ").next().unwrap_or(line).to_owned() + "\n");
+    said.collect()
+}
+
+#[test]
+fn bare_comments_are_tuned_on_recorded_launches() {
+    let (folder, _) = recorded("0", &[]);
+    expect![[r#"
+        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune: scaled: block=128 (2.00x over the baseline, measured)
+        nvtune: viewed: block=128 (2.00x over the baseline, measured)
+        nvtune: filled_double: block=128 (kept: no configuration is faster at 99% confidence)
+    "#]].assert_eq(&tuned(folder.path()));
+}
+
+#[test]
+fn recording_that_is_damaged_or_of_another_kernel_is_said_and_not_used() {
+    let (folder, _) = recorded("0", &[]);
+    let kernels = folder.path().join("launches.capture");
+    let recording = |name: &str| kernel(folder.path(), name).launches[0].path.clone();
+    // Data that another wrote over.
+    let path = recording("viewed");
+    let mut bytes = std::fs::read(&path).expect("read");
+    bytes[20] ^= 1;
+    std::fs::write(&path, bytes).expect("written");
+    // Cut off, as by a full disk.
+    for counted in &kernel(folder.path(), "scaled").launches {
+        let bytes = std::fs::read(&counted.path).expect("read");
+        std::fs::write(&counted.path, &bytes[..bytes.len() - 9]).expect("written");
+    }
+    // Of a kernel that has other parameters now.
+    std::fs::rename(recording("filled_double"), kernels.join("hidden.launch")).expect("moved");
+    std::fs::create_dir(kernels.join("hidden")).expect("a folder");
+    std::fs::rename(kernels.join("hidden.launch"), kernels.join("hidden/1.launch")).expect("moved");
+    expect![[r#"
+        nvtune warning : scaled: 'FOLDER/launches.capture/scaled/3b549655631b271f.launch' is not whole, or no recording [N0095]
+        nvtune warning : scaled: 'FOLDER/launches.capture/scaled/7bbe337424eecfc7.launch' is not whole, or no recording [N0095]
+        nvtune warning : scaled: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : filled_double: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : hidden: its recording is not used: it was recorded with 3 arguments, and has 2 parameters: record it again [N0095]
+        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : viewed: not tuned: its recording 'FOLDER/launches.capture/viewed/d269e153da22d60.launch' is damaged: record it again [N0095]
+    "#]].assert_eq(&tuned(folder.path()));
+}
+
+#[test]
+fn any_byte_of_an_index_may_be_wrong() {
+    let (folder, _) = recorded("0", &[]);
+    for name in ["scaled", "viewed"] {
+        let path = &kernel(folder.path(), name).launches[0].path;
+        let bytes = std::fs::read(path).expect("read");
+        let start = bytes.len().saturating_sub(1000);
+        for at in start..bytes.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = value;
+                let read = RecordedLaunch::read(&mut std::io::Cursor::new(&damaged));
+                if let Ok(launch) = read {
+                    assert!(launch.buffers.iter().all(|place| place.end <= bytes.len() as u64), "byte {at}");
+                }
+            }
+        }
+        for length in 0..bytes.len().min(64) {
+            assert!(RecordedLaunch::read(&mut std::io::Cursor::new(&bytes[..length])).is_err(), "{length} bytes");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// Launches of all kinds that a recording tells apart, on memory of the host that the runtime takes for the device's.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+extern "C" void fake_capturing(int is_capturing);
+
+struct View {
+    float *data;
+    int width;
+};
+enum Border { ZERO, REPEAT };
+
+__constant__ float weights[4] = {1, 2, 3, 4};
+__device__ View target;
+
+//@tune
+__global__ void scaled(int n, float a, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] * weights[i % 4];
+}
+
+//@tune
+__global__ void viewed(View view, const View *device, Border border, int height) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < view.width && y < height) view.data[y * view.width + x] += device->data[x] + target.data[x] + border;
+}
+
+//@tune template(double)
+template <class T> __global__ void filled(unsigned long long n, T value, T *out) {
+    const unsigned long long i = blockIdx.x * 1ULL * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = value;
+}
+
+namespace {
+//@tune name(hidden)
+__global__ void counted(int step, int *out) { out[threadIdx.x] = step; }
+}  // namespace
+
+int main(int count, char **arguments) {
+    const int kind = count > 1 ? std::atoi(arguments[1]) : 0;
+    float *x, *y;
+    cudaMalloc(&x, 4000);
+    cudaMalloc(&y, 8000);
+    for (int i = 0; i < 1000; ++i) x[i] = static_cast<float>(i);
+    std::memset(y, 0, 8000);
+    switch (kind) {
+        case 0: {
+            for (int i = 0; i < 5; ++i) scaled<<<4, 256>>>(1000, 0.5f, x, y);
+            scaled<<<2, 256>>>(300, 0.5f, x, y + 100);
+            View other = {x + 10, 32}, *device;
+            cudaMalloc(&device, sizeof other);
+            *device = other;
+            cudaMemcpyToSymbol(target, &other, sizeof other);
+            viewed<<<dim3(2, 4), dim3(16, 8)>>>(View{y, 32}, device, REPEAT, 30);
+            filled<double><<<5, 128, 1024>>>(600, 2.5, reinterpret_cast<double *>(y));
+            break;
+        }
+        case 1: /* More kinds than are told apart, by several threads. */
+            for (int round = 0; round < 2; ++round) {
+                auto launches = [=] {
+                    for (int step = 0; step < 20; ++step) counted<<<1, 32>>>(step, reinterpret_cast<int *>(y));
+                };
+                std::thread one(launches), other(launches);
+                one.join();
+                other.join();
+            }
+            break;
+        case 2: /* A launch of a graph is counted, and recorded once it comes without. */
+            fake_capturing(1);
+            scaled<<<4, 256>>>(1000, 0.5f, x, y);
+            fake_capturing(0);
+            break;
+        case 3: { /* Memory that the driver does not know. */
+            static float unknown[1000];
+            scaled<<<4, 256>>>(1000, 0.5f, unknown, y);
+            break;
+        }
+    }
+    std::printf("%g %g\n", y[1], y[999]);
+}
