@@ -62,6 +62,8 @@ pub struct Settings {
     pub sanitize: bool,
     /// Warnings are errors.
     pub strict: bool,
+    /// A terminal shows what is being tuned.
+    pub progress: bool,
     /// The command before the measuring process.
     pub runner: Option<OsString>,
     /// How long to wait for a GPU that others measure on.
@@ -79,7 +81,7 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 17] = [
+pub const VARIABLES: [Variable; 18] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure",
@@ -176,6 +178,12 @@ pub const VARIABLES: [Variable; 17] = [
         meaning: "run each winner under compute-sanitizer's memcheck, and refuse it where that finds something",
         default: "unset",
     },
+    Variable {
+        name: "NVTUNE_PROGRESS",
+        values: "0, 1",
+        meaning: "whether a terminal shows a line while kernels are tuned; without a terminal and under `make -s` there is none",
+        default: "1",
+    },
     Variable { name: "NVTUNE_STRICT", values: "1", meaning: "nvtune's warnings are errors", default: "unset" },
 ];
 
@@ -228,6 +236,7 @@ impl Settings {
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
             sanitize: set(&environment, "NVTUNE_SANITIZE").is_some_and(|value| value != "0"),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),
+            progress: set(&environment, "NVTUNE_PROGRESS").is_none_or(|value| value != "0"),
             runner: set(&environment, "NVTUNE_RUNNER"),
             wait: wait.map(Duration::from_secs_f64),
             replay: set(&environment, "NVTUNE_REPLAY").map(PathBuf::from),

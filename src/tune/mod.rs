@@ -2,6 +2,7 @@
 
 mod argument_conditions;
 mod axes;
+mod baseline_run;
 mod buffer_files;
 mod cache_key;
 mod cache_lookup;
@@ -31,6 +32,7 @@ mod timing;
 mod validity;
 mod variants;
 
+pub use baseline_run::BaselineRun;
 pub use buffer_files::load as load_files;
 pub use cache_key::data as workload_data;
 pub use failure::Problem;
@@ -52,6 +54,7 @@ use super::process;
 use crate::comment::Annotation;
 use crate::diag::console;
 use crate::diag::console::Console;
+use crate::diag::progress;
 use crate::gpu::Device;
 use crate::measure::{Measurer, Options, Pool};
 use crate::nvcc::Toolchain;
@@ -219,6 +222,7 @@ impl<'a> Tuner<'a> {
     /// alone.
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         process::start_pool();
+        progress::enable(self.settings.progress && !self.is_beside);
         self.surroundings = Some(around);
         self.kernels = annotations.len();
         let mut tuned = Vec::new();
@@ -245,6 +249,7 @@ impl<'a> Tuner<'a> {
                         Ok(Standing::Nothing) => {}
                         Err(problem) => {
                             self.rest();
+                            progress::end(&annotations[index].name);
                             course.refuse(self, index, &problem);
                         }
                     }
@@ -313,6 +318,7 @@ impl<'a> Tuner<'a> {
                 (draft, Some(timed))
             }
         };
+        progress::end(&prepared.subject.annotation.name);
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
             // What failed for the moment is not to be decided by for good.
             found.decision.provisional |= toolchain.is_disturbed() || process::has_faulted();
