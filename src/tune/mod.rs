@@ -232,7 +232,7 @@ impl<'a> Tuner<'a> {
         if let Some(mut course) = course.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
                 let mut before: Option<Timing<'_, '_>> = None;
-                for index in 0..annotations.len() {
+                for (index, annotation) in annotations.iter().enumerate() {
                     // What is to be said of this kernel comes after what is to be said of the one before.
                     self.console.hold(before.is_some());
                     let found = course.find(self, index);
@@ -249,7 +249,7 @@ impl<'a> Tuner<'a> {
                         Ok(Standing::Nothing) => {}
                         Err(problem) => {
                             self.rest();
-                            progress::end(&annotations[index].name);
+                            progress::end(&annotation.name);
                             course.refuse(self, index, &problem);
                         }
                     }

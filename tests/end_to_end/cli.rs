@@ -157,7 +157,8 @@ fn doctor_says_how_to_mend_what_is_missing() {
     let doctor = |changes: &dyn Fn(&mut std::process::Command)| {
         let mut command = nvtune();
         command.arg("doctor").current_dir(project.path("")).env("NVTUNE_REPLAY", project.path("none.json"));
-        command.env("NVTUNE_CACHE_DIR", project.path("cache")).env("COLUMNS", "500").env_remove("NVTUNE_LOCK");
+        command.env("NVTUNE_CACHE_DIR", project.path("cache")).env("NVTUNE_CACHE_SIZE", "1G");
+        command.env("COLUMNS", "500").env_remove("NVTUNE_LOCK");
         changes(&mut command);
         run(&mut command)
     };
