@@ -85,7 +85,8 @@ def wheel(root, version, out):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name, DATE)
-            entry.external_attr = (0o755 if "/scripts/" in name else 0o644) << 16
+            # A regular file: pip makes no other executable.
+            entry.external_attr = (0o100755 if "/scripts/" in name else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
     return path
