@@ -19,13 +19,13 @@ pub fn violations(record: &Value) -> Option<String> {
     schemas.validate(record, *index).err().map(|error| format!("{error:#}"))
 }
 
-/// Checks every record (`STEM.tune.json`) in a folder. What is no JSON, or of another format, was damaged by its test.
+/// Checks every record (`STEM.tune.json`) in a folder. What is no file, no JSON or of another format was made so by its test.
 pub fn assert_records_in(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
             assert_records_in(&path);
-        } else if path.to_string_lossy().ends_with(".tune.json") {
+        } else if path.is_file() && path.to_string_lossy().ends_with(".tune.json") {
             let record = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
             let problem = record.filter(|record| record["format"] == 1).and_then(|record| violations(&record));
             assert_eq!(problem, None, "{}", path.display());

@@ -17,7 +17,7 @@ use crate::driver::marked_source::{MarkedSource, read};
 use crate::nvcc::RealNvcc;
 use crate::ptx::Module;
 use crate::put_on;
-use crate::record::Record;
+use crate::record::{Record, read_regular};
 use crate::sass::Cubin;
 use crate::tune::{BaselineRun, Tuner};
 use compiled::Compiled;
@@ -98,7 +98,7 @@ fn place(subject: &OsString) -> Result<(PathBuf, Option<String>), Failure> {
 /// The record of a source, which has the options of its build.
 fn recorded(source: &Path) -> Option<Record> {
     let path = records::of_place(source).ok()?.into_iter().next()?;
-    let record: Record = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    let record: Record = serde_json::from_slice(&read_regular(&path).ok()?).ok()?;
     (!record.folder.is_empty() && Path::new(&record.folder).is_dir()).then_some(record)
 }
 
