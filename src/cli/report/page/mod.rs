@@ -106,13 +106,15 @@ fn section(index: usize, name: &str, row: &Row, read: &ReadRecord, decision: &De
         figure(
             "Pareto plot",
             plots::pareto(decision),
-            &format!("Less of both is better (PO of Liang et al.). Grey: not timed; darker: Pareto-optimal.{legend}"),
+            &format!(
+                "Less of both is better (PO of Liang et al.). Grey: not timed; stronger grey: Pareto-optimal.{legend}"
+            ),
             scored,
         ),
         figure(
             "Block shapes",
             plots::heat_map(decision),
-            "The least time of each shape. Blue is fast, yellow is slow; pale is predicted. Solid outline: winner; dashed: baseline.",
+            "The least time of each shape. Blue is fast, yellow is slow; faint is predicted. Solid outline: winner; dashed: baseline.",
             scored,
         ),
         figure(
