@@ -25,7 +25,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build build-eval toolkit demo test test-full test-faults lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval docs man install clean
+.PHONY: help build build-eval toolkit demo test test-full test-faults lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval docs man install deb wheel archive clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -126,11 +126,28 @@ man: build ## write the man pages into build/man
 	mkdir -p build/man
 	'$(abspath $(NVTUNE))' man build/man
 
-install: build man ## put nvtune and its man pages under PREFIX (/usr/local)
+install: build man ## put nvtune, man pages, completions and the CMake module under PREFIX (/usr/local)
 	@install -d '$(DESTDIR)$(PREFIX)/bin'
 	install -m 755 '$(NVTUNE)' '$(DESTDIR)$(PREFIX)/bin/nvtune'
 	install -D -m 755 shims/nvcc '$(DESTDIR)$(PREFIX)/libexec/nvtune/nvcc'
+	install -D -m 644 packaging/cmake/nvtuneConfig.cmake '$(DESTDIR)$(PREFIX)/share/cmake/nvtune/nvtuneConfig.cmake'
+	install -d $(addprefix '$(DESTDIR)$(PREFIX)'/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	'$(NVTUNE)' completions bash >'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/nvtune'
+	'$(NVTUNE)' completions zsh >'$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_nvtune'
+	'$(NVTUNE)' completions fish >'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/nvtune.fish'
 	for page in build/man/*.[1-9]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
+
+# With GLIBC=2.28 a package that needs a newer glibc is refused.
+GLIBC ?=
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml | head -n 1)
+
+deb: ## make a .deb with a folder of shims in build/packages
+wheel: ## make a wheel for pip in build/packages
+archive: ## make a tar.xz in build/packages
+deb wheel archive: build
+	@rm -rf build/stage
+	$(MAKE) --no-print-directory install DESTDIR=build/stage PREFIX=/usr
+	$(PYTHON) packaging/package.py $@ --root build/stage --version '$(VERSION)' --out build/packages $(if $(GLIBC),--glibc '$(GLIBC)')
 
 clean: ## remove what was built; the toolkit stays
 	@rm -rf build demo

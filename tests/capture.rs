@@ -92,8 +92,12 @@ fn described(recorded: &RecordedKernel) -> String {
     if recorded.others > 0 {
         let _ = writeln!(text, "{} others", recorded.others);
     }
-    recorded.left_out.iter().for_each(|reason| drop(writeln!(text, "left out: {reason}")));
-    recorded.unusable.iter().for_each(|reason| drop(writeln!(text, "unusable: {reason}")));
+    for reason in &recorded.left_out {
+        let _ = writeln!(text, "left out: {reason}");
+    }
+    for reason in &recorded.unusable {
+        let _ = writeln!(text, "unusable: {reason}");
+    }
     text
 }
 

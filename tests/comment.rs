@@ -27,7 +27,6 @@ const REFUSED: &[&str] = &[
     "//@tune block() threads(n)\n<k>",
     "//@tune 256 threads(n)\n<c><k>",
     "//@tune block({32, 64) threads(n)\n<k>",
-    "//@tune\n<k>",
     "//@tune block(256) @ threads(n)\n<k>",
     "//@tune name(\"saxpy) block(256) threads(n)\n<k>",
     "<c>//@tune symbol(x, 4 = 5, x = rand[4], ns:y = 4, y = zeros[1], y = zeros[2], float[4] z = 1, a = )\n<k>",

@@ -27,6 +27,7 @@ mod measure;
 mod memory;
 mod messages;
 mod model;
+mod packages;
 mod ptx;
 mod results;
 mod space;

@@ -1,9 +1,11 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from
 //! them.
 
+use super::report::Form;
 use super::wrap::{columns, wrapped};
 use crate::diag::MessageCode;
 use crate::diag::console::fatal;
+use crate::put_on;
 use crate::settings::{VARIABLES, Variable};
 use clap::{CommandFactory, Parser};
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -28,19 +30,14 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Subcommand {
-    /// Shows what was decided, and why, from the records that a build left (STEM.tune.json)
-    Report {
-        /// Records (STEM.tune.json), folders of them, or sources or objects that they belong to
-        #[arg(required = true, value_name = "RECORD")]
-        records: Vec<PathBuf>,
-    },
-    /// Explains a message by its code: what caused it, what follows, what to do
-    Explain {
-        /// The code at the end of the message, such as N0031
-        #[arg(value_name = "CODE")]
-        code: String,
-    },
-    /// Says which nvcc, GPU and driver would be used
+    /// Shows what was decided, and why, from the records that builds left (STEM.tune.json): the
+    /// kernels of one record in detail, those of several in a table by gain
+    Report(Report),
+    /// Explains a message by its code, or the kernels of a source without a GPU: resources,
+    /// occupancy, bottleneck, and lines with uncoalesced accesses and spills
+    Explain(Explain),
+    /// Checks every part that a build uses (nvcc, toolkit, GPU, driver, runner, PATH, cache, lock
+    /// file), and shows the command that mends what is missing
     Doctor,
     /// Writes the winners that builds used into the lock file (nvtune.lock), from the records
     /// that they left next to their objects
@@ -75,6 +72,12 @@ pub enum Subcommand {
         #[arg(last = true, required = true)]
         call: Vec<OsString>,
     },
+    /// Prints the completions for a shell, to be read by it
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
     /// Writes the man pages into a folder: nvtune(1), nvtune-comments(7), nvtune-recipes(7),
     /// nvtune-results(7)
     Man {
@@ -98,6 +101,46 @@ pub enum CacheCommand {
         #[arg(long, value_name = "BYTES")]
         size: Option<String>,
     },
+}
+
+/// `nvtune report`
+#[derive(Debug, clap::Args)]
+pub struct Report {
+    /// Records (STEM.tune.json), folders of them, or sources or objects that they belong to
+    #[arg(value_name = "RECORD", default_value = ".")]
+    records: Vec<PathBuf>,
+    /// Show this kernel alone, in detail; may be given several times
+    #[arg(long, value_name = "NAME")]
+    kernel: Vec<String>,
+    /// Print the table as a JSON array
+    #[arg(long, group = "form")]
+    json: bool,
+    /// Print the table as CSV
+    #[arg(long, group = "form")]
+    csv: bool,
+    /// Print the table in Markdown
+    #[arg(long, group = "form")]
+    markdown: bool,
+    /// Write one self-contained page with plots of every kernel into this file
+    #[arg(long, group = "form", value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// `nvtune explain`
+#[derive(Debug, clap::Args)]
+pub struct Explain {
+    /// The code at the end of a message, such as N0031; or a source, or one kernel of it
+    #[arg(value_name = "CODE|FILE.cu[:KERNEL]")]
+    subject: OsString,
+    /// Print what is known of the kernels as JSON
+    #[arg(long, group = "form")]
+    json: bool,
+    /// Print the lines with problems as SARIF 2.1.0, for code hosts and editors
+    #[arg(long, group = "form")]
+    sarif: bool,
+    /// Options for nvcc [default: those of the source's record, if there is one]
+    #[arg(last = true, value_name = "OPTION")]
+    arguments: Vec<OsString>,
 }
 
 /// `nvtune lock`
@@ -149,6 +192,25 @@ struct Workers {
     runner: Option<String>,
 }
 
+impl From<Report> for super::report::Options {
+    fn from(Report { records, kernel, json, csv, markdown, html }: Report) -> Self {
+        let forms = [(json, Form::Json), (csv, Form::Csv), (markdown, Form::Markdown)];
+        let form = forms.into_iter().find(|(is_asked, _)| *is_asked).map(|(_, form)| form).unwrap_or_default();
+        Self { places: records, kernels: kernel, form, html }
+    }
+}
+
+impl From<Explain> for super::explain::Options {
+    fn from(Explain { subject, json, sarif, arguments }: Explain) -> Self {
+        let form = match (json, sarif) {
+            (true, _) => super::explain::Form::Json,
+            (_, true) => super::explain::Form::Sarif,
+            (false, false) => super::explain::Form::Text,
+        };
+        Self { subject, form, arguments }
+    }
+}
+
 impl From<Workers> for super::jobs::Workers {
     fn from(Workers { jobs, runner }: Workers) -> Self {
         Self { jobs: jobs.map(usize::from), runner }
@@ -195,7 +257,9 @@ pub fn command() -> clap::Command {
     let environment = VARIABLES.each_ref().map(|variable| (variable.name, described(variable)));
     let environment = section("Environment", &environment, columns);
     let pages = section("Man pages", &PAGES.map(|(page, about)| (page, about.to_owned())), columns);
-    let pages = format!("{pages}  `nvtune man DIR` writes them, to be read by `man DIR/PAGE`.\n");
+    let pages = format!(
+        "{pages}  `nvtune man DIR` writes them, to be read by `man DIR/PAGE`.\n  `nvtune help comments` prints the language of tuning comments.\n"
+    );
     let text = format!("{environment}\n{pages}");
     Arguments::command()
         .term_width(columns)
@@ -278,6 +342,14 @@ fn subcommands(page: &mut Roff, path: &str, command: &clap::Command) {
         page.control("RE", []);
         subcommands(page, &path, command);
     }
+}
+
+/// Prints what a shell reads to complete nvtune's commands and options.
+pub(super) fn print_completions(shell: clap_complete::Shell) -> u8 {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "nvtune", &mut text);
+    put_on!("{}", String::from_utf8_lossy(&text));
+    0
 }
 
 pub(super) fn write_man_pages(folder: &Path) -> u8 {

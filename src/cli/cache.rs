@@ -54,7 +54,7 @@ pub fn run(command: &CacheCommand) -> u8 {
 }
 
 /// A number of bytes as a person reads it: `1.5 MiB`.
-fn in_units(bytes: u64) -> String {
+pub(super) fn in_units(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.into_iter().find(|(shift, _)| bytes >> shift > 0) {
         Some((shift, unit)) => format!("{:.1} {unit}", bytes as f64 / (1u64 << shift) as f64),

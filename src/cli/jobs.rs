@@ -6,12 +6,12 @@
 
 use crate::diag::MessageCode;
 use crate::diag::console::warn;
-use crate::diag::print::clear_line;
+use crate::diag::print::show_line;
 use crate::measure;
 use crate::process;
 use crate::record::Record;
+use crate::say;
 use crate::settings::{Settings, Trust, unknown_variables};
-use crate::{say, say_on};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,12 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     let has_runner = workers.runner.is_some() || settings.runner.is_some();
     let gpus = if has_runner || settings.replay.is_some() { Vec::new() } else { gpus() };
     let count = workers.jobs.unwrap_or_else(|| usual(has_runner, gpus.len())).clamp(1, jobs.len().max(1));
-    let progress = Progress { all: jobs.len(), done: AtomicUsize::new(0), begin: Instant::now() };
+    let progress = Progress {
+        all: jobs.len(),
+        done: AtomicUsize::new(0),
+        begin: Instant::now(),
+        has_line: settings.progress && std::io::stderr().is_terminal(),
+    };
     let (next, records, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for worker in 0..count {
@@ -137,23 +142,26 @@ struct Progress {
     all: usize,
     done: AtomicUsize,
     begin: Instant,
+    /// Whether a line stands on the terminal until the next thing happens.
+    has_line: bool,
 }
+
+/// Characters of the bar.
+const BAR: usize = 20;
 
 impl Progress {
     /// On a terminal, the line that stands until the next thing happens.
     fn begins(&self, job: &Job) {
-        if std::io::stderr().is_terminal() {
+        if self.has_line {
             let done = self.done.load(Ordering::Relaxed);
-            clear_line();
-            say_on!("[{done}/{}] {} ...", self.all, job.file);
+            let full = BAR * done / self.all.max(1);
+            let file: String = job.file.chars().filter(|c| !c.is_control()).collect();
+            show_line(&format!("[{:BAR$}] {done}/{} {file} ...", "#".repeat(full), self.all));
         }
     }
 
     fn ends(&self, job: &Job, gpu: Option<&str>, said: &str) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        if std::io::stderr().is_terminal() {
-            clear_line();
-        }
         let gpu = gpu.map(|gpu| format!(" on GPU {gpu}")).unwrap_or_default();
         say!("[{done}/{}] {}{gpu}\n{said}", self.all, job.file);
     }

@@ -23,8 +23,8 @@ const CHAPTERS: &[(&str, &str)] = chapters![
     "comments/shared.md" "comments/space.md" "comments/strategy.md" "comments/symbol.md" "comments/template.md"
     "comments/threads.md" "comments/trips.md"
     "recipes/README.md" "recipes/ccache.md" "recipes/ci.md" "recipes/cmake.md" "recipes/containers.md" "recipes/make.md"
-    "recipes/meson.md" "recipes/pytorch.md" "recipes/runners.md"
-    "results/README.md" "results/cache.md" "results/lock-file.md" "results/modes.md" "results/project.md"
+    "recipes/meson.md" "recipes/packages.md" "recipes/pytorch.md" "recipes/runners.md"
+    "results/README.md" "results/cache.md" "results/lock-file.md" "results/modes.md" "results/project.md" "results/record.md"
 ];
 
 /// A man page of section 7.
@@ -69,8 +69,7 @@ impl Manual {
         let mut page = Page::default();
         page.append(&format!("# {name}(7)\n\n## Name\n\n{name} - {purpose}\n"), 0);
         for (level, path) in section(SUMMARY, first) {
-            // A test makes all of them, so none is missing in a build that is shipped.
-            let (_, text) = CHAPTERS.iter().find(|(chapter, _)| *chapter == path).expect("a chapter of the list");
+            let text = chapter(path);
             match text.split_once('\n') {
                 Some((_, text)) if path == *first => page.append(&format!("# Description\n{text}"), 1),
                 _ => page.append(text, level),
@@ -79,6 +78,13 @@ impl Manual {
         page.append(&format!("# See also\n\n{see_also}\n"), 1);
         page.text
     }
+}
+
+/// Returns the text of a chapter in [`CHAPTERS`].
+pub(super) fn chapter(path: &str) -> &'static str {
+    // A test makes all of them, so none is missing in a build that is shipped.
+    let (_, text) = CHAPTERS.iter().find(|(chapter, _)| *chapter == path).expect("a chapter of the list");
+    text
 }
 
 /// Returns the chapters of a summary from `first` to the last one below it, each with how much

@@ -6,6 +6,7 @@ mod doctor;
 mod exit_status;
 mod explain;
 mod jobs;
+mod language;
 mod lock;
 mod manual;
 mod records;
@@ -34,6 +35,9 @@ pub fn begins_with_command(words: &[OsString]) -> bool {
 
 /// Runs a subcommand; `arguments` begin with the program's name.
 pub fn run(arguments: &[OsString]) -> u8 {
+    if language::is_asked(arguments.get(1..).unwrap_or_default()) {
+        return language::run();
+    }
     let matches = arguments::command().try_get_matches_from(arguments);
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
@@ -44,8 +48,8 @@ pub fn run(arguments: &[OsString]) -> u8 {
         }
     };
     match arguments.subcommand {
-        Subcommand::Report { records } => report::run(&records),
-        Subcommand::Explain { code } => explain::run(&code),
+        Subcommand::Report(options) => report::run(&options.into()),
+        Subcommand::Explain(options) => explain::run(&options.into()),
         Subcommand::Doctor => doctor::run(),
         Subcommand::Cache { command } => cache::run(&command),
         Subcommand::Lock(options) => lock::run(&options.into()),
@@ -59,6 +63,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
                 USAGE
             }
         }
+        Subcommand::Completions { shell } => arguments::print_completions(shell),
         Subcommand::Man { folder } => arguments::write_man_pages(&folder),
     }
 }

@@ -2,7 +2,6 @@
 //! allow.
 
 use super::expression::{Expr, Node};
-use super::inferred::Inferred;
 use super::value::{Fault, Value};
 use crate::cuda::{Element, Kernel};
 use crate::diag::{Source, Span};
@@ -45,6 +44,15 @@ pub struct Annotation {
     /// The source's constants that the comment names, with the values that the text of their
     /// definitions tells.
     pub constants: Vec<NamedConstant>,
+}
+
+/// What a comment was given besides its own clauses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inferred {
+    /// As a comment would have it: `threads(n) default(block = 256)`.
+    pub text: String,
+    /// The digest of the recording, from a lock file, where the recording is not at hand.
+    pub data: Option<String>,
 }
 
 /// The clauses of a tuning comment.

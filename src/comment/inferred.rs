@@ -1,7 +1,7 @@
 //! Clauses that a recording gave a comment, as text -> the same clauses once more, where the
 //! recording is not at hand: in a build from a lock file.
 
-use super::annotation::{Annotation, Block, Clauses, Grid, Spanned};
+use super::annotation::{Annotation, Block, Clauses, Grid, Inferred, Spanned};
 use super::clause::clauses;
 use super::expression::Expr;
 use super::lexer::tokens;
@@ -11,15 +11,6 @@ use std::fmt::Write;
 
 /// The longest text that is read.
 const MOST_BYTES: usize = 4 << 10;
-
-/// What a comment was given besides its own clauses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inferred {
-    /// As a comment would have it: `threads(n) default(block = 256)`.
-    pub text: String,
-    /// The digest of the recording, from a lock file, where the recording is not at hand.
-    pub data: Option<String>,
-}
 
 /// Writes the clauses for grid, shared memory and default block that `after` has and `before`
 /// has not.

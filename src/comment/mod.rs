@@ -33,15 +33,15 @@ mod workload_clause;
 pub use alternatives::{are_conditional, has_alternatives, without_alternatives};
 pub use annotation::{
     Annotation, Block, CheckClause, Clauses, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol,
-    GivenTable, GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, RecordedBuffer, RecordedMemory,
-    Regs, Spanned, TemplateArgument,
+    GivenTable, GivenValue, Grid, Inferred, Instance, Launching, MacroAxis, NamedConstant, Power, RecordedBuffer,
+    RecordedMemory, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{annotations, annotations_among};
 pub(crate) use constant_definitions::{UNTOLD, is_defined};
 pub(crate) use constants::differing;
 pub use expression::{Expr, Located, Node};
 pub use given_arguments::ONE_VALUE;
-pub use inferred::{Inferred, give_inferred, inferred_text};
+pub use inferred::{give_inferred, inferred_text};
 pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
 pub use value::{Binary, Fault, Function, Math, Unary, Value};

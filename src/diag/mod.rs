@@ -8,6 +8,7 @@ pub mod console;
 pub mod diagnostic;
 mod exit_code;
 pub mod print;
+pub mod progress;
 mod source;
 
 pub use code::MessageCode;

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a line on standard error. Where that cannot be written to, all else goes on: a build
 /// is not broken for what is said of it.
@@ -35,7 +36,22 @@ macro_rules! put_on {
 pub fn to_error(text: Arguments<'_>) {
     // In one piece, so that lines of processes side by side do not mix. Nobody could be informed
     // that this failed.
-    let _ = io::stderr().write_all(printable(&text.to_string()).as_bytes());
+    let text = text.to_string();
+    let cleared = if HAS_LINE.swap(false, Ordering::Relaxed) { CLEAR } else { "" };
+    let _ = io::stderr().write_all(format!("{cleared}{}", printable(&text)).as_bytes());
+}
+
+/// Clears the line of a terminal.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Whether a line stands on the terminal that the next message takes the place of.
+static HAS_LINE: AtomicBool = AtomicBool::new(false);
+
+/// Puts a line of progress in place of the one before. The cursor returns to its start: what
+/// another program writes covers it.
+pub fn show_line(text: &str) {
+    HAS_LINE.store(true, Ordering::Relaxed);
+    let _ = io::stderr().write_all(format!("{CLEAR}{text}\r").as_bytes());
 }
 
 /// The text with control characters, which a file's name may have and a terminal would obey, as
@@ -52,7 +68,8 @@ fn printable(text: &str) -> Cow<'_, str> {
 
 /// Clears the line of a terminal on standard error.
 pub fn clear_line() {
-    let _ = io::stderr().write_all(b"\r\x1b[K");
+    HAS_LINE.store(false, Ordering::Relaxed);
+    let _ = io::stderr().write_all(CLEAR.as_bytes());
 }
 
 /// See [`put`].

@@ -61,7 +61,8 @@ impl Build<'_> {
     fn apply_locked(&self, source: &MarkedSource, annotation: &mut Annotation) {
         let Some(file) = self.results.lock(&source.path, self.console) else { return };
         let prefix = file.key(&source.path, &annotation.name, "");
-        let entry = file.lock.entries.iter().find(|(key, entry)| key.starts_with(&prefix) && entry.basis.inferred.is_some());
+        let entry =
+            file.lock.entries.iter().find(|(key, entry)| key.starts_with(&prefix) && entry.basis.inferred.is_some());
         let Some((key, entry)) = entry else { return };
         let inferred =
             Inferred { text: entry.basis.inferred.clone().unwrap_or_default(), data: entry.basis.data.clone() };

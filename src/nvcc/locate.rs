@@ -106,6 +106,11 @@ pub fn on_path(word: &OsStr) -> Option<PathBuf> {
     which::which_in(word, std::env::var_os("PATH"), WORKING_FOLDER).ok()
 }
 
+/// Tells whether a program is nvtune, or a script that starts it.
+pub fn is_nvtune(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| OwnIdentity::new().is_own(path, &metadata))
+}
+
 /// Returns the executable files of this name in the folders of `path`, in order.
 fn programs(name: &OsStr, path: &OsStr) -> impl Iterator<Item = PathBuf> {
     which::which_in_all(name.to_owned(), Some(path), WORKING_FOLDER).into_iter().flatten()

@@ -23,7 +23,7 @@ pub use dry_run::{Dryrun, DryrunError, Pipeline, Step};
 pub use fatbin::{Loaded, Loads};
 pub use invocation::{Invocation, InvocationError, Phase};
 pub use launcher::{LaunchedCall, are_nvcc_arguments, is_nvcc_name, launched};
-pub use locate::{NotFound, REAL_NVCC, RealNvcc, STARTED_WRAPPERS, on_path};
+pub use locate::{NotFound, REAL_NVCC, RealNvcc, STARTED_WRAPPERS, is_nvtune, on_path};
 pub use options::{Arity, NvccOption, list_value, list_values, lookup};
 pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};

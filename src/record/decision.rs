@@ -13,7 +13,7 @@ use crate::gpu::{Conditions, Device, deserialize_optional_name};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Dim3, Launch};
 use crate::measure::Timing;
-use crate::model::Score;
+use crate::model::{Score, Terms};
 use crate::search::Provenance;
 use crate::settings::Strategy;
 use serde::{Deserialize, Serialize};
@@ -278,6 +278,9 @@ pub struct RecordedConfiguration {
     pub promised: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<RecordedTiming>,
+    /// The parts of the predicted time; for the winner and the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Terms>,
     /// Why it must not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -300,12 +303,16 @@ pub struct RecordedTiming {
     /// Of a search that was interrupted; scaled by the baseline's times then and now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub earlier: bool,
+    /// Its place in the order in which the search timed configurations; 1 is the baseline.
+    /// Absent for code of exactly one block, which is timed after the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<usize>,
 }
 
 impl From<&Timing> for RecordedTiming {
     fn from(timing: &Timing) -> Self {
         let (median_us, spread, samples) = (timing.median_us, timing.spread, timing.samples_us.len());
-        Self { median_us, spread, samples, paired_us: None, warm_us: None, earlier: false }
+        Self { median_us, spread, samples, paired_us: None, warm_us: None, earlier: false, order: None }
     }
 }
 

@@ -129,6 +129,7 @@ mod tests {
             paired_us: None,
             warm_us: None,
             earlier: false,
+            order: None,
         })
     }
 

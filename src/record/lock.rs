@@ -223,6 +223,7 @@ mod tests {
     fn entry(cap: u32) -> Pinned {
         Pinned {
             basis: Basis {
+                inferred: None,
                 comment: "c0".into(),
                 data: None,
                 flags: "-arch=sm_90 -m64".into(),

@@ -5,8 +5,8 @@ use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, Record
 use super::folder::{CountedLaunch, RecordedKernel};
 use super::launch_inference::{InferredGrid, KnownLaunch, infer_grid};
 use crate::comment::{
-    Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Node, Inferred, RecordedBuffer, RecordedMemory, Spanned, Value,
-    inferred_text,
+    Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Inferred, Node, RecordedBuffer, RecordedMemory, Spanned,
+    Value, inferred_text,
 };
 use crate::cuda::declarations::opaque_handle;
 use crate::cuda::{Element, Scalar, Type};
@@ -139,7 +139,7 @@ fn shared(launch: &RecordedLaunch, span: Span) -> Expr {
     let number = |value: u32| Expr { span, node: Node::Value(Value::Int(i64::from(value))) };
     let threads = launch.block.iter().product::<u32>().max(1);
     let of_thread = launch.shared / threads;
-    if launch.shared % threads != 0 || of_thread > MOST_SHARED_OF_THREAD {
+    if !launch.shared.is_multiple_of(threads) || of_thread > MOST_SHARED_OF_THREAD {
         return number(launch.shared);
     }
     let size = Expr { span, node: Node::Name("block.size".to_owned()) };

@@ -66,6 +66,8 @@ pub struct Settings {
     pub sanitize: bool,
     /// Warnings are errors.
     pub strict: bool,
+    /// A terminal shows what is being tuned.
+    pub progress: bool,
     /// The command before the measuring process.
     pub runner: Option<OsString>,
     /// How long to wait for a GPU that others measure on.
@@ -83,7 +85,7 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 20] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure, capture",
@@ -192,6 +194,12 @@ pub const VARIABLES: [Variable; 19] = [
         meaning: "run each winner under compute-sanitizer's memcheck, and refuse it where that finds something",
         default: "unset",
     },
+    Variable {
+        name: "NVTUNE_PROGRESS",
+        values: "0, 1",
+        meaning: "whether a terminal shows a line while kernels are tuned; without a terminal and under `make -s` there is none",
+        default: "1",
+    },
     Variable { name: "NVTUNE_STRICT", values: "1", meaning: "nvtune's warnings are errors", default: "unset" },
 ];
 
@@ -250,6 +258,7 @@ impl Settings {
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
             sanitize: set(&environment, "NVTUNE_SANITIZE").is_some_and(|value| value != "0"),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),
+            progress: set(&environment, "NVTUNE_PROGRESS").is_none_or(|value| value != "0"),
             runner: set(&environment, "NVTUNE_RUNNER"),
             wait: wait.map(Duration::from_secs_f64),
             replay: set(&environment, "NVTUNE_REPLAY").map(PathBuf::from),
@@ -382,7 +391,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "NVTUNE='on' is not understood; expected off, locked, static or measure",
+                "NVTUNE='on' is not understood; expected off, locked, static, measure or capture",
                 "NVTUNE_STRATEGY='best' is not understood; expected one of refit, es, ros, pos, posf, ryoo",
                 "NVTUNE_BUDGET='-1' is not understood; expected a number of seconds above 0",
             ]

@@ -351,6 +351,7 @@ fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedCon
         candidate: false,
         promised: None,
         timing: None,
+        parts: None,
         refused: None,
     }
 }

@@ -70,6 +70,7 @@ pub fn contenders(
             candidate: true,
             promised: None,
             timing,
+            parts: None,
             refused,
             ..before.clone()
         };

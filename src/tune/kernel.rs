@@ -17,7 +17,7 @@ use super::validity::Stores;
 use super::variants::{Assembly, Failure, FrontEnds, Macros, Variant, Variants, options};
 use super::{Tuner, axes, timing};
 use crate::comment::Annotation;
-use crate::diag::MessageCode;
+use crate::diag::{MessageCode, progress};
 use crate::gpu::{Architecture, Machine};
 use crate::launch::Configuration;
 use crate::measure;
@@ -75,6 +75,7 @@ pub fn prepare<'a>(
     Preparing { was_refused, is_searched, begin }: Preparing,
 ) -> Result<(Prepared<'a>, Option<Early>), Problem> {
     let loaded = toolchain.loaded(tuner.device_architecture());
+    progress::begin(&subject.annotation.name, budget(subject.annotation, tuner.settings.budget));
     let effort = effort(tuner, toolchain, subject.annotation);
     // A GPU may have been asked for since.
     subject.machine = machine(tuner, subject.machine.architecture);
@@ -302,6 +303,7 @@ pub fn conclude(
     decision.unused = unused_macros(prepared);
     axes::warn_of_unused(tuner, prepared.subject.annotation, &decision.unused);
     decision.held = held(prepared, by_model);
+    record_parts(scored, &mut decision);
     decision.notes.extend(notes);
     let mut tuned = Tuned::new(toolchain, subject, scored, decision);
     tuned.decision.thin();
@@ -530,9 +532,19 @@ fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration>
         candidate: candidates.contains(&index),
         promised: None,
         timing: None,
+        parts: None,
         refused: scored.laid.variants[index].as_ref().err().cloned(),
     });
     rows.collect()
+}
+
+/// Notes the parts of the predicted times of winner and baseline.
+fn record_parts(scored: &Scored, decision: &mut Decision) {
+    for index in [decision.baseline, decision.winner] {
+        // Code for exactly one block has no score of its own.
+        let score = scored.scores.get(index).copied().flatten().filter(|score| score.predicted_us.is_finite());
+        decision.configurations[index].parts = score.map(|score| score.terms);
+    }
 }
 
 /// What a record says of a variant.

@@ -2,6 +2,7 @@
 
 mod argument_conditions;
 mod axes;
+mod baseline_run;
 mod buffer_files;
 mod cache_key;
 mod cache_lookup;
@@ -32,6 +33,7 @@ mod timing;
 mod validity;
 mod variants;
 
+pub use baseline_run::BaselineRun;
 pub use buffer_files::load as load_files;
 pub use cache_key::data as workload_data;
 pub use capture_stub::{KernelStub, kernel_stubs};
@@ -54,6 +56,7 @@ use super::process;
 use crate::comment::Annotation;
 use crate::diag::console;
 use crate::diag::console::Console;
+use crate::diag::progress;
 use crate::gpu::Device;
 use crate::measure::{Measurer, Options, Pool};
 use crate::nvcc::Toolchain;
@@ -221,6 +224,7 @@ impl<'a> Tuner<'a> {
     /// alone.
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         process::start_pool();
+        progress::enable(self.settings.progress && !self.is_beside);
         self.surroundings = Some(around);
         self.kernels = annotations.len();
         let mut tuned = Vec::new();
@@ -230,7 +234,7 @@ impl<'a> Tuner<'a> {
         if let Some(mut course) = course.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
                 let mut before: Option<Timing<'_, '_>> = None;
-                for index in 0..annotations.len() {
+                for (index, annotation) in annotations.iter().enumerate() {
                     // What is to be said of this kernel comes after what is to be said of the one before.
                     self.console.hold(before.is_some());
                     let found = course.find(self, index);
@@ -247,6 +251,7 @@ impl<'a> Tuner<'a> {
                         Ok(Standing::Nothing) => {}
                         Err(problem) => {
                             self.rest();
+                            progress::end(&annotation.name);
                             course.refuse(self, index, &problem);
                         }
                     }
@@ -315,6 +320,7 @@ impl<'a> Tuner<'a> {
                 (draft, Some(timed))
             }
         };
+        progress::end(&prepared.subject.annotation.name);
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
             // What failed for the moment is not to be decided by for good.
             found.decision.provisional |= toolchain.is_disturbed() || process::has_faulted();

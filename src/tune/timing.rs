@@ -6,7 +6,8 @@ use super::overlap::{Early, Found as FoundEarly};
 use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
-use crate::diag::MessageCode;
+use crate::diag::progress::Best;
+use crate::diag::{MessageCode, progress};
 use crate::gpu::Conditions;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
@@ -168,7 +169,10 @@ fn decide_on<M: Measurer>(
         if tally.baseline_us.is_none() || !unknown.is_empty() && left > 0.0 {
             let (indices, sent) = candidates(laid, &unknown);
             let plan = Plan { budget_s: left.max(0.0), ..Plan::default() };
-            let watch = &mut |outcomes: &[Outcome]| logbook.note(&indices, outcomes);
+            let watch = &mut |outcomes: &[Outcome]| {
+                logbook.note(&indices, outcomes);
+                tally.show(&decision.name, laid, &indices, outcomes);
+            };
             let trial = Trial { baseline: &baseline, candidates: &sent, plan: &plan };
             let timings = measurer.time_watched(trial, watch)?;
             if let Some((gpu, before)) = timed_on.take()
@@ -185,6 +189,7 @@ fn decide_on<M: Measurer>(
         Ok::<_, Error>(round.iter().map(|index| tally.times.get(index).copied()).collect())
     })?;
     tally.say_refused(decision);
+    progress::final_rounds(&decision.name);
     let finals = Finals {
         subject,
         laid,
@@ -226,10 +231,27 @@ impl Tally {
         }
     }
 
+    /// Shows how far the search is: what it has timed, and these outcomes of the baseline (the
+    /// first) and of the configurations with these indices.
+    fn show(&self, name: &str, laid: &Laid, indices: &[usize], outcomes: &[Outcome]) {
+        let median =
+            |outcome: &Outcome| if let Outcome::Timed(timing) = outcome { Some(timing.median_us) } else { None };
+        let Some((baseline, rest)) = outcomes.split_first() else { return };
+        let new = indices.iter().zip(rest).filter_map(|(&index, outcome)| Some((index, median(outcome)?)));
+        let all: Vec<(usize, f64)> = self.ranked.iter().copied().chain(new).collect();
+        let best = all.iter().min_by(|a, b| a.1.total_cmp(&b.1)).zip(self.baseline_us.or_else(|| median(baseline)));
+        let best = best.map(|((index, us), baseline)| Best {
+            gain: baseline / us,
+            configuration: laid.configurations[*index].to_string(),
+        });
+        progress::timed(name, 1 + all.len(), best);
+    }
+
     fn baseline(&mut self, laid: &Laid, decision: &mut Decision, timing: &Timing) {
         if self.baseline_us.is_none() {
             self.baseline_us = Some(timing.median_us);
-            record(laid, decision, laid.baseline, &timing.into());
+            let timing = RecordedTiming { order: Some(1), ..timing.into() };
+            record(laid, decision, laid.baseline, &timing);
         }
         self.times.insert(laid.baseline, timing.median_us);
     }
@@ -257,8 +279,9 @@ impl Tally {
         decision.configurations[index].candidate = true;
         match found {
             Found::Timed(timing) => {
-                record(laid, decision, index, &timing);
                 self.ranked.push((index, timing.median_us));
+                let timing = RecordedTiming { order: Some(1 + self.ranked.len()), ..timing };
+                record(laid, decision, index, &timing);
                 self.times.insert(index, timing.median_us);
             }
             Found::Refused(reason) => {

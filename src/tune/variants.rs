@@ -4,6 +4,7 @@
 use super::failure::first as first_line;
 use super::kernel_info::Subject;
 use super::register_caps;
+use crate::diag::progress;
 use crate::launch::CacheOperator;
 use crate::launch::Configuration;
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
@@ -233,6 +234,7 @@ impl Variants {
                     let symbol = subject.entry(&axes[*set]).map_err(Failure::Code)?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache, ..Edits::default() };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
+                    progress::compiled(&subject.annotation.name);
                     let (cubin, digest) = assembled.map_err(|error| Failure::Code(first_line(&error)))?;
                     let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
                     if is_baseline {

@@ -61,10 +61,12 @@ impl Session {
         let real = nvcc();
         text.lines()
             // Settings of the test, which a user does not have.
-            .filter(|line| !line.starts_with("NVTUNE_") && !line.starts_with("NVTUNE="))
+            .filter(|line| !line.starts_with("set     NVTUNE"))
             .map(|line| {
                 let line =
                     line.replace(": as recorded", "").replace(&real.display().to_string(), "/usr/local/cuda/bin/nvcc");
+                let line =
+                    line.replace(&self.folder.path().join("cache").display().to_string(), "/home/you/.cache/nvtune");
                 line.replace(&project.display().to_string(), "/home/you/nbody") + "\n"
             })
             .collect()

@@ -145,6 +145,15 @@ const BUILDS: &[(&str, &[&str], &str)] = &[
         "nvtune shims root && unset NVTUNE_NVCC && export CUDA_HOME=$PWD/root CUDACXX=$PWD/root/bin/nvcc && cmake -B b -G Ninja && cmake --build b 2>&1 | tee log && b/prog && grep 'nvtune: scale' log",
     ),
     (
+        "CMake with Ninja, find_package(nvtune)",
+        &["cmake", "ninja"],
+        concat!(
+            "printf 'find_package(nvtune REQUIRED)\\nnvtune_enable(prog)\\n' >> CMakeLists.txt && cmake -B b -G Ninja -DCMAKE_CUDA_COMPILER=$REAL -Dnvtune_DIR='",
+            env!("CARGO_MANIFEST_DIR"),
+            "/packaging/cmake' && cmake --build b 2>&1 | tee log && b/prog && grep 'nvtune: scale' log"
+        ),
+    ),
+    (
         "Meson, nvcc first on PATH",
         &["meson", "ninja"],
         "nvtune shims root && unset NVTUNE_NVCC && export PATH=$PWD/root/bin:$PATH && meson setup b --buildtype=release -Dcuda_link_args=-L$PWD/toolkit/lib64 && ninja -C b -v 2>&1 | tee log && b/prog && grep 'nvtune: scale' log && ninja -C b | grep 'no work to do'",

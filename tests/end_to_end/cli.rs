@@ -150,6 +150,101 @@ fn doctor_asks_the_gpu_that_a_build_would_use() {
 }
 
 #[test]
+fn doctor_says_how_to_mend_what_is_missing() {
+    let project = Project::new(&[]);
+    let none = "{\"start\": \"no-device\", \"entries\": []}";
+    project.write("none.json", none);
+    let doctor = |changes: &dyn Fn(&mut std::process::Command)| {
+        let mut command = nvtune();
+        command.arg("doctor").current_dir(project.path("")).env("NVTUNE_REPLAY", project.path("none.json"));
+        command.env("NVTUNE_CACHE_DIR", project.path("cache")).env("NVTUNE_CACHE_SIZE", "1G");
+        command.env("COLUMNS", "500").env_remove("NVTUNE_LOCK");
+        changes(&mut command);
+        run(&mut command)
+    };
+    let whole = doctor(&|_| {});
+    assert_eq!(whole.code, Some(0), "{}", whole.stdout);
+    assert!(
+        whole.stdout.contains("\n        to time on another machine: export NVTUNE_RUNNER='ssh HOST'"),
+        "{}",
+        whole.stdout
+    );
+    assert!(
+        whole.stdout.contains("\nlock    no nvtune.lock here or above\n        to pin winners"),
+        "{}",
+        whole.stdout
+    );
+    let cache = format!("\ncache   {}: 0 entries, ", project.path("cache").display());
+    assert!(whole.stdout.contains(&cache), "{}", whole.stdout);
+    project.write("cache", "a file");
+    project.write("nvtune.lock", "{");
+    for (name, value, said, remedy) in [
+        (
+            "NVTUNE_NVCC",
+            "/none",
+            "nvcc    NVTUNE_NVCC names '/none', which does not exist [N0001]",
+            "mend: export NVTUNE_NVCC=",
+        ),
+        ("NVTUNE_STRATEGY", "best", "problem NVTUNE_STRATEGY", "mend: unset NVTUNE_STRATEGY"),
+        ("NVTUNE_BUGDET", "1", "problem NVTUNE_BUGDET is no variable", "mend: unset NVTUNE_BUGDET"),
+        ("COLUMNS", "500", "cannot be written", "export NVTUNE_CACHE_DIR to another folder"),
+        ("COLUMNS", "500", "lock    '", "mend: restore '"),
+    ] {
+        let ran = doctor(&|command| {
+            command.env(name, value);
+        });
+        assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+        let (_, rest) = ran.stdout.split_once(said).unwrap_or_else(|| panic!("{said}: {}", ran.stdout));
+        let next = rest.lines().nth(1).unwrap_or_default();
+        assert!(next.starts_with("        ") && next.contains(remedy), "{said}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn doctor_tries_the_runner_and_names_nvtune_on_path() {
+    let project = Project::new(&[]);
+    project.write(
+        "recorded.json",
+        r#"{"device": {"name": "NVIDIA A100", "compute_capability": 80, "driver": 13000, "sms": 108}, "entries": []}"#,
+    );
+    // The runner starts the nvtune that it finds on PATH.
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("bin/nvtune")).expect("linked");
+    let system = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([project.path("bin")].into_iter().chain(std::env::split_paths(&system)));
+    let mut command = nvtune();
+    command.arg("doctor").env("PATH", path.expect("no colons")).env("NVTUNE_REPLAY", project.path("recorded.json"));
+    let said = succeed(command.env("NVTUNE_RUNNER", "env A=1").env("COLUMNS", "500")).stdout;
+    assert!(said.contains("\nrunner  `env A=1` answers\n"), "{said}");
+    assert!(said.contains(&format!("\nPATH    nvcc is nvtune: {}\n", project.path("bin/nvcc").display())), "{said}");
+}
+
+#[test]
+fn completions_are_made_for_every_shell() {
+    for (shell, said) in [("bash", "complete -F _nvtune"), ("zsh", "#compdef nvtune"), ("fish", "complete -c nvtune")] {
+        let ran = succeed(nvtune().args(["completions", shell]));
+        assert!(ran.stdout.contains(said), "{shell}: {}", ran.stdout);
+    }
+    if which::which("bash").is_ok() {
+        let script = succeed(nvtune().args(["completions", "bash"])).stdout;
+        let try_it = format!(
+            "{script}\nCOMP_WORDS=(nvtune rep); COMP_CWORD=1; _nvtune nvtune rep nvtune; echo \"${{COMPREPLY[@]}}\""
+        );
+        assert_eq!(succeed(std::process::Command::new("bash").args(["-c", &try_it])).stdout, "report\n");
+    }
+}
+
+#[test]
+fn help_comments_prints_the_language() {
+    let text = succeed(nvtune().args(["help", "comments"]).env("COLUMNS", "80")).stdout;
+    for part in ["THE TUNING COMMENT", "    //@tune threads(n) block(64:1024:32) regs(auto)", "  carveout  ", "GRAMMAR"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("](") && !text.contains("```"), "{text}");
+    assert!(succeed(nvtune().args(["help", "report"])).stdout.contains("--html"));
+}
+
+#[test]
 fn script_in_shims_never_calls_itself() {
     let project = Project::new(&["saxpy.cu"]);
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("bin/nvtune")).expect("linked");

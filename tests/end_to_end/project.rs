@@ -1,5 +1,6 @@
 //! What the end-to-end tests share: the real toolkit, a folder to build in, nvtune under the name of nvcc.
 
+use crate::support::record_schema::assert_records_in;
 pub use crate::support::toolkit::nvcc;
 use crate::support::toolkit::{Headers, set_headers};
 use std::ffi::OsStr;
@@ -57,8 +58,9 @@ impl Project {
     }
 
     /// Builds with CUDA's own headers: for what the small ones lack, and for one test of each feature.
-    pub fn with_cuda_headers(self) -> Self {
-        Self { headers: Headers::Cuda, ..self }
+    pub fn with_cuda_headers(mut self) -> Self {
+        self.headers = Headers::Cuda;
+        self
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -149,6 +151,15 @@ impl Project {
     /// The record of a source.
     pub fn record(&self, name: &str) -> serde_json::Value {
         serde_json::from_str(&self.read(name)).expect("the record is JSON")
+    }
+}
+
+/// Every record that a test makes is one by its schema.
+impl Drop for Project {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_records_in(self.folder.path());
+        }
     }
 }
 

@@ -1,14 +1,9 @@
-//! `nvtune report RECORD...`: a decision in a table.
+//! One kernel in detail: the decision, and its configurations in a table.
 
-use super::records;
-use super::wrap::{columns, wrapped};
-use crate::diag::MessageCode;
-use crate::diag::console::fatal;
-use crate::record::{Decision, FORMAT, Record};
+use crate::cli::wrap::wrapped;
+use crate::record::Decision;
 use crate::search::Provenance;
-use crate::{put, put_on};
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 
 /// Rows shown of a space: the winner, the baseline and the best of the others.
 const ROWS: usize = 12;
@@ -17,63 +12,20 @@ const ROWS: usize = 12;
 const LEGEND: &str = "T: threads that an SM has room for besides; C: estimated cycles of one thread. Less of both is better (PO of Liang et al., ASP-DAC 2013).";
 const PROMISED: &str = "promised: the gain over the baseline in the mean over all that the model may be wrong about, by which it chooses; predicted: its time in us as it stands.";
 
-/// Prints every record that the places mean; one that has none is an error, the others are
-/// printed all the same.
-pub fn run(places: &[PathBuf]) -> u8 {
-    let columns = columns();
-    let (mut failed, mut shown, mut promised) = (false, false, false);
-    let mut fail = |place: &Path, problem: String| {
-        fatal(MessageCode::RecordNotRead, format!("'{}' {problem}", place.display()));
-        failed = true;
-    };
-    for place in places {
-        let paths = match records::of_place(place) {
-            Ok(paths) => paths,
-            Err(problem) => {
-                fail(place, problem);
-                continue;
-            }
-        };
-        for path in paths {
-            match read(&path) {
-                Ok(record) => {
-                    let texts = record.kernels.iter().map(|decision| text(&record.source, decision));
-                    texts.for_each(|text| put_on!("{}", wrapped(&text, INDENT, columns)));
-                    shown |= !record.kernels.is_empty();
-                    promised |= record.kernels.iter().any(has_promises);
-                }
-                Err(problem) => fail(&path, problem),
-            }
-        }
-    }
-    for legend in [promised.then_some(PROMISED), shown.then_some(LEGEND)].into_iter().flatten() {
-        put!("{}", wrapped(legend, INDENT, columns));
-    }
-    u8::from(failed)
-}
-
 /// Blanks before what follows a line break within a line that is too long.
 const INDENT: usize = 6;
 
-fn read(path: &Path) -> Result<Record, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    let record: Record = serde_json::from_slice(&bytes).map_err(|error| format!("is no record of nvtune: {error}"))?;
-    if record.format > FORMAT {
-        return Err(format!(
-            "is of format {}, and this nvtune reads up to {FORMAT}: use the nvtune that wrote it ({})",
-            record.format, record.nvtune
-        ));
+/// Returns the details of kernels, each with its source, in lines of at most `columns`.
+pub fn details(kernels: &[(&str, &Decision)], columns: Option<usize>) -> String {
+    let mut text: String = kernels.iter().map(|(source, decision)| detail(source, decision)).collect();
+    let promised = kernels.iter().any(|(_, decision)| has_promises(decision));
+    for legend in [promised.then_some(PROMISED), (!kernels.is_empty()).then_some(LEGEND)].into_iter().flatten() {
+        text.push_str(&format!("{legend}\n"));
     }
-    let has_both = |decision: &Decision| decision.winner.max(decision.baseline) < decision.configurations.len();
-    match record.kernels.iter().find(|decision| !has_both(decision)) {
-        Some(Decision { name, .. }) => {
-            Err(format!("is no record of nvtune: winner or baseline of {name} is not in it"))
-        }
-        None => Ok(record),
-    }
+    wrapped(&text, INDENT, columns)
 }
 
-fn text(source: &str, decision: &Decision) -> String {
+fn detail(source: &str, decision: &Decision) -> String {
     let device = decision.device.as_ref().map_or("no GPU", |device| device.name.as_str());
     let mut text = format!(
         "{} ({source}, {}, {device}): {}, {:.2}x over the baseline\n",

@@ -1,12 +1,20 @@
-//! `nvtune explain CODE`: the entry of a message in the book.
+//! A code -> the entry of its message in the book.
 
-use super::exit_status::{Failure, exit_code};
-use super::wrap::{columns, wrapped};
+use crate::cli::exit_status::{Failure, exit_code};
+use crate::cli::wrap::{columns, wrapped};
 use crate::diag::MessageCode;
 use crate::put_on;
 
 /// The chapter with an entry for each code.
-const MESSAGES: &str = include_str!("../../docs/messages.md");
+const MESSAGES: &str = include_str!("../../../docs/messages.md");
+
+/// Tells whether a word has the form of a code: N and four digits, with or without brackets, or
+/// what somebody may have meant as one.
+pub fn is_code(word: &str) -> bool {
+    let name = word.trim_matches(['[', ']']);
+    let digits = name.trim_start_matches(['N', 'n']);
+    !name.is_empty() && digits.chars().all(|c| c.is_ascii_digit()) || !word.contains(['.', '/'])
+}
 
 /// Prints the entry of a code, given as it is printed, with or without brackets.
 pub fn run(code: &str) -> u8 {

@@ -1,0 +1,96 @@
+//! Packages: what is in the .deb, the wheel and the archive, made of a program that only prints its name.
+
+use super::support::book::root;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A tree as `make install DESTDIR=... PREFIX=/usr` leaves it.
+fn stage() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("root/usr/bin/nvtune");
+    fs::create_dir_all(program.parent().expect("a folder")).expect("a folder");
+    // The versions of glibc that a program needs are names in it.
+    fs::write(&program, "#!/bin/sh\n# GLIBC_2.17 GLIBC_2.28\necho nvtune\n").expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
+    folder
+}
+
+fn package(folder: &Path, arguments: &[&str]) -> Result<PathBuf, String> {
+    let mut command = Command::new("python3");
+    command.arg(root().join("packaging/package.py")).args(arguments);
+    command.arg("--root").arg(folder.join("root")).arg("--out").arg(folder.join("out"));
+    let output = command.args(["--version", "1.2.3"]).output().expect("python3 starts");
+    if output.status.success() {
+        Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+fn said(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn same_tree_gives_the_same_wheel_and_archive() {
+    let folder = stage();
+    for kind in ["wheel", "archive"] {
+        let bytes = || fs::read(package(folder.path(), &[kind]).expect("made")).expect("it is there");
+        assert!(bytes() == bytes(), "{kind}");
+    }
+}
+
+#[test]
+fn deb_has_a_folder_of_shims() {
+    if which::which("dpkg-deb").is_err() {
+        return;
+    }
+    let folder = stage();
+    let path = package(folder.path(), &["deb"]).expect("made");
+    let list = said(Command::new("dpkg-deb").arg("--contents").arg(&path));
+    assert!(list.contains("./usr/lib/nvtune/nvcc -> ../../bin/nvtune"), "{list}");
+    let depends = said(Command::new("dpkg-deb").arg("--field").arg(&path).arg("Depends"));
+    assert_eq!(depends, "libc6 (>= 2.28)\n");
+    let target = folder.path().join("unpacked");
+    said(Command::new("dpkg-deb").arg("--extract").arg(&path).arg(&target));
+    assert_eq!(said(&mut Command::new(target.join("usr/lib/nvtune/nvcc"))), "nvtune\n");
+}
+
+#[test]
+fn wheel_installs_the_program_next_to_python() {
+    let folder = stage();
+    let wheel = package(folder.path(), &["wheel"]).expect("made");
+    let name = wheel.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(name.starts_with("nvtune-1.2.3-py3-none-manylinux_2_28_"), "{name}");
+    let environment = folder.path().join("venv");
+    let mut venv = Command::new("python3");
+    if !venv.args(["-m", "venv"]).arg(&environment).output().is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    let pip = environment.join("bin/pip");
+    said(Command::new(pip).args(["install", "--no-index", "--disable-pip-version-check"]).arg(&wheel));
+    assert_eq!(said(&mut Command::new(environment.join("bin/nvtune"))), "nvtune\n");
+}
+
+#[test]
+fn archive_has_one_folder_and_names_its_glibc() {
+    let folder = stage();
+    let path = package(folder.path(), &["archive"]).expect("made");
+    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(name.starts_with("nvtune-1.2.3-") && name.ends_with("-linux-glibc2.28.tar.xz"), "{name}");
+    let list = said(Command::new("tar").arg("-tf").arg(&path));
+    let top = format!("{}/", name.trim_end_matches(".tar.xz"));
+    assert!(list.lines().all(|line| line.starts_with(&top)), "{list}");
+    assert!(list.contains(&format!("{top}bin/nvtune\n")), "{list}");
+}
+
+#[test]
+fn program_that_needs_a_newer_glibc_is_refused() {
+    let folder = stage();
+    let problem = package(folder.path(), &["archive", "--glibc", "2.17"]).expect_err("it is too new");
+    assert!(problem.contains("the program needs glibc 2.28, newer than 2.17"), "{problem}");
+}
