@@ -217,13 +217,13 @@ impl From<Workers> for super::jobs::Workers {
     }
 }
 
-impl From<Lock> for super::lock::Options {
+impl From<Lock> for super::lock::LockOptions {
     fn from(Lock { records, check, update, lock, workers }: Lock) -> Self {
         Self { records, check, update, lock, workers: workers.into() }
     }
 }
 
-impl From<Tune> for super::tune::Options {
+impl From<Tune> for super::tune::TuneOptions {
     fn from(Tune { compile_commands, anew, lock, workers }: Tune) -> Self {
         Self { commands: compile_commands, lock, workers: workers.into(), anew }
     }

@@ -8,12 +8,12 @@ pub(crate) const USAGE: u8 = 2;
 
 /// Why a command failed.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     code: MessageCode,
     message: String,
 }
 
-impl Failure {
+impl CommandFailure {
     pub fn new(code: MessageCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -25,8 +25,8 @@ impl Failure {
 }
 
 /// Returns the exit code of a command that may fail, and prints why it failed.
-pub(crate) fn exit_code(done: Result<u8, Failure>) -> u8 {
-    done.unwrap_or_else(|Failure { code, message }| {
+pub(crate) fn exit_code(done: Result<u8, CommandFailure>) -> u8 {
+    done.unwrap_or_else(|CommandFailure { code, message }| {
         fatal(code, message);
         1
     })

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 /// One call of nvcc.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct BuildJob {
     pub folder: PathBuf,
     /// For the progress.
     pub file: String,
@@ -42,7 +42,7 @@ pub struct Workers {
 
 /// Runs all jobs; gives the records of those that ended well, and the exit code: 1 where one
 /// did not.
-pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8) {
+pub fn run(jobs: Vec<BuildJob>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8) {
     process::watch_signals();
     let kept = "interrupted; what was decided and timed is kept, the same command goes on from there";
     process::set_last_words(Some(kept.to_owned()).filter(|_| trust != Trust::Nothing));
@@ -113,7 +113,7 @@ fn gpus() -> Vec<String> {
 }
 
 /// Runs one job; gives its records and what it said, or what went wrong.
-fn one(job: &Job, gpu: Option<&str>, workers: &Workers, trust: Trust) -> Result<(Vec<Record>, String), String> {
+fn one(job: &BuildJob, gpu: Option<&str>, workers: &Workers, trust: Trust) -> Result<(Vec<Record>, String), String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
     let mut command = Command::new(own);
     std::os::unix::process::CommandExt::arg0(&mut command, "nvtune");
@@ -151,7 +151,7 @@ const BAR: usize = 20;
 
 impl Progress {
     /// On a terminal, the line that stands until the next thing happens.
-    fn begins(&self, job: &Job) {
+    fn begins(&self, job: &BuildJob) {
         if self.has_line {
             let done = self.done.load(Ordering::Relaxed);
             let full = BAR * done / self.all.max(1);
@@ -160,7 +160,7 @@ impl Progress {
         }
     }
 
-    fn ends(&self, job: &Job, gpu: Option<&str>, said: &str) {
+    fn ends(&self, job: &BuildJob, gpu: Option<&str>, said: &str) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let gpu = gpu.map(|gpu| format!(" on GPU {gpu}")).unwrap_or_default();
         say!("[{done}/{}] {}{gpu}\n{said}", self.all, job.file);

@@ -1,8 +1,8 @@
 //! `nvtune lock`: the records that builds left -> the lock file, or what of it is stale.
 
-use super::exit_status::Failure;
+use super::exit_status::CommandFailure;
 use super::jobs;
-use super::jobs::{Job, Workers};
+use super::jobs::{BuildJob, Workers};
 use super::records;
 use crate::diag::MessageCode;
 use crate::diag::console::warn;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// What `nvtune lock` is to do.
-pub struct Options {
+pub struct LockOptions {
     pub records: Vec<PathBuf>,
     pub check: bool,
     pub update: bool,
@@ -28,11 +28,11 @@ pub struct Options {
 
 /// Runs it; the exit code is 1 where something is stale or missing (`--check`), or could not be
 /// done.
-pub fn run(options: &Options) -> u8 {
+pub fn run(options: &LockOptions) -> u8 {
     super::exit_status::exit_code(done(options))
 }
 
-fn done(options: &Options) -> Result<u8, Failure> {
+fn done(options: &LockOptions) -> Result<u8, CommandFailure> {
     let path = place(options.lock.as_deref())?;
     let mut file = read(&path)?;
     let mut results = Results::default();
@@ -40,7 +40,10 @@ fn done(options: &Options) -> Result<u8, Failure> {
         match record(&found) {
             Ok(record) => results.add(&record, &path),
             Err(problem) => {
-                return Err(Failure::new(MessageCode::RecordNotRead, format!("'{}': {problem}", found.display())));
+                return Err(CommandFailure::new(
+                    MessageCode::RecordNotRead,
+                    format!("'{}': {problem}", found.display()),
+                ));
             }
         }
     }
@@ -50,7 +53,7 @@ fn done(options: &Options) -> Result<u8, Failure> {
     let mut failed = false;
     if options.update {
         let stale: BTreeSet<&str> = results.problems(&file).into_iter().map(|(key, _)| key).collect();
-        let jobs: Vec<Job> = results
+        let jobs: Vec<BuildJob> = results
             .jobs
             .iter()
             .filter(|(_, keys)| keys.iter().any(|key| stale.contains(key.as_str())))
@@ -63,14 +66,14 @@ fn done(options: &Options) -> Result<u8, Failure> {
         }
     }
     let changed = merge(&mut file, &results);
-    file.write(&path).map_err(Failure::with(MessageCode::CommandFailed))?;
+    file.write(&path).map_err(CommandFailure::with(MessageCode::CommandFailed))?;
     put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
     Ok(u8::from(failed))
 }
 
 /// The lock file to write: the named one, that of the environment, the nearest above the
 /// current folder, else one in it.
-pub fn place(named: Option<&Path>) -> Result<PathBuf, Failure> {
+pub fn place(named: Option<&Path>) -> Result<PathBuf, CommandFailure> {
     let here = current_folder()?;
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
     let named = named.map(Path::to_path_buf).or(settings.lock);
@@ -79,31 +82,33 @@ pub fn place(named: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(found.unwrap_or_else(|| here.join(LOCK_FILE)))
 }
 
-pub fn current_folder() -> Result<PathBuf, Failure> {
-    let unknown = |error| Failure::new(MessageCode::CommandFailed, format!("cannot tell the current folder: {error}"));
+pub fn current_folder() -> Result<PathBuf, CommandFailure> {
+    let unknown =
+        |error| CommandFailure::new(MessageCode::CommandFailed, format!("cannot tell the current folder: {error}"));
     std::env::current_dir().map_err(unknown)
 }
 
 /// The lock file's entries; none where it is not there yet.
-pub fn read(path: &Path) -> Result<Lock, Failure> {
+pub fn read(path: &Path) -> Result<Lock, CommandFailure> {
     match Lock::read(path) {
         Ok(file) => match file.problems.first_key_value() {
-            Some((key, why)) => Err(Failure::new(
+            Some((key, why)) => Err(CommandFailure::new(
                 MessageCode::LockEntry,
                 format!("'{}': entry `{key}` cannot be read: {why}; remove it, and it is made again", path.display()),
             )),
             None => Ok(file),
         },
         Err(LockError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(Lock::default()),
-        Err(error) => Err(Failure::new(MessageCode::LockNotRead, format!("'{}' {error}", path.display()))),
+        Err(error) => Err(CommandFailure::new(MessageCode::LockNotRead, format!("'{}' {error}", path.display()))),
     }
 }
 
 /// The records of these places, the oldest first, so that the newest has the last word.
-fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     for place in places {
-        let unread = |problem| Failure::new(MessageCode::RecordNotRead, format!("'{}' {problem}", place.display()));
+        let unread =
+            |problem| CommandFailure::new(MessageCode::RecordNotRead, format!("'{}' {problem}", place.display()));
         let records = records::of_place(place).map_err(unread)?;
         let modified =
             |path: &PathBuf| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -143,7 +148,7 @@ pub struct Results {
     stale: BTreeMap<String, Stale>,
     /// The kernels that the sources have, by the source as the lock names it.
     kernels: BTreeMap<String, BTreeSet<String>>,
-    jobs: Vec<(Job, Vec<String>)>,
+    jobs: Vec<(BuildJob, Vec<String>)>,
 }
 
 impl Results {
@@ -174,7 +179,7 @@ impl Results {
         }
         let arguments = record.arguments.iter().map(Into::into).collect();
         self.jobs.push((
-            Job { folder: PathBuf::from(&record.folder), file: record.source.clone(), nvcc: None, arguments },
+            BuildJob { folder: PathBuf::from(&record.folder), file: record.source.clone(), nvcc: None, arguments },
             keys,
         ));
     }

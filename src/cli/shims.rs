@@ -1,6 +1,6 @@
 //! `nvtune shims DIR`: a toolkit root whose nvcc is nvtune.
 
-use super::exit_status::{Failure, exit_code};
+use super::exit_status::{CommandFailure, exit_code};
 use crate::diag::MessageCode;
 use crate::nvcc::{REAL_NVCC, RealNvcc, mirror};
 use crate::put;
@@ -15,14 +15,15 @@ pub fn run(folder: &Path) -> u8 {
     }))
 }
 
-fn make(folder: &Path) -> Result<(), Failure> {
+fn make(folder: &Path) -> Result<(), CommandFailure> {
     let nvcc = RealNvcc::find(None, |name| std::env::var_os(name))
-        .map_err(|error| Failure::new(MessageCode::NvccNotFound, error.to_string()))?;
-    let lost = |error| Failure::new(MessageCode::CommandFailed, format!("cannot find nvtune's own program: {error}"));
+        .map_err(|error| CommandFailure::new(MessageCode::NvccNotFound, error.to_string()))?;
+    let lost =
+        |error| CommandFailure::new(MessageCode::CommandFailed, format!("cannot find nvtune's own program: {error}"));
     let own = std::env::current_exe().map_err(lost)?;
     let bin = nvcc.path.parent().unwrap_or(Path::new("/"));
     if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             MessageCode::WrongArgument,
             format!("'{}' is not empty; name a folder that is, or that does not exist yet", folder.display()),
         ));
@@ -32,6 +33,6 @@ fn make(folder: &Path) -> Result<(), Failure> {
         symlink(&nvcc.path, own_bin.join(REAL_NVCC))
     });
     made.map_err(|error| {
-        Failure::new(MessageCode::CommandFailed, format!("cannot make '{}': {error}", folder.display()))
+        CommandFailure::new(MessageCode::CommandFailed, format!("cannot make '{}': {error}", folder.display()))
     })
 }

@@ -1,9 +1,9 @@
 //! `nvtune tune --compile-commands FILE`: all marked kernels of a project -> the cache and one
 //! lock file.
 
-use super::exit_status::Failure;
+use super::exit_status::CommandFailure;
 use super::jobs;
-use super::jobs::{Job, Workers};
+use super::jobs::{BuildJob, Workers};
 use super::lock;
 use crate::diag::MessageCode;
 use crate::driver::marked_source;
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What `nvtune tune` is to do.
-pub struct Options {
+pub struct TuneOptions {
     pub commands: PathBuf,
     pub lock: Option<PathBuf>,
     pub workers: Workers,
@@ -26,7 +26,7 @@ pub struct Options {
 /// An entry of a compilation database (Clang's "JSON Compilation Database Format
 /// Specification").
 #[derive(Debug, Deserialize)]
-struct Entry {
+struct CompileCommand {
     directory: PathBuf,
     file: String,
     command: Option<String>,
@@ -35,24 +35,25 @@ struct Entry {
 
 /// Runs it; the exit code is 1 where a source could not be tuned or the lock file not be
 /// written.
-pub fn run(options: &Options) -> u8 {
+pub fn run(options: &TuneOptions) -> u8 {
     super::exit_status::exit_code(done(options))
 }
 
-fn done(options: &Options) -> Result<u8, Failure> {
+fn done(options: &TuneOptions) -> Result<u8, CommandFailure> {
     let path = lock::place(options.lock.as_deref())?;
     let mut file = lock::read(&path)?;
-    let all = jobs(&options.commands).map_err(Failure::with(MessageCode::DatabaseNotRead))?;
+    let all = jobs(&options.commands).map_err(CommandFailure::with(MessageCode::DatabaseNotRead))?;
     let here = lock::current_folder()?;
     let is_marked =
-        |job: &Job| std::env::set_current_dir(&job.folder).is_ok() && marked_source::is_marked(&job.arguments);
-    let marked: Vec<Job> = all.into_iter().filter(is_marked).collect();
-    let lost =
-        |error| Failure::new(MessageCode::CommandFailed, format!("cannot go back to '{}': {error}", here.display()));
+        |job: &BuildJob| std::env::set_current_dir(&job.folder).is_ok() && marked_source::is_marked(&job.arguments);
+    let marked: Vec<BuildJob> = all.into_iter().filter(is_marked).collect();
+    let lost = |error| {
+        CommandFailure::new(MessageCode::CommandFailed, format!("cannot go back to '{}': {error}", here.display()))
+    };
     std::env::set_current_dir(&here).map_err(lost)?;
     if marked.is_empty() {
         let commands = options.commands.display();
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             MessageCode::NothingMarked,
             format!(
                 "no call of nvcc in '{commands}' compiles a marked kernel (files of -isystem folders are not looked at)"
@@ -66,18 +67,18 @@ fn done(options: &Options) -> Result<u8, Failure> {
         results.add(record, &path);
     }
     let changed = lock::merge(&mut file, &results);
-    file.write(&path).map_err(Failure::with(MessageCode::CommandFailed))?;
+    file.write(&path).map_err(CommandFailure::with(MessageCode::CommandFailed))?;
     put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
     Ok(code)
 }
 
 /// The calls of nvcc in a compilation database.
-fn jobs(path: &Path) -> Result<Vec<Job>, String> {
+fn jobs(path: &Path) -> Result<Vec<BuildJob>, String> {
     let failed = |problem: String| format!("'{}': {problem}", path.display());
     let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let entries: Vec<Entry> = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+    let entries: Vec<CompileCommand> = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
     let mut jobs = Vec::new();
-    for Entry { directory, file, command, arguments } in entries {
+    for CompileCommand { directory, file, command, arguments } in entries {
         let words = match (arguments, command) {
             (Some(words), _) => words,
             (None, Some(command)) => split(&command).map_err(|error| failed(format!("{file}: {error}")))?,
@@ -88,7 +89,7 @@ fn jobs(path: &Path) -> Result<Vec<Job>, String> {
         // Relative to the database, where it says so.
         let folder = path.parent().unwrap_or(Path::new("")).join(directory);
         let folder = std::path::absolute(folder).map_err(|error| failed(error.to_string()))?;
-        jobs.push(Job { folder, file, nvcc: nvcc.cloned(), arguments: arguments.to_vec() });
+        jobs.push(BuildJob { folder, file, nvcc: nvcc.cloned(), arguments: arguments.to_vec() });
     }
     Ok(jobs)
 }
@@ -124,12 +125,12 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let job = |folder: PathBuf, file: &str, words: &[&str]| {
             let mut words = words.iter().map(OsString::from);
-            Job { folder, file: file.to_owned(), nvcc: words.next(), arguments: words.collect() }
+            BuildJob { folder, file: file.to_owned(), nvcc: words.next(), arguments: words.collect() }
         };
         let expected = [
             job("/b".into(), "a.cu", &["/opt/cuda/bin/nvcc", r#"-DX="y""#, "-c", "a b.cu", "-o", "a.o"]),
             job(folder.path().join("sub"), "c.cu", &["nvcc", "-c", "c.cu"]),
-            Job { nvcc: None, ..job("/b".into(), "f.cu", &["nvtune", "-c", "f.cu", "-o", "nvcc.o"]) },
+            BuildJob { nvcc: None, ..job("/b".into(), "f.cu", &["nvtune", "-c", "f.cu", "-o", "nvcc.o"]) },
         ];
         assert_eq!(jobs(&path).expect("it is one"), expected);
         std::fs::write(&path, "{}").expect("written");

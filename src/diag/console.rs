@@ -52,12 +52,12 @@ pub struct Console {
     deferred: RefCell<Vec<String>>,
     said: RefCell<Vec<Said>>,
     /// What waits until something else is said.
-    held: RefCell<Option<Vec<Held>>>,
+    held: RefCell<Option<Vec<HeldMessage>>>,
 }
 
 /// A message that waits.
 #[derive(Debug)]
-pub enum Held {
+pub enum HeldMessage {
     /// With its code.
     Warning(String),
     Diagnostics(Vec<Diagnostic>),
@@ -78,7 +78,7 @@ impl Console {
     /// is.
     pub fn warning_as_kept(&self, message: &str) {
         if let Some(held) = self.held.borrow_mut().as_mut() {
-            return held.push(Held::Warning(message.to_owned()));
+            return held.push(HeldMessage::Warning(message.to_owned()));
         }
         self.said.borrow_mut().push(Said::Warning(message.to_owned()));
         if self.strict {
@@ -162,7 +162,7 @@ impl Console {
     /// What is wrong with a source, with its places.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if let Some(held) = self.held.borrow_mut().as_mut() {
-            return held.push(Held::Diagnostics(diagnostics.to_vec()));
+            return held.push(HeldMessage::Diagnostics(diagnostics.to_vec()));
         }
         if self.strict && !diagnostics.is_empty() || errors(diagnostics) > 0 {
             self.fail(SOURCE_ERROR);
@@ -187,16 +187,16 @@ impl Console {
     }
 
     /// Lets nothing wait any more; gives what did.
-    pub fn release(&self) -> Vec<Held> {
+    pub fn release(&self) -> Vec<HeldMessage> {
         self.held.take().unwrap_or_default()
     }
 
     /// Says what waited.
-    pub fn say(&self, held: Vec<Held>) {
+    pub fn say(&self, held: Vec<HeldMessage>) {
         for message in held {
             match message {
-                Held::Warning(message) => self.warning_as_kept(&message),
-                Held::Diagnostics(diagnostics) => self.diagnostics(&diagnostics),
+                HeldMessage::Warning(message) => self.warning_as_kept(&message),
+                HeldMessage::Diagnostics(diagnostics) => self.diagnostics(&diagnostics),
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::nvcc::{Invocation, RealNvcc};
 use crate::process;
 use crate::process::WayBack;
 use crate::record::result_store::Results;
-use crate::record::{Baseline, Written};
+use crate::record::{Baseline, WrittenFiles};
 use crate::settings::Settings;
 use crate::tune;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub(super) struct Build<'a> {
     pub started: SystemTime,
     pub results: &'a Results,
     /// What was written for this build.
-    pub written: Written,
+    pub written: WrittenFiles,
 }
 
 impl Build<'_> {

@@ -10,7 +10,7 @@ use crate::emit::Header;
 use crate::gpu::architecture_number;
 use crate::nvcc::Toolchain;
 use crate::nvcc::{
-    Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, SearchPaths, included_files, marked_files,
+    Dryrun, Invocation, Loads, MarkedFile, Phase, Pipeline, ScannedFiles, SearchPaths, included_files, marked_files,
     quoted_files,
 };
 use crate::tune;
@@ -54,7 +54,7 @@ impl MarkedSource {
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
             let found = marked_files(path, &invocation.search, &Header::file_name(&stem));
-            let Found { marked: files, nearly: others, header_includes, missing_headers } = found;
+            let ScannedFiles { marked: files, nearly: others, header_includes, missing_headers } = found;
             nearly.extend(others);
             if !files.is_empty() {
                 let search = invocation.search.clone();

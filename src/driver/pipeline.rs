@@ -16,7 +16,7 @@ use crate::nvcc::{Dryrun, Invocation, LaunchedCall, MarkedFile, NotFound, RealNv
 use crate::process;
 use crate::put;
 use crate::record::result_store::Results;
-use crate::record::{Record, Written};
+use crate::record::{Record, WrittenFiles};
 use crate::settings::{Mode, Settings, Trust, is_off, unknown_variables};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -74,7 +74,7 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
         invocation: &invocation,
         started,
         results: &results,
-        written: Written::default(),
+        written: WrittenFiles::default(),
     };
     build.set_way_back(&[]);
     let files: BTreeMap<&Path, &MarkedFile> =
@@ -125,7 +125,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             invocation: &invocation,
             started: process::process_start(),
             results: &results,
-            written: Written::default(),
+            written: WrittenFiles::default(),
         };
         build.decide()
     };

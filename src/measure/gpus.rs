@@ -21,7 +21,7 @@ const ASK: Duration = Duration::from_millis(20);
 const TELL: Duration = Duration::from_secs(1);
 
 /// What times on a GPU, once it is opened.
-enum Source {
+enum BenchSource {
     /// Whether buffers have a guard behind them.
     Driver {
         guarded: bool,
@@ -31,7 +31,7 @@ enum Source {
 
 /// The GPUs of one model, in the driver's order.
 pub(super) struct Gpus {
-    source: Source,
+    source: BenchSource,
     /// With the driver's number of each.
     devices: Vec<(usize, Device)>,
     open: Option<Open>,
@@ -54,18 +54,18 @@ struct Open {
 impl Gpus {
     /// Those that the driver shows. The error says why there is none.
     pub fn visible(guarded: bool) -> Result<Gpus, String> {
-        Gpus::new(Source::Driver { guarded }, visible()?).ok_or_else(|| "the driver shows none".to_owned())
+        Gpus::new(BenchSource::Driver { guarded }, visible()?).ok_or_else(|| "the driver shows none".to_owned())
     }
 
     /// Those of a recording.
     pub fn recorded(recording: Rc<Recording>, stdout: File) -> Gpus {
         let devices = recording.devices();
-        let source = Source::Recorded(recording, stdout);
+        let source = BenchSource::Recorded(recording, stdout);
         let devices = devices.into_iter().enumerate().collect();
         Gpus { source, devices, open: None, opened: 0, claimed: false, is_borrowed: false, claim: None }
     }
 
-    fn new(source: Source, devices: Vec<Device>) -> Option<Gpus> {
+    fn new(source: BenchSource, devices: Vec<Device>) -> Option<Gpus> {
         let first = devices.first()?.clone();
         let alike = |device: &Device| {
             device.name == first.name && device.sms == first.sms && device.memory_bytes == first.memory_bytes
@@ -171,11 +171,11 @@ impl Gpus {
                 // One process has one context: the other's goes before.
                 self.open = None;
                 let (device, bench): (Device, Box<dyn Bench>) = match &self.source {
-                    Source::Driver { guarded } => {
+                    BenchSource::Driver { guarded } => {
                         let gpu = Gpu::open(*ordinal, *guarded)?;
                         (gpu.device().clone(), Box::new(gpu))
                     }
-                    Source::Recorded(recording, stdout) => {
+                    BenchSource::Recorded(recording, stdout) => {
                         let stdout = stdout.try_clone().map_err(|error| format!("standard output: {error}"))?;
                         (device.clone(), Box::new(Replay::new(Rc::clone(recording), device.uuid.clone(), stdout)))
                     }

@@ -59,7 +59,7 @@ pub(super) struct Recording {
     #[serde(default)]
     uncompared: bool,
     log: Option<PathBuf>,
-    entries: Vec<Entry>,
+    entries: Vec<ReplayEntry>,
 }
 
 /// How the process starts.
@@ -78,7 +78,7 @@ pub(super) enum Start {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ReplayEntry {
     kernel: Option<String>,
     grid: Option<Dim3>,
     block: Option<Dim3>,
@@ -129,7 +129,7 @@ impl Recording {
     }
 }
 
-impl Entry {
+impl ReplayEntry {
     fn answers(&self, job: &Job, gpu: &String) -> bool {
         fn is<T: PartialEq>(wanted: &Option<T>, is: &T) -> bool {
             wanted.as_ref().is_none_or(|wanted| wanted == is)

@@ -1,9 +1,7 @@
 //! What each thing that takes time would take of a launch alone -> the launch's time.
 
+use super::calibration::LAUNCH_US;
 use serde::{Deserialize, Serialize};
-
-/// Assumed: microseconds of a launch.
-const LAUNCH_US: f64 = 2.0;
 
 /// What a launch would take if nothing but one thing took time, in microseconds: the parts of a
 /// prediction.
@@ -40,7 +38,8 @@ impl Terms {
     }
 
     /// The same, did its parts meet in corners that are power means with another `exponent`
-    /// than [`CORNER`]: the greater, the less do two parts that are near each other add to the time.
+    /// than [`CORNER`](super::CORNER): the greater, the less do two parts that are near each other
+    /// add to the time.
     pub fn us_with(&self, exponent: f64) -> f64 {
         LAUNCH_US + self.with_corner(|a, b| power_mean(a, b, exponent))
     }
@@ -72,12 +71,7 @@ impl Terms {
     }
 }
 
-/// The exponent of the power mean that a corner is. Loads wait in queues long before a bound is
-/// reached, so that the corner is a wide one: of exponents of 1 to 8, that of 2 orders the
-/// recorded spaces best as a whole.
-pub const CORNER: f64 = 2.0;
-
-/// A smooth maximum: the power mean with [`CORNER`], which has a quicker form.
+/// A smooth maximum: the power mean with [`CORNER`](super::CORNER), which has a quicker form.
 fn smooth_max(a: f64, b: f64) -> f64 {
     a.hypot(b)
 }
@@ -96,6 +90,7 @@ fn power_mean(a: f64, b: f64, exponent: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::CORNER;
 
     #[test]
     fn with_the_models_exponent_another_mean_is_the_corner_and_a_greater_one_is_less() {

@@ -10,6 +10,7 @@ mod block_frequency;
 mod bottleneck;
 mod breakdown;
 mod caches;
+mod calibration;
 mod constant_cache;
 pub mod latency;
 pub mod liang;
@@ -22,7 +23,8 @@ mod time;
 
 pub use analysis::{Analysis, Spills, Traffic, Work};
 pub use bottleneck::Bottleneck;
-pub use breakdown::{CORNER, Terms};
+pub use breakdown::Terms;
+pub use calibration::CORNER;
 pub use occupancy::Limiter;
 pub use reuse::Reuse;
 pub use score::{Inputs, Score, score_configuration};

@@ -19,12 +19,12 @@ use thiserror::Error;
 pub struct Dryrun {
     /// The environment of the steps, in order.
     pub environment: Vec<(String, String)>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<DryrunStep>,
 }
 
 /// One command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct DryrunStep {
     line: String,
     words: Vec<Word>,
 }
@@ -44,12 +44,12 @@ pub struct Pipeline {
     pub source: String,
     /// `sm_90`, as given to ptxas.
     pub architecture: String,
-    pub preprocess: Step,
-    pub cicc: Step,
-    pub ptxas: Step,
+    pub preprocess: DryrunStep,
+    pub cicc: DryrunStep,
+    pub ptxas: DryrunStep,
     /// The steps that make the module id (preprocessing for the host, cudafe++), where they are
     /// there.
-    pub module_id: Vec<Step>,
+    pub module_id: Vec<DryrunStep>,
 }
 
 #[derive(Debug, Error)]
@@ -115,7 +115,7 @@ impl Dryrun {
                         dryrun.environment.push((name.to_owned(), value.to_owned()));
                     }
                 }
-                _ => dryrun.steps.push(Step::new(line)),
+                _ => dryrun.steps.push(DryrunStep::new(line)),
             }
         }
         dryrun
@@ -128,7 +128,7 @@ impl Dryrun {
 
     /// The device pipelines: one for each source and architecture that ptxas is run for.
     pub fn pipelines(&self) -> Vec<Pipeline> {
-        let produces = |step: &&Step, file: &str| step.option("-o") == Some(file);
+        let produces = |step: &&DryrunStep, file: &str| step.option("-o") == Some(file);
         self.steps
             .iter()
             // For a virtual architecture ptxas only checks the PTX, and writes nothing.
@@ -201,7 +201,7 @@ fn without_temporary_names(line: &str) -> String {
     parts.iter().enumerate().map(part).collect::<Vec<_>>().join("tmpxft")
 }
 
-impl Step {
+impl DryrunStep {
     fn new(line: &str) -> Self {
         // With `-t` each step's output goes to temporary files; whoever runs a step here reads it
         // himself.
@@ -356,7 +356,7 @@ mod tests {
         let [pipeline] = pipelines.as_slice() else { panic!("one pipeline, not {}", pipelines.len()) };
         assert_eq!((pipeline.source.as_str(), pipeline.architecture.as_str()), ("a b.cu", "sm_90"));
         assert_eq!(pipeline.preprocess.option("-o"), Some("/tmp/x-7_a.cpp1.ii"));
-        assert_eq!(pipeline.module_id.iter().map(Step::program).collect::<Vec<_>>(), ["gcc", "cudafe++"]);
+        assert_eq!(pipeline.module_id.iter().map(DryrunStep::program).collect::<Vec<_>>(), ["gcc", "cudafe++"]);
         assert!(pipeline.has_host_code());
         // As with -cubin.
         let device: String =
@@ -367,13 +367,13 @@ mod tests {
 
     #[test]
     fn a_steps_output_is_not_sent_to_files() {
-        let step = Step::new(r#"ptxas "/tmp/a.ptx" -o "/tmp/b" > /tmp/x_1_stdout 2>/tmp/x_1_stderr"#);
+        let step = DryrunStep::new(r#"ptxas "/tmp/a.ptx" -o "/tmp/b" > /tmp/x_1_stdout 2>/tmp/x_1_stderr"#);
         assert_eq!(step.rewritten(&[], &[]), r#"ptxas "/tmp/a.ptx" -o "/tmp/b""#);
     }
 
     #[test]
     fn files_are_replaced_and_the_rest_stays_as_it_was() {
-        let step = Step::new(r#"ptxas -arch=sm_90 "$X/y"  "/tmp/in put.ptx" -o '/tmp/out'"#);
+        let step = DryrunStep::new(r#"ptxas -arch=sm_90 "$X/y"  "/tmp/in put.ptx" -o '/tmp/out'"#);
         let line = step.rewritten(
             &[("/tmp/in put.ptx", Path::new("/v/it's.ptx")), ("/tmp/out", Path::new("/v/o"))],
             &["--entry".into(), "_Z1k$x".into()],

@@ -181,12 +181,13 @@ impl Dryrun {
         let ptx = match image.is_ptx {
             true => Some(image.file.as_str()),
             false => {
-                let made =
-                    |step: &&super::dry_run::Step| step.program() == "ptxas" && step.option("-o") == Some(&image.file);
+                let made = |step: &&super::dry_run::DryrunStep| {
+                    step.program() == "ptxas" && step.option("-o") == Some(&image.file)
+                };
                 self.steps.iter().find(made).and_then(|step| step.words().find(|word| word.ends_with(".ptx")))
             }
         };
-        let of = |step: &super::dry_run::Step| {
+        let of = |step: &super::dry_run::DryrunStep| {
             step.program() == "cicc" && step.option("-o") == ptx && step.option("--orig_src_file_name") == Some(source)
         };
         ptx.is_some() && self.steps.iter().any(of)

@@ -19,7 +19,7 @@ mod source_scan;
 mod toolchain;
 
 pub use depfile::{Renamed, renamed};
-pub use dry_run::{Dryrun, DryrunError, Pipeline, Step};
+pub use dry_run::{Dryrun, DryrunError, DryrunStep, Pipeline};
 pub use fatbin::{Loaded, Loads};
 pub use invocation::{Invocation, InvocationError, Phase};
 pub use launcher::{LaunchedCall, are_nvcc_arguments, is_nvcc_name, launched};
@@ -29,5 +29,5 @@ pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
 pub use programs::{Programs, compilers, wrapper_problem};
-pub use source_scan::{Found, MarkedFile, SearchPaths, included_files, marked_files, quoted_files};
+pub use source_scan::{MarkedFile, ScannedFiles, SearchPaths, included_files, marked_files, quoted_files};
 pub use toolchain::{FrontEnd, ToolError, Toolchain};

@@ -60,7 +60,7 @@ pub fn quoted_files<'a>(from: impl IntoIterator<Item = &'a Path>, paths: &Search
 
 /// What is found in a source and what it includes, each in the order in which it is met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ScannedFiles {
     pub marked: Vec<MarkedFile>,
     /// Files that are not marked, with what may have been meant as a mark.
     pub nearly: Vec<MarkedFile>,
@@ -87,8 +87,8 @@ pub fn included_files(source: &Path, paths: &SearchPaths) -> Vec<MarkedFile> {
 }
 
 /// Looks for marks and for who includes the header `header_name`.
-pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> Found {
-    let mut found = Found::default();
+pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> ScannedFiles {
+    let mut found = ScannedFiles::default();
     walk_included(source, paths, |Visited { path, text, directives, is_quoted }| {
         let Directives { includes, queries, has_tune_pragma } = directives;
         for name in queries.into_iter().filter(|name| is_misspelled(name, header_name)) {
@@ -346,7 +346,10 @@ mod tests {
         let header_includes = BTreeSet::from(["main.tune.h".to_owned()]);
         assert_eq!(found.header_includes, header_includes);
         let none = SearchPaths::default();
-        assert_eq!(marked_files(&source, &none, "main.tune.h"), Found { header_includes, ..Found::default() });
+        assert_eq!(
+            marked_files(&source, &none, "main.tune.h"),
+            ScannedFiles { header_includes, ..ScannedFiles::default() }
+        );
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub struct Decision {
     pub seconds: Seconds,
     /// Points that may not be chosen whatever their times are, by reason: the most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held: Vec<Held>,
+    pub held: Vec<HeldPoints>,
     /// What the user should know: refused candidates, why nothing was timed, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -120,7 +120,7 @@ pub enum Untimed {
 
 /// Points that may not be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldPoints {
     /// With the remedy, where there is one.
     pub reason: String,
     pub points: usize,
@@ -208,7 +208,7 @@ impl Decision {
         loud.filter(move |held| is_much && 4 * held.points >= total).map(|held| self.sentence(held))
     }
 
-    fn sentence(&self, Held { reason, points, .. }: &Held) -> String {
+    fn sentence(&self, HeldPoints { reason, points, .. }: &HeldPoints) -> String {
         MessageCode::PointsNotAllowed.tag(format!("{points} of {} points may not be chosen: {reason}", self.points))
     }
 }

@@ -34,13 +34,13 @@ pub struct Tried {
     pub configuration: Configuration,
     /// Digest of its machine code, launch and workload.
     pub identity: String,
-    pub found: Found,
+    pub found: PointOutcome,
 }
 
 /// What came of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Found {
+pub enum PointOutcome {
     Timed(RecordedTiming),
     /// Why it must not be used.
     Refused(String),
@@ -87,8 +87,8 @@ impl Journal {
         journal.baseline_us = journal.baseline_us.filter(|us| is_time(*us));
         let has_unit = journal.baseline_us.is_some();
         journal.tried.retain(|tried| match &tried.found {
-            Found::Timed(timing) => has_unit && is_time(timing.median_us),
-            Found::Refused(_) => true,
+            PointOutcome::Timed(timing) => has_unit && is_time(timing.median_us),
+            PointOutcome::Refused(_) => true,
         });
         Some(journal)
     }
@@ -108,7 +108,7 @@ impl Journal {
 mod tests {
     use super::*;
 
-    fn tried(block: u32, found: Found) -> Tried {
+    fn tried(block: u32, found: PointOutcome) -> Tried {
         let configuration = Configuration {
             block: [block, 1, 1],
             cap: 0,
@@ -121,8 +121,8 @@ mod tests {
         Tried { configuration, identity: format!("code {block}"), found }
     }
 
-    fn timed(median_us: f64) -> Found {
-        Found::Timed(RecordedTiming {
+    fn timed(median_us: f64) -> PointOutcome {
+        PointOutcome::Timed(RecordedTiming {
             median_us,
             spread: 0.01,
             samples: 9,
@@ -139,7 +139,7 @@ mod tests {
         let cache = Cache::new(folder.path(), 1 << 20);
         let whole = Journal {
             baseline_us: Some(10.0),
-            tried: vec![tried(64, timed(8.0)), tried(128, Found::Refused("it crashed".to_owned()))],
+            tried: vec![tried(64, timed(8.0)), tried(128, PointOutcome::Refused("it crashed".to_owned()))],
         };
         whole.write(&cache, "searches/a").expect("written");
         assert_eq!(Journal::read(&cache, "searches/a"), Some(whole.clone()));

@@ -28,15 +28,15 @@ pub mod fuzzed {
 
 pub use cache::{Cache, Contents};
 pub use decision::{
-    Decision, ENGINE, FORMAT, Held, Kept, Kind, Pinned, Record, RecordedConfiguration, RecordedTiming, RecordedVariant,
-    Seconds, Stale, Untimed,
+    Decision, ENGINE, FORMAT, HeldPoints, Kept, Kind, Pinned, Record, RecordedConfiguration, RecordedTiming,
+    RecordedVariant, Seconds, Stale, Untimed,
 };
 pub use digest::{checksum, digest};
 pub use file::read_regular;
 pub use fingerprint::Basis;
-pub use journal::{Found, Journal, Searched, Tried};
+pub use journal::{Journal, PointOutcome, Searched, Tried};
 pub use lock::{LOCK_FILE, Lock, LockError};
-pub use output_journal::{Baseline, Written};
+pub use output_journal::{Baseline, WrittenFiles};
 pub use recorded_space::{
     CHECKED, DeviceState, Parts, PointTime, RecordedSpace, Repeatability, SPACE_EXTENSION, SPACE_FORMAT, Sample,
     SpaceConfiguration, SpaceError, SpaceSize, SpaceSource, SpaceVariant, SpaceWorkload,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a build has written so far. Copies are of one build: a signal's handler may hold one.
 #[derive(Clone, Default)]
-pub struct Written(Arc<Mutex<Files>>);
+pub struct WrittenFiles(Arc<Mutex<Files>>);
 
 /// The files of a source that is built without winners.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ struct Files {
 /// Whether what files about a source speak of is there, whole.
 type IsMade = Box<dyn Fn(&Path) -> bool + Send>;
 
-impl Written {
+impl WrittenFiles {
     /// Waits until no other build writes or reads any of these headers, and keeps them to this
     /// one until it ends: one source that is compiled twice into a folder, with other
     /// macros, has one header for both, and each compile must read its own.
@@ -134,7 +134,7 @@ mod tests {
                 std::fs::write(path("a.tune.h"), text).expect("written");
             }
             std::fs::write(path("a.tune.json"), "{\"nvtune\": 1}").expect("written");
-            let written = Written::default();
+            let written = WrittenFiles::default();
             // The same as an earlier build has left, and so not written again.
             let _ = written.write(&path("a.tune.h"), winner.as_bytes(), Path::new("a.cu"));
             let text = baseline.clone().into_bytes();
@@ -162,7 +162,7 @@ mod tests {
             if let Some(text) = present {
                 std::fs::write(&path, text).expect("written");
             }
-            let written = Written::default();
+            let written = WrittenFiles::default();
             assert_eq!(written.write(&path, b"new", Path::new("a.cu")).is_ok(), is_written, "{present:?}");
             let expected = if is_written { "new" } else { present.unwrap_or_default() };
             assert_eq!(std::fs::read(&path).expect("it is there"), expected.as_bytes(), "{present:?}");

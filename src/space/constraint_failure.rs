@@ -1,6 +1,6 @@
 //! A constraint that does not hold -> the message that says why, and where its numbers are given.
 
-use super::walk::{Constraint, Failure, Quantity, Test};
+use super::walk::{Constraint, Quantity, Test, TestFailure};
 use crate::comment::{Annotation, Clauses, Fault, Given, GivenValue, Grid};
 use crate::diag::{Diagnostic, MessageCode, Span};
 use std::collections::BTreeSet;
@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 pub fn describe_failure(
     annotation: &Annotation,
     constraint: &Constraint,
-    failure: &Failure,
+    failure: &TestFailure,
     subject: &str,
 ) -> Diagnostic {
     let source = &annotation.source;
     let threads = annotation.clauses.threads.is_some();
     let (code, message) = match (failure, constraint.test) {
-        (Failure::Fault(located), Test::Within { of: Quantity::Grid(_), .. })
+        (TestFailure::Fault(located), Test::Within { of: Quantity::Grid(_), .. })
             if threads && located.span == constraint.span() =>
         {
             let message = match located.fault {
@@ -27,14 +27,14 @@ pub fn describe_failure(
             };
             (MessageCode::NoValue, message)
         }
-        (Failure::Fault(located), _) => {
+        (TestFailure::Fault(located), _) => {
             return source.error(MessageCode::NoValue, located.span, describe_fault(&located.fault));
         }
-        (Failure::False, _) | (_, Test::Truth) => (
+        (TestFailure::False, _) | (_, Test::Truth) => (
             MessageCode::Excluded,
             format!("this constraint excludes {subject}: loosen it, or add values that it allows"),
         ),
-        (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
+        (TestFailure::Outside(value), Test::Within { lo, hi, of }) => match of {
             Quantity::Grid(dimension) => {
                 let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");
                 let message = format!("the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}");

@@ -24,7 +24,7 @@ use super::grid_factors::Counted;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
 use super::shapes::shape_strangeness;
-use super::walk::{Axis, AxisSet, Failure, Table, Test, Values, Walk};
+use super::walk::{Axis, AxisSet, Table, Test, TestFailure, Values, Walk};
 use crate::comment::{Annotation, Expr, Grid, Value};
 use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::CacheOperator;
@@ -332,8 +332,8 @@ impl Space {
     pub fn evaluate(&self, configuration: &Configuration, expression: &Expr) -> Result<Value, Diagnostic> {
         let compiled = compile_late(&self.annotation, &self.names, expression)?;
         let values = self.slot_values(configuration);
-        values.evaluate(&compiled).map_err(|located| match values.original_cause(Failure::Fault(located.clone())) {
-            Failure::Fault(cause) => {
+        values.evaluate(&compiled).map_err(|located| match values.original_cause(TestFailure::Fault(located.clone())) {
+            TestFailure::Fault(cause) => {
                 self.annotation.source.error(MessageCode::NoValue, cause.span, describe_fault(&cause.fault))
             }
             _ => self.annotation.source.error(MessageCode::NoValue, located.span, describe_fault(&located.fault)),

@@ -124,7 +124,7 @@ pub(super) enum Quantity {
 
 /// Why a constraint does not hold.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Failure {
+pub(super) enum TestFailure {
     /// It cannot be computed.
     Fault(Located),
     /// `require` is false.
@@ -135,13 +135,13 @@ pub(super) enum Failure {
 
 impl Constraint {
     /// Tests it; the value as an integer where it has to be one.
-    pub fn check_value(&self, values: &Values) -> Result<i64, Failure> {
-        let value = values.evaluate(&self.expression).map_err(Failure::Fault)?;
+    pub fn check_value(&self, values: &Values) -> Result<i64, TestFailure> {
+        let value = values.evaluate(&self.expression).map_err(TestFailure::Fault)?;
         match self.test {
             Test::Truth if value.is_true() => Ok(1),
-            Test::Truth => Err(Failure::False),
+            Test::Truth => Err(TestFailure::False),
             Test::Within { lo, hi, .. } => {
-                value.as_integer().filter(|value| (lo..=hi).contains(value)).ok_or(Failure::Outside(value))
+                value.as_integer().filter(|value| (lo..=hi).contains(value)).ok_or(TestFailure::Outside(value))
             }
         }
     }
@@ -206,9 +206,11 @@ impl Values {
     }
 
     /// Returns the failure that this one passes on, or this one.
-    pub fn original_cause(&self, failure: Failure) -> Failure {
+    pub fn original_cause(&self, failure: TestFailure) -> TestFailure {
         match (&failure, &self.fault) {
-            (Failure::Fault(Located { fault: Fault::NoValue(_), .. }), Some(fault)) => Failure::Fault(fault.clone()),
+            (TestFailure::Fault(Located { fault: Fault::NoValue(_), .. }), Some(fault)) => {
+                TestFailure::Fault(fault.clone())
+            }
             _ => failure,
         }
     }
@@ -247,7 +249,7 @@ pub(super) struct Walk<'a> {
     /// Branches that may still be cut before the walk ends as if there were no more points.
     patience: u64,
     /// The first thing that cut a branch: constraint and reason.
-    pub cut: Option<(usize, Failure)>,
+    pub cut: Option<(usize, TestFailure)>,
 }
 
 impl<'a> Walk<'a> {

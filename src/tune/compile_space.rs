@@ -10,7 +10,7 @@ use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
 use super::scoring_input::Laid;
-use super::variants::{First, FrontEnds, Macros, Variants, Written};
+use super::variants::{First, FrontEnds, Macros, PtxasRuns, Variants};
 use crate::nvcc::Toolchain;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
@@ -106,7 +106,7 @@ pub fn explore(
     Shown { first, natural: shown }: Shown<'_>,
 ) -> Result<Explored, Problem> {
     let sets = subject.macro_sets();
-    let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
+    let all = PtxasRuns { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
     let mut budget = effort.budget(subject, front_ends);
     let seen = match &mut budget {
         Some(budget) => screened(budget, subject, front_ends, &sets),
@@ -114,7 +114,7 @@ pub fn explore(
     };
     let known = if budget.is_some() { Known::bounded() } else { Known::default() };
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
-    let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
+    let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &PtxasRuns| {
         subject.learn(front_ends, toolchain, sets);
         variants.compile(front_ends, subject, sets, written, first);
         let start = Instant::now();
@@ -124,7 +124,7 @@ pub fn explore(
     };
     if was_refused {
         let baseline = subject.baseline();
-        let alone = Written { caps: vec![baseline.cap], operators: vec![baseline.cache] };
+        let alone = PtxasRuns { caps: vec![baseline.cap], operators: vec![baseline.cache] };
         round(subject, &[baseline.macros], &alone)?;
     }
     let natural = all.natural(Edits::from(&subject.baseline()));
@@ -133,7 +133,7 @@ pub fn explore(
         let best = macro_screening::best(&seen, |macros| scored.least_time(macros)).cloned();
         let count = budget.affordable_caps(all.caps.len(), all.operators.len());
         let caps = register_caps::thin_caps(&all.caps, count, subject.baseline().cap);
-        round(subject, best.as_slice(), &Written { caps, ..all })?
+        round(subject, best.as_slice(), &PtxasRuns { caps, ..all })?
     } else {
         if let Some((shown, natural)) = shown.zip(natural) {
             shown(round(subject, &seen, &natural)?);

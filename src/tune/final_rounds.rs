@@ -136,15 +136,15 @@ impl Finals<'_> {
             return Ok(Some(Objection { by: "", reason }));
         }
         match holds(baseline, winner, measurer)? {
-            Held::Well => {}
-            Held::Unknown(reason) => decision.note(
+            SecondCheck::Well => {}
+            SecondCheck::Unknown(reason) => decision.note(
                 MessageCode::ContentsNotCompared,
                 format!(
                     "{}: its results could not be compared for other contents of the buffers: {reason}",
                     winner.configuration
                 ),
             ),
-            Held::Not(reason) => {
+            SecondCheck::Not(reason) => {
                 return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
             }
         }
@@ -288,7 +288,7 @@ fn loses_warm(
 }
 
 /// Whether a winner gives the baseline's results for other contents of the buffers too.
-enum Held {
+enum SecondCheck {
     Well,
     /// The baseline itself cannot run on them, or nobody could tell.
     Unknown(String),
@@ -316,22 +316,22 @@ fn reseeded(workload: &Workload) -> Option<Workload> {
 /// Runs the baseline and a winner once more on random contents of another seed: an error that
 /// the first contents hide (a maximum that was never searched for, a branch that was never
 /// taken) may show on them.
-fn holds(baseline: &Contender, winner: &Contender, measurer: &mut impl Measurer) -> Result<Held, Error> {
+fn holds(baseline: &Contender, winner: &Contender, measurer: &mut impl Measurer) -> Result<SecondCheck, Error> {
     let other = |contender: &Contender| {
         let candidate = contender.candidate.clone();
         let workload = reseeded(&candidate.workload)?;
         Some(Candidate { label: format!("{} seed=2", candidate.label), workload: Arc::new(workload), ..candidate })
     };
     // Where nothing is random there are no other contents.
-    let (Some(baseline), Some(winner)) = (other(baseline), other(winner)) else { return Ok(Held::Well) };
+    let (Some(baseline), Some(winner)) = (other(baseline), other(winner)) else { return Ok(SecondCheck::Well) };
     let plan = Plan { rounds: 1, budget_s: f64::MAX, ..Plan::default() };
     match measurer.time(&baseline, &[winner], &plan) {
         Ok(timings) => Ok(match timings.candidates.into_iter().next() {
-            Some(Outcome::Timed(_)) => Held::Well,
-            Some(Outcome::Refused(reason)) => Held::Not(reason),
-            Some(Outcome::Skipped) | None => Held::Unknown("there was no time".to_owned()),
+            Some(Outcome::Timed(_)) => SecondCheck::Well,
+            Some(Outcome::Refused(reason)) => SecondCheck::Not(reason),
+            Some(Outcome::Skipped) | None => SecondCheck::Unknown("there was no time".to_owned()),
         }),
-        Err(Error::Baseline(reason)) => Ok(Held::Unknown(format!("the baseline {reason}"))),
+        Err(Error::Baseline(reason)) => Ok(SecondCheck::Unknown(format!("the baseline {reason}"))),
         Err(error) => Err(error),
     }
 }

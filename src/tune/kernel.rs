@@ -14,7 +14,7 @@ use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
 use super::validity::Stores;
-use super::variants::{Assembly, Failure, FrontEnds, Macros, Variant, Variants, options};
+use super::variants::{Assembly, CompileFailure, FrontEnds, Macros, Variant, Variants, options};
 use super::{Tuner, axes, timing};
 use crate::comment::Annotation;
 use crate::diag::{MessageCode, progress};
@@ -27,7 +27,7 @@ use crate::nvcc::Loaded;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::process::Permit;
-use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
+use crate::record::{Basis, Decision, HeldPoints, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::sass::Cubin;
 use crate::search::{Provenance, Search};
 use crate::settings::Strategy;
@@ -406,7 +406,7 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
 }
 
 /// The points that may not be chosen, by reason. `by_model`: nothing was timed.
-fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: bool) -> Vec<Held> {
+fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: bool) -> Vec<HeldPoints> {
     let laid = &scored.laid;
     let stores = by_model.then(|| Stores::of(scored));
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
@@ -430,9 +430,9 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
     }
     let held = reasons.into_iter().map(|(reason, points)| {
         let quiet = moves && reason == MUST_DIVIDE;
-        Held { reason, points, quiet }
+        HeldPoints { reason, points, quiet }
     });
-    let mut held: Vec<Held> = held.collect();
+    let mut held: Vec<HeldPoints> = held.collect();
     held.sort_by_key(|held| std::cmp::Reverse(held.points));
     held
 }
@@ -457,7 +457,7 @@ fn screening_note((compiled, sets): (usize, usize)) -> Vec<String> {
 /// What the record says where the budget did not suffice to compile all.
 fn cut_note(Prepared { variants, scored, .. }: &Prepared<'_>, budget_s: f64) -> Option<String> {
     let of = &scored.laid.configurations;
-    let cut = of.iter().filter(|found| variants.failure(found) == Some(&Failure::OutOfTime)).count();
+    let cut = of.iter().filter(|found| variants.failure(found) == Some(&CompileFailure::OutOfTime)).count();
     let remedy = "a larger budget (NVTUNE_BUDGET, budget(...)) compiles more";
     (cut > 0).then(|| {
         let all = of.len();
@@ -471,15 +471,15 @@ fn cut_note(Prepared { variants, scored, .. }: &Prepared<'_>, budget_s: f64) -> 
 fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -> Option<String> {
     let baseline = subject.baseline().macros;
     let others = || scored.laid.configurations.iter().filter(|found| found.macros != baseline);
-    if others().any(|found| variants.of(found).is_ok() || variants.failure(found) == Some(&Failure::OutOfTime)) {
+    if others().any(|found| variants.of(found).is_ok() || variants.failure(found) == Some(&CompileFailure::OutOfTime)) {
         return None;
     }
     let first = others().find_map(|found| Some((&found.macros, variants.failure(found)?)));
     first.map(|(macros, reason)| {
         let values = options(macros);
         let reason = match reason {
-            Failure::Source { said, .. } => said.clone(),
-            Failure::OutOfTime | Failure::Code(_) => reason.to_string(),
+            CompileFailure::Source { said, .. } => said.clone(),
+            CompileFailure::OutOfTime | CompileFailure::Code(_) => reason.to_string(),
         };
         let note = "its macros are varied in vain: no value but the baseline's gives code";
         MessageCode::MacrosInVain.tag(format!("{note}, with {values} because {reason}"))

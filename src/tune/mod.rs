@@ -46,7 +46,7 @@ pub use macro_screening::spread as spread_macro_sets;
 pub use outcome::Tuned;
 pub use recorded_input::laid;
 pub use scoring::{NoBaseline, Scored, UNFIT, score};
-pub use scoring_input::{Code, Laid, Source, representatives};
+pub use scoring_input::{Code, Laid, VariantSource, representatives};
 pub use surroundings::Surroundings;
 pub use timing::{ROUNDS, baseline, candidates, finalists, settled};
 pub use variants::Macros;

@@ -10,19 +10,19 @@ use crate::record::{Decision, Untimed};
 use crate::workload::Workload;
 
 /// What keeps a kernel from being timed, and whether it will be the same next time.
-pub struct Found {
+pub struct UntimedFinding {
     untimed: Untimed,
     is_lasting: bool,
 }
 
 /// A GPU that runs nothing of the code of this call.
-pub fn without_code(gpu: &str) -> Found {
+pub fn without_code(gpu: &str) -> UntimedFinding {
     let untimed = Untimed::Code(format!("the {gpu} runs no machine code of this call"));
-    Found { untimed, is_lasting: true }
+    UntimedFinding { untimed, is_lasting: true }
 }
 
 /// A GPU that has no room for the baseline's buffers: now, or whoever else uses it.
-pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option<Found> {
+pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option<UntimedFinding> {
     let wanted = workload.bytes();
     if device.free_bytes == 0 || wanted <= device.free_bytes {
         return None;
@@ -37,17 +37,17 @@ pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option
         wanted >> 20,
         device.name,
     );
-    Some(Found { untimed: Untimed::Memory(message), is_lasting })
+    Some(UntimedFinding { untimed: Untimed::Memory(message), is_lasting })
 }
 
 /// A baseline that cannot be measured; `None` where timing failed for something else, of which
 /// it is not known when it will be over.
-pub fn by_baseline(error: &Error) -> Option<Found> {
+pub fn by_baseline(error: &Error) -> Option<UntimedFinding> {
     let Error::Baseline(reason) = error else { return None };
-    Some(Found { untimed: Untimed::Baseline(error.to_string()), is_lasting: reason.is_lasting() })
+    Some(UntimedFinding { untimed: Untimed::Baseline(error.to_string()), is_lasting: reason.is_lasting() })
 }
 
-impl Found {
+impl UntimedFinding {
     /// Says it to the user and to the decision.
     pub fn tell(self, console: &Console, annotation: &Annotation, decision: &mut Decision) {
         let Self { untimed, is_lasting } = self;

@@ -50,7 +50,7 @@ pub struct Early {
 
 /// The same in a space that has been compiled whole: by index of the configuration that stands
 /// for its like.
-pub struct Found {
+pub struct EarlyRound {
     pub round: Vec<usize>,
     /// The UUID of the GPU.
     pub gpu: String,
@@ -137,7 +137,7 @@ impl Early {
     ///
     /// # Errors
     /// What kept it from being timed, which would keep the rest, too.
-    pub fn found(self, laid: &Laid) -> Result<Found, Error> {
+    pub fn found(self, laid: &Laid) -> Result<EarlyRound, Error> {
         let Timings { baseline, candidates } = self.result?;
         let numbers: HashMap<&Configuration, usize> = laid.configurations.iter().zip(0..).collect();
         let number = |configuration: &Configuration| Some(laid.representative[*numbers.get(configuration)?]);
@@ -145,6 +145,6 @@ impl Early {
         let outcomes = self.sent.iter().zip(candidates);
         let (indices, outcomes) =
             outcomes.filter_map(|(configuration, outcome)| Some((number(configuration)?, outcome))).unzip();
-        Ok(Found { round, gpu: self.gpu, baseline, indices, outcomes })
+        Ok(EarlyRound { round, gpu: self.gpu, baseline, indices, outcomes })
     }
 }

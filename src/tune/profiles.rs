@@ -90,14 +90,14 @@ struct Lender {
 
 impl Lender {
     /// Whether it does the same work as a launch of which this is known.
-    fn does(&self, job: &Job<'_>, own: &Profile) -> bool {
+    fn does(&self, job: &ProfileJob<'_>, own: &Profile) -> bool {
         let (a, b) = (self.launch.threads() as f64, job.launch.threads() as f64);
         self.macros == job.macros && within(SAME_WORK, a, b) && within(SAME_WARP, self.busiest, busiest(own))
     }
 
     /// The profile of a launch that does the same work, of which its own allowance says too
     /// little.
-    fn lends(&self, own: &Profile, Job { launch, workload, .. }: &Job<'_>) -> Option<Arc<Profile>> {
+    fn lends(&self, own: &Profile, ProfileJob { launch, workload, .. }: &ProfileJob<'_>) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
         let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
         // The same threads make up the same warps, though in blocks of others; and however others lie
@@ -121,14 +121,14 @@ fn busiest(profile: &Profile) -> f64 {
 }
 
 /// A launch that is to be profiled.
-struct Job<'a> {
+struct ProfileJob<'a> {
     macros: Macros,
     launch: Launch,
     source: usize,
     workload: &'a Workload,
 }
 
-impl Job<'_> {
+impl ProfileJob<'_> {
     fn key(&self) -> (Macros, Launch) {
         (self.macros.clone(), self.launch)
     }
@@ -146,7 +146,7 @@ impl Profiles {
     /// again.
     pub fn of(laid: &Laid, known: &mut Known) -> Self {
         let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
-        let mut jobs: Vec<Job<'_>> = Vec::new();
+        let mut jobs: Vec<ProfileJob<'_>> = Vec::new();
         let mut of = Vec::with_capacity(laid.configurations.len());
         for (index, workload) in laid.workloads.iter().enumerate() {
             // No thread sees the carve-out.
@@ -154,7 +154,12 @@ impl Profiles {
             let compiled = laid.variants[index].is_ok();
             of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
                 *keys.entry((source, launch)).or_insert_with(|| {
-                    jobs.push(Job { macros: laid.configurations[index].macros.clone(), launch, source, workload });
+                    jobs.push(ProfileJob {
+                        macros: laid.configurations[index].macros.clone(),
+                        launch,
+                        source,
+                        workload,
+                    });
                     jobs.len() - 1
                 })
             }));
@@ -164,7 +169,7 @@ impl Profiles {
             .par_iter()
             .map(|source| source.ptx.as_deref().and_then(|ptx| Module::parse(ptx).ok()).map(Arc::new))
             .collect();
-        let profile = |job: &Job<'_>, instructions: u64| {
+        let profile = |job: &ProfileJob<'_>, instructions: u64| {
             let limits = sim::Limits { instructions, ..sim::Limits::default() };
             let (module, symbol) = (modules[job.source].as_ref(), &laid.sources[job.source].symbol);
             let made =
@@ -172,18 +177,18 @@ impl Profiles {
             made.map(Arc::new)
         };
 
-        let new: Vec<&Job<'_>> = jobs.iter().filter(|job| !known.own.contains_key(&job.key())).collect();
+        let new: Vec<&ProfileJob<'_>> = jobs.iter().filter(|job| !known.own.contains_key(&job.key())).collect();
         let allowance = known.profile_allowance(jobs.len(), new.len());
         let made: Vec<_> = new.into_par_iter().map(|job| (job.key(), profile(job, allowance))).collect();
         known.own.extend(made);
 
-        let own = |known: &Known, job: &Job<'_>| known.own.get(&job.key()).cloned().flatten();
+        let own = |known: &Known, job: &ProfileJob<'_>| known.own.get(&job.key()).cloned().flatten();
         // The smallest block lends: where threads need what others of their block load, it is the
         // cheapest to run as a whole.
         let needs = |job| own(known, job).filter(|profile| !profile.settled).map(|profile| (job, profile));
-        let mut needy: Vec<(&Job<'_>, Arc<Profile>)> = jobs.iter().filter_map(needs).collect();
+        let mut needy: Vec<(&ProfileJob<'_>, Arc<Profile>)> = jobs.iter().filter_map(needs).collect();
         needy.sort_by_key(|(job, _)| job.launch.block_threads().max(WARP));
-        let mut lenders: Vec<(Lender, &Job<'_>)> = Vec::new();
+        let mut lenders: Vec<(Lender, &ProfileJob<'_>)> = Vec::new();
         for (job, own) in needy {
             let mut all = known.lenders.iter().chain(lenders.iter().map(|(lender, _)| lender));
             if !all.any(|lender| lender.does(job, &own)) {
@@ -199,7 +204,7 @@ impl Profiles {
             .collect();
         known.lenders.extend(lenders);
 
-        let borrowed = |job: &Job<'_>| {
+        let borrowed = |job: &ProfileJob<'_>| {
             let own = own(known, job)?;
             if own.settled {
                 return Some(own);
@@ -291,7 +296,8 @@ mod tests {
         let profile = |instructions| Profile { counts: [(1, instructions)].into(), ..Profile::default() };
         let lender = Lender { macros: Macros::default(), launch: launch([1, 16, 4]), busiest: 3000.0, profile: None };
         for (instructions, does) in [(3000.0, true), (4000.0, true), (2500.0, true), (6000.0, false), (1500.0, false)] {
-            let job = Job { macros: Macros::default(), launch: launch([2, 8, 4]), source: 0, workload: &workload };
+            let job =
+                ProfileJob { macros: Macros::default(), launch: launch([2, 8, 4]), source: 0, workload: &workload };
             assert_eq!(lender.does(&job, &profile(instructions)), does, "{instructions}");
         }
     }

@@ -1,6 +1,6 @@
 //! A recorded space -> what scoring looks at.
 
-use super::scoring_input::{Code, Laid, Source, representatives};
+use super::scoring_input::{Code, Laid, VariantSource, representatives};
 use crate::gpu::{Architecture, Machine, architecture_number};
 use crate::record::{RecordedSpace, SpaceError, SpaceSource, SpaceVariant};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
     }
     let sources = space.sources.iter().zip(parts.ptx);
     // What the comment said of launches shows in what was refused.
-    let source = |(source, ptx): (&SpaceSource, Option<String>)| Source {
+    let source = |(source, ptx): (&SpaceSource, Option<String>)| VariantSource {
         symbol: source.symbol.clone(),
         told_to_wait: false,
         ptx: ptx.map(Arc::from),
     };
-    let sources: Vec<Source> = sources.map(source).collect();
+    let sources: Vec<VariantSource> = sources.map(source).collect();
     let of_baseline = space.configurations.get(space.baseline).and_then(|found| sources.get(found.source));
     let codes = space.variants.iter().zip(parts.cubins);
     let launches: Vec<_> = space.configurations.iter().map(|found| found.launch).collect();
@@ -49,7 +49,7 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         needs_comparison: vec![false; space.configurations.len()],
         baseline: space.baseline,
         representative: representatives(&variants, &launches, space.baseline),
-        waits_for_grid: of_baseline.is_some_and(Source::waits_for_grid),
+        waits_for_grid: of_baseline.is_some_and(VariantSource::waits_for_grid),
         sources,
         codes: codes.map(code).collect(),
         launches,

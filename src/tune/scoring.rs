@@ -1,7 +1,7 @@
 //! Every configuration with its launch, its variant and its score.
 
 use super::profiles::{Known, Profiles};
-use super::scoring_input::{Laid, Source};
+use super::scoring_input::{Laid, VariantSource};
 use super::variants::Macros;
 use crate::launch::CacheOperator;
 use crate::launch::Configuration;
@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Bytes that a launch writes, by the index of the workload's buffer.
-pub type Written = BTreeMap<u32, f64>;
+pub type WrittenBytes = BTreeMap<u32, f64>;
 
 /// A space, scored.
 pub struct Scored {
@@ -27,7 +27,7 @@ pub struct Scored {
     pub scores: Vec<Option<Score>>,
     /// By configuration: bytes that its launch writes to each buffer of the workload, as far as
     /// the model ran it.
-    pub written: Vec<Option<Written>>,
+    pub written: Vec<Option<WrittenBytes>>,
 }
 
 /// A baseline that cannot be built or launched, and why: there is nothing to compare with.
@@ -91,7 +91,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
         }
     }
     let groups: Vec<_> = groups.into_iter().collect();
-    let found: Vec<(usize, Score, Option<Written>)> = groups
+    let found: Vec<(usize, Score, Option<WrittenBytes>)> = groups
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
             let profile = profile.and_then(|index| profiles.get(index));
@@ -118,7 +118,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
         .collect();
     let baseline = laid.baseline;
     // What the program launches so already fits on its GPU, whatever this one is.
-    let waits: Vec<bool> = laid.sources.iter().map(Source::waits_for_grid).collect();
+    let waits: Vec<bool> = laid.sources.iter().map(VariantSource::waits_for_grid).collect();
     let is_held = |laid: &Laid, index: usize, score: &Score| {
         let resident = u64::from(score.blocks_per_sm) * u64::from(laid.machine.sms);
         !laid.waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
@@ -150,7 +150,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
 
 /// Returns the bytes that `warps` warps write to each buffer; `None` if the buffer of a store
 /// is not known.
-fn written(profile: &Profile, warps: f64) -> Option<Written> {
+fn written(profile: &Profile, warps: f64) -> Option<WrittenBytes> {
     let mut written = BTreeMap::new();
     for (line, access) in &profile.accesses {
         let count = profile.mean.get(line).copied().unwrap_or(0.0);

@@ -40,13 +40,13 @@ pub struct Laid {
     /// For each configuration the first one with the same machine code and launch: they are one
     /// point for the search.
     pub representative: Vec<usize>,
-    pub sources: Vec<Source>,
+    pub sources: Vec<VariantSource>,
     pub codes: Vec<Code>,
 }
 
 /// What the front end made of one set of macros.
 #[derive(Clone)]
-pub struct Source {
+pub struct VariantSource {
     /// The kernel's name in it.
     pub symbol: String,
     /// The comment says that the kernel's blocks wait for each other, whatever the code says.
@@ -65,7 +65,7 @@ pub struct Code {
     pub cubin: Arc<[u8]>,
 }
 
-impl Source {
+impl VariantSource {
     /// Whether the kernel's blocks wait for each other.
     pub fn waits_for_grid(&self) -> bool {
         if self.told_to_wait {
@@ -207,11 +207,11 @@ impl Laid {
 fn transplants(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
-    sources: &[Source],
+    sources: &[VariantSource],
     baseline: usize,
 ) -> Vec<Result<(), String>> {
     let host = &sources[baseline];
-    let is_possible = |(number, source): (usize, &Source)| {
+    let is_possible = |(number, source): (usize, &VariantSource)| {
         let (Some(host_ptx), Some(ptx)) = (&host.ptx, &source.ptx) else { return Ok(()) };
         let destination = subject.launch_path.destination();
         if number == baseline {
@@ -252,7 +252,7 @@ fn sources(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
     configurations: &[Configuration],
-) -> (Vec<Source>, Vec<usize>) {
+) -> (Vec<VariantSource>, Vec<usize>) {
     let mut numbers: HashMap<&Macros, usize> = HashMap::new();
     let mut sets: Vec<&Macros> = Vec::new();
     let mut of = Vec::with_capacity(configurations.len());
@@ -262,7 +262,7 @@ fn sources(
             sets.len() - 1
         }));
     }
-    let sources = sets.into_iter().map(|set| Source {
+    let sources = sets.into_iter().map(|set| VariantSource {
         symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
         told_to_wait: subject.annotation.clauses.cooperative,
         ptx: front_ends.made(&subject.options(set)).map(|front_end| Arc::from(front_end.ptx.as_str())),

@@ -11,7 +11,7 @@ use crate::gpu::Device;
 use crate::launch::Configuration;
 use crate::measure::{Outcome, Reason, Timing};
 use crate::process;
-use crate::record::{Basis, Cache, Found, Journal, RecordedTiming, Searched, Tried, digest};
+use crate::record::{Basis, Cache, Journal, PointOutcome, RecordedTiming, Searched, Tried, digest};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ impl<'a> Logbook<'a> {
 
     /// What an earlier compile found of points that are what they were, by index; `baseline` is
     /// the baseline's time now.
-    pub fn resume(&mut self, baseline: &Timing) -> HashMap<usize, Found> {
+    pub fn resume(&mut self, baseline: &Timing) -> HashMap<usize, PointOutcome> {
         let baseline_us = baseline.median_us;
         (self.baseline_us, self.samples) = (Some(baseline_us), baseline.samples_us.len());
         let Some(Journal { baseline_us: then, tried }) = self.earlier.take() else { return HashMap::new() };
@@ -88,10 +88,10 @@ impl<'a> Logbook<'a> {
             // Which of several alike is timed may have changed.
             let index = laid.representative[index];
             let found = match (earlier.found, scale) {
-                (Found::Timed(timing), Some(scale)) => {
-                    Found::Timed(RecordedTiming { median_us: timing.median_us * scale, earlier: true, ..timing })
+                (PointOutcome::Timed(timing), Some(scale)) => {
+                    PointOutcome::Timed(RecordedTiming { median_us: timing.median_us * scale, earlier: true, ..timing })
                 }
-                (Found::Timed(_), None) => continue,
+                (PointOutcome::Timed(_), None) => continue,
                 (refused, _) => refused,
             };
             if let Some(now) = tried_as(self.laid, index, found).filter(|now| now.identity == earlier.identity) {
@@ -113,16 +113,16 @@ impl<'a> Logbook<'a> {
         let mut is_urgent = false;
         for (&index, outcome) in indices.iter().zip(candidates) {
             let found = match outcome {
-                Outcome::Timed(timing) => Found::Timed(RecordedTiming::from(timing)),
+                Outcome::Timed(timing) => PointOutcome::Timed(RecordedTiming::from(timing)),
                 // These may be somebody else's doing: a signal that went to all processes, another one's memory.
                 Outcome::Refused(Reason::Died { .. } | Reason::OutOfMemory { .. }) | Outcome::Skipped => continue,
-                Outcome::Refused(reason) => Found::Refused(reason.to_string()),
+                Outcome::Refused(reason) => PointOutcome::Refused(reason.to_string()),
             };
             match self.tried.get_mut(&index) {
                 Some(tried) => tried.found = found,
                 None => {
                     // What hangs takes its time, and the next compile is not to wait for it again.
-                    is_urgent |= matches!(found, Found::Refused(_));
+                    is_urgent |= matches!(found, PointOutcome::Refused(_));
                     self.tried.extend(tried_as(self.laid, index, found).map(|tried| (index, tried)));
                 }
             }
@@ -171,7 +171,7 @@ pub fn place(
 }
 
 /// A point with what came of it; `None` where it has no code.
-fn tried_as(laid: &Laid, index: usize, found: Found) -> Option<Tried> {
+fn tried_as(laid: &Laid, index: usize, found: PointOutcome) -> Option<Tried> {
     let configuration = laid.configurations[index].clone();
     Some(Tried { configuration, identity: identity(laid, index)?, found })
 }

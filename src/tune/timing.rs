@@ -2,7 +2,7 @@
 
 use super::final_rounds::Finals;
 use super::kernel_info::Subject;
-use super::overlap::{Early, Found as FoundEarly};
+use super::overlap::{Early, EarlyRound};
 use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
@@ -14,7 +14,7 @@ use crate::measure::verdict::Verdict;
 use crate::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial};
 use crate::nvcc::Toolchain;
 use crate::process::Permit;
-use crate::record::{Decision, Found, RecordedTiming};
+use crate::record::{Decision, PointOutcome, RecordedTiming};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -139,7 +139,7 @@ fn decide_on<M: Measurer>(
     }
     let mut begun = Vec::new();
     let mut timed_on = None;
-    if let Some(FoundEarly { round, gpu, baseline, indices, outcomes }) = early {
+    if let Some(EarlyRound { round, gpu, baseline, indices, outcomes }) = early {
         timed_on = Some((gpu, baseline.median_us));
         tally.baseline(laid, decision, &baseline);
         logbook.note(&indices, &[&[Outcome::Timed(baseline)], outcomes.as_slice()].concat());
@@ -265,26 +265,26 @@ impl Tally {
 
     fn outcome(&mut self, laid: &Laid, decision: &mut Decision, index: usize, outcome: Outcome) {
         match outcome {
-            Outcome::Timed(timing) => self.candidate(laid, decision, index, Found::Timed((&timing).into())),
+            Outcome::Timed(timing) => self.candidate(laid, decision, index, PointOutcome::Timed((&timing).into())),
             Outcome::Refused(reason) => {
                 let more = laid.launches[index].blocks() > laid.launches[laid.baseline].blocks();
                 self.may_wait |= more && !laid.waits_for_grid && matches!(reason, Reason::Hung { .. });
-                self.candidate(laid, decision, index, Found::Refused(reason.to_string()));
+                self.candidate(laid, decision, index, PointOutcome::Refused(reason.to_string()));
             }
             Outcome::Skipped => decision.configurations[index].candidate = true,
         }
     }
 
-    fn candidate(&mut self, laid: &Laid, decision: &mut Decision, index: usize, found: Found) {
+    fn candidate(&mut self, laid: &Laid, decision: &mut Decision, index: usize, found: PointOutcome) {
         decision.configurations[index].candidate = true;
         match found {
-            Found::Timed(timing) => {
+            PointOutcome::Timed(timing) => {
                 self.ranked.push((index, timing.median_us));
                 let timing = RecordedTiming { order: Some(1 + self.ranked.len()), ..timing };
                 record(laid, decision, index, &timing);
                 self.times.insert(index, timing.median_us);
             }
-            Found::Refused(reason) => {
+            PointOutcome::Refused(reason) => {
                 self.refused.push(format!("{}: {reason}", laid.configurations[index]));
                 decision.configurations[index].refused = Some(reason);
             }

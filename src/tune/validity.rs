@@ -3,7 +3,7 @@
 
 use super::kernel_info::Subject;
 use super::scoring::Scored;
-use super::scoring_input::Source;
+use super::scoring_input::VariantSource;
 use crate::analysis::{memory_check, ptx_facts};
 use crate::launch::{Configuration, Dim3, Launch};
 use crate::ptx::Module;
@@ -13,7 +13,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 /// A source with a launch of its kernel, and the workload of that.
-pub type Launched<'a> = (&'a Source, &'a Launch, Option<&'a Workload>);
+pub type Launched<'a> = (&'a VariantSource, &'a Launch, Option<&'a Workload>);
 
 /// What the code says against launches in blocks of some shape.
 pub struct Refusals<'a> {
@@ -42,7 +42,7 @@ impl<'a> Refusals<'a> {
     pub fn refusal(
         &mut self,
         configuration: &Configuration,
-        (number, source): (usize, &Source),
+        (number, source): (usize, &VariantSource),
         (launch, workload): (&Launch, Option<&Workload>),
     ) -> Option<String> {
         let module = self.modules.entry(number).or_insert_with(|| parsed(source));
@@ -72,7 +72,7 @@ impl<'a> Refusals<'a> {
     }
 }
 
-fn parsed(source: &Source) -> Option<Module> {
+fn parsed(source: &VariantSource) -> Option<Module> {
     Module::parse(source.ptx.as_deref()?).ok()
 }
 
@@ -98,7 +98,7 @@ impl<'a> Stores<'a> {
     /// Looks at the sources that have workloads to write.
     pub fn of(scored: &'a Scored) -> Self {
         let laid = &scored.laid;
-        let stored = |source: &Source| {
+        let stored = |source: &VariantSource| {
             let module = Module::parse(source.ptx.as_deref()?).ok()?;
             ptx_facts::stored_by(&module, &source.symbol)
         };

@@ -32,11 +32,11 @@ pub struct Assembly {
 pub type First<'a> = &'a (dyn Fn(&Assembly) + Sync);
 
 /// The machine code, or what the compiler said.
-pub type Assembled = Result<Assembly, Failure>;
+pub type Assembled = Result<Assembly, CompileFailure>;
 
 /// Why there is no machine code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum CompileFailure {
     /// There was no time left for it.
     #[error("{}", ToolError::OutOfTime)]
     OutOfTime,
@@ -161,12 +161,12 @@ pub struct Variant {
 }
 
 /// What ptxas is run under, each cap with each operator.
-pub struct Written {
+pub struct PtxasRuns {
     pub caps: Vec<u32>,
     pub operators: Vec<Option<CacheOperator>>,
 }
 
-impl Written {
+impl PtxasRuns {
     /// The part of it that is natural; `None` where that is all, or lacks the baseline.
     pub fn natural(&self, baseline: Edits) -> Option<Self> {
         let is_natural = |cap, cache| Edits { cap, cache, ..Edits::default() }.is_natural(baseline);
@@ -187,7 +187,7 @@ pub struct Variants {
     pub all: Vec<Variant>,
     /// By the axes' macros and the edits of the PTX: the index of the variant, or why there is
     /// none.
-    by_key: HashMap<(Macros, Edits), Result<usize, Failure>>,
+    by_key: HashMap<(Macros, Edits), Result<usize, CompileFailure>>,
 }
 
 impl Variants {
@@ -199,7 +199,7 @@ impl Variants {
         front_ends: &mut FrontEnds<'_>,
         subject: &Subject<'_>,
         axes: &[Macros],
-        written: &Written,
+        written: &PtxasRuns,
         first: First<'_>,
     ) {
         let full: Vec<Macros> = axes.iter().map(|set| subject.options(set)).collect();
@@ -224,18 +224,18 @@ impl Variants {
                 register_caps::assemble_all(caps, &|cap| {
                     let is_baseline = axes[*set] == baseline.macros && (cap, *cache) == (baseline.cap, baseline.cache);
                     if !is_baseline && is_over(until) {
-                        return Err(Failure::OutOfTime);
+                        return Err(CompileFailure::OutOfTime);
                     }
                     let refused = |error: &Arc<ToolError>| match **error {
-                        ToolError::OutOfTime => Failure::OutOfTime,
-                        _ => Failure::Source { macros: full[*set].clone(), said: first_line(error) },
+                        ToolError::OutOfTime => CompileFailure::OutOfTime,
+                        _ => CompileFailure::Source { macros: full[*set].clone(), said: first_line(error) },
                     };
                     let front_end = made[*set].as_ref().map_err(refused)?;
-                    let symbol = subject.entry(&axes[*set]).map_err(Failure::Code)?.symbol.as_str();
+                    let symbol = subject.entry(&axes[*set]).map_err(CompileFailure::Code)?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache, ..Edits::default() };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
                     progress::compiled(&subject.annotation.name);
-                    let (cubin, digest) = assembled.map_err(|error| Failure::Code(first_line(&error)))?;
+                    let (cubin, digest) = assembled.map_err(|error| CompileFailure::Code(first_line(&error)))?;
                     let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
                     if is_baseline {
                         first(&assembly);
@@ -279,7 +279,7 @@ impl Variants {
     }
 
     /// Why a configuration has no variant although it was to be compiled.
-    pub fn failure(&self, configuration: &Configuration) -> Option<&Failure> {
+    pub fn failure(&self, configuration: &Configuration) -> Option<&CompileFailure> {
         self.by_key.get(&(configuration.macros.clone(), Edits::from(configuration)))?.as_ref().err()
     }
 }

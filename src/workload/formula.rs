@@ -14,10 +14,10 @@ pub const INDEX: &str = "index";
 /// An expression of one variable, as operations on a stack: flat, however deep the expression
 /// is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Formula(Vec<Step>);
+pub struct Formula(Vec<FormulaStep>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-enum Step {
+enum FormulaStep {
     Index,
     Value(Value),
     Unary(Unary),
@@ -75,10 +75,10 @@ impl Formula {
         let mut stack: Vec<Option<Value>> = Vec::with_capacity(8);
         for step in &self.0 {
             let value = match *step {
-                Step::Index => Some(number(index)),
-                Step::Value(value) => Some(value),
-                Step::Unary(operator) => stack.pop()?.and_then(|a| operator.apply(a).ok()),
-                Step::Binary(operator) => {
+                FormulaStep::Index => Some(number(index)),
+                FormulaStep::Value(value) => Some(value),
+                FormulaStep::Unary(operator) => stack.pop()?.and_then(|a| operator.apply(a).ok()),
+                FormulaStep::Binary(operator) => {
                     let (b, a) = (stack.pop()?, stack.pop()?);
                     match (operator, a) {
                         (Binary::And, Some(a)) if !a.is_true() => Some(Value::from(false)),
@@ -86,11 +86,11 @@ impl Formula {
                         _ => a.zip(b).and_then(|(a, b)| operator.apply(a, b).ok()),
                     }
                 }
-                Step::Call(function) => {
+                FormulaStep::Call(function) => {
                     let (b, a) = (stack.pop()?, stack.pop()?);
                     a.zip(b).and_then(|(a, b)| function.apply(a, b).ok())
                 }
-                Step::Choice => {
+                FormulaStep::Choice => {
                     let (otherwise, then, condition) = (stack.pop()?, stack.pop()?, stack.pop()?);
                     condition.and_then(|condition| if condition.is_true() { then } else { otherwise })
                 }
@@ -106,30 +106,30 @@ fn number(index: u64) -> Value {
     Value::Int(i64::try_from(index).unwrap_or(i64::MAX))
 }
 
-fn flatten(expression: &Expr<Operand>, steps: &mut Vec<Step>) {
+fn flatten(expression: &Expr<Operand>, steps: &mut Vec<FormulaStep>) {
     match &expression.node {
-        Node::Value(value) | Node::Name(Operand::Given(value)) => steps.push(Step::Value(*value)),
-        Node::Name(Operand::Index) => steps.push(Step::Index),
+        Node::Value(value) | Node::Name(Operand::Given(value)) => steps.push(FormulaStep::Value(*value)),
+        Node::Name(Operand::Index) => steps.push(FormulaStep::Index),
         Node::Unary(operator, a) => {
             flatten(a, steps);
-            steps.push(Step::Unary(*operator));
+            steps.push(FormulaStep::Unary(*operator));
         }
         Node::Binary(operator, _, a, b) => {
             flatten(a, steps);
             flatten(b, steps);
-            steps.push(Step::Binary(*operator));
+            steps.push(FormulaStep::Binary(*operator));
         }
         Node::Choice(condition, a, b) => {
             flatten(condition, steps);
             flatten(a, steps);
             flatten(b, steps);
-            steps.push(Step::Choice);
+            steps.push(FormulaStep::Choice);
         }
         Node::Call(function, arguments) => {
             for (position, argument) in arguments.iter().enumerate() {
                 flatten(argument, steps);
                 if position > 0 {
-                    steps.push(Step::Call(*function));
+                    steps.push(FormulaStep::Call(*function));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::project::{Project, Ran, compile, run, succeed};
 use super::results::nvtune;
-use nvtune::record::{Cache, Found, Journal, Tried};
+use nvtune::record::{Cache, Journal, PointOutcome, Tried};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -112,7 +112,7 @@ fn ended(project: &Project, command: Command, signal: i32, is_for_all: bool) -> 
     let child = start(command);
     let deadline = Instant::now() + Duration::from_secs(60);
     // A refusal is written down at once, times are some moments later.
-    while !kept(project).iter().any(|tried| matches!(tried.found, Found::Timed(_))) {
+    while !kept(project).iter().any(|tried| matches!(tried.found, PointOutcome::Timed(_))) {
         assert!(Instant::now() < deadline, "no time is kept");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -154,7 +154,7 @@ fn resumed_search_keeps_earlier_times_and_finds_the_same_winner() {
         let (ended, said) = interrupted(&project, signal);
         assert_eq!(ended, code, "{said}");
         let before = checked(&project);
-        let refused = kept(&project).into_iter().filter(|tried| matches!(tried.found, Found::Refused(_)));
+        let refused = kept(&project).into_iter().filter(|tried| matches!(tried.found, PointOutcome::Refused(_)));
         let refused: BTreeSet<_> = refused.map(|tried| tried.configuration.to_string()).collect();
         if signal != libc::SIGKILL {
             let kept = said.strip_prefix("nvtune: mix: interrupted; what is known of ");

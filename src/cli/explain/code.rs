@@ -1,6 +1,6 @@
 //! A code -> the entry of its message in the book.
 
-use crate::cli::exit_status::{Failure, exit_code};
+use crate::cli::exit_status::{CommandFailure, exit_code};
 use crate::cli::wrap::{columns, wrapped};
 use crate::diag::MessageCode;
 use crate::put_on;
@@ -24,7 +24,7 @@ pub fn run(code: &str) -> u8 {
             put_on!("{}", wrapped(&entry, INDENT, columns()));
             Ok(0)
         }
-        None => Err(Failure::new(
+        None => Err(CommandFailure::new(
             MessageCode::WrongArgument,
             format!("no message has the code '{code}'; a code is N and four digits, as in N0031"),
         )),

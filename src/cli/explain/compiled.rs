@@ -1,6 +1,6 @@
 //! A source and nvcc's options -> its PTX and machine code with line tables.
 
-use crate::cli::exit_status::Failure;
+use crate::cli::exit_status::CommandFailure;
 use crate::diag::MessageCode;
 use crate::nvcc::{Arity, Dryrun, RealNvcc, lookup};
 use crate::process::Temporary;
@@ -57,8 +57,8 @@ impl Compiled {
     ///
     /// # Errors
     /// What nvcc says.
-    pub fn new(nvcc: &RealNvcc, source: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, Failure> {
-        let failed = |problem: String| Failure::new(MessageCode::CommandFailed, problem);
+    pub fn new(nvcc: &RealNvcc, source: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, CommandFailure> {
+        let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
         let made = Temporary::new().map_err(|error| failed(format!("cannot make a temporary folder: {error}")))?;
         let mut options = without(arguments, &LEFT_OUT, source);
         let dry = [options.clone(), words(&["-c", "-o"]), vec![made.path().join("k.o").into(), source.into()]].concat();

@@ -7,7 +7,7 @@ mod explanation;
 mod sarif;
 mod source_lines;
 
-use super::exit_status::{Failure, exit_code};
+use super::exit_status::{CommandFailure, exit_code};
 use super::records;
 use super::wrap::columns;
 use crate::comment::Annotation;
@@ -54,10 +54,10 @@ pub fn run(options: &Options) -> u8 {
     exit_code(explain(options).map(|()| 0))
 }
 
-fn explain(options: &Options) -> Result<(), Failure> {
+fn explain(options: &Options) -> Result<(), CommandFailure> {
     let (path, kernel) = place(&options.subject)?;
     let nvcc = RealNvcc::find(None, |name| std::env::var_os(name))
-        .map_err(|error| Failure::new(MessageCode::NvccNotFound, error.to_string()))?;
+        .map_err(|error| CommandFailure::new(MessageCode::NvccNotFound, error.to_string()))?;
     let current = std::env::current_dir().unwrap_or_default();
     let (arguments, folder) = match recorded(&path) {
         Some(record) if options.arguments.is_empty() => {
@@ -69,7 +69,7 @@ fn explain(options: &Options) -> Result<(), Failure> {
     let source = if folder == current { path.clone() } else { std::path::absolute(&path).unwrap_or(path.clone()) };
     let compiled = Compiled::new(&nvcc, &source, &arguments, &folder)?;
     let explanations = explanations(&compiled, &source, kernel.as_deref())?;
-    let failed = |error: serde_json::Error| Failure::new(MessageCode::CommandFailed, error.to_string());
+    let failed = |error: serde_json::Error| CommandFailure::new(MessageCode::CommandFailed, error.to_string());
     let text = match options.form {
         Form::Text => explanations.iter().map(|explanation| explanation.text(columns())).collect(),
         Form::Json => serde_json::to_string_pretty(&explanations).map_err(failed)? + "\n",
@@ -80,7 +80,7 @@ fn explain(options: &Options) -> Result<(), Failure> {
 }
 
 /// Splits `FILE.cu:KERNEL`; a file may have a colon in its name.
-fn place(subject: &OsString) -> Result<(PathBuf, Option<String>), Failure> {
+fn place(subject: &OsString) -> Result<(PathBuf, Option<String>), CommandFailure> {
     let whole = PathBuf::from(subject);
     if whole.is_file() {
         return Ok((whole, None));
@@ -92,7 +92,7 @@ fn place(subject: &OsString) -> Result<(PathBuf, Option<String>), Failure> {
         return Ok((path.into(), Some(kernel.to_owned())));
     }
     let message = format!("'{text}' is neither a code, as in N0031, nor a source that is there, as in nbody.cu:nbody");
-    Err(Failure::new(MessageCode::WrongArgument, message))
+    Err(CommandFailure::new(MessageCode::WrongArgument, message))
 }
 
 /// The record of a source, which has the options of its build.
@@ -102,8 +102,8 @@ fn recorded(source: &Path) -> Option<Record> {
     (!record.folder.is_empty() && Path::new(&record.folder).is_dir()).then_some(record)
 }
 
-fn explanations(compiled: &Compiled, source: &Path, kernel: Option<&str>) -> Result<Vec<Explanation>, Failure> {
-    let failed = |problem: String| Failure::new(MessageCode::CommandFailed, problem);
+fn explanations(compiled: &Compiled, source: &Path, kernel: Option<&str>) -> Result<Vec<Explanation>, CommandFailure> {
+    let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
     let module = Module::parse(&compiled.ptx).map_err(|error| failed(format!("cannot read nvcc's PTX: {error}")))?;
     let cubin = Cubin::parse(&compiled.cubin).map_err(|error| failed(format!("cannot read nvcc's code: {error}")))?;
     let lines = SourceLines::new(&compiled.ptx, &source.to_string_lossy());
@@ -133,7 +133,7 @@ fn explanations(compiled: &Compiled, source: &Path, kernel: Option<&str>) -> Res
             }
             _ => format!("'{}' has no kernel", source.display()),
         };
-        return Err(Failure::new(MessageCode::WrongArgument, message));
+        return Err(CommandFailure::new(MessageCode::WrongArgument, message));
     }
     Ok(explanations)
 }

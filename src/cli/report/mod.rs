@@ -7,7 +7,7 @@ mod reading;
 mod rows;
 mod table;
 
-use super::exit_status::{Failure, exit_code};
+use super::exit_status::{CommandFailure, exit_code};
 use super::wrap::columns;
 use crate::diag::MessageCode;
 use crate::diag::console::fatal;
@@ -49,13 +49,13 @@ pub fn run(options: &Options) -> u8 {
     exit_code(printed)
 }
 
-fn print(options: &Options, records: &Records) -> Result<(), Failure> {
+fn print(options: &Options, records: &Records) -> Result<(), CommandFailure> {
     let is_meant = |decision: &Decision| options.kernels.is_empty() || options.kernels.contains(&decision.name);
     let mut all: Vec<(&ReadRecord, &Decision)> =
         records.decisions().filter(|(_, decision)| is_meant(decision)).collect();
     if let Some(missing) = options.kernels.iter().find(|name| !all.iter().any(|(_, decision)| decision.name == **name))
     {
-        return Err(Failure::new(MessageCode::WrongArgument, format!("no record has a kernel '{missing}'")));
+        return Err(CommandFailure::new(MessageCode::WrongArgument, format!("no record has a kernel '{missing}'")));
     }
     let details: Vec<_> = all.iter().map(|(read, decision)| (read.record.source.as_str(), *decision)).collect();
     sort_by_gain(&mut all);
@@ -63,7 +63,7 @@ fn print(options: &Options, records: &Records) -> Result<(), Failure> {
     if let Some(path) = &options.html {
         return write_page(path, &page::page(&rows, &all));
     }
-    let failed = |error: serde_json::Error| Failure::new(MessageCode::CommandFailed, error.to_string());
+    let failed = |error: serde_json::Error| CommandFailure::new(MessageCode::CommandFailed, error.to_string());
     let text = match options.form {
         Form::Json => export::json(&rows).map_err(failed)?,
         Form::Csv => export::csv(&rows).map_err(failed)?,
@@ -76,9 +76,9 @@ fn print(options: &Options, records: &Records) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
+fn write_page(path: &Path, page: &str) -> Result<(), CommandFailure> {
     let failed = |error: std::io::Error| {
-        Failure::new(MessageCode::CommandFailed, format!("cannot write '{}': {error}", path.display()))
+        CommandFailure::new(MessageCode::CommandFailed, format!("cannot write '{}': {error}", path.display()))
     };
     std::fs::write(path, page).map_err(failed)
 }

@@ -45,7 +45,7 @@ pub(super) fn visible() -> Result<Vec<Device>, String> {
 pub(super) struct Gpu {
     // In the order in which they are to be dropped: what was made in the context before the context.
     /// By slot of a job.
-    graphs: HashMap<u32, (Step, Graph)>,
+    graphs: HashMap<u32, (LaunchStep, Graph)>,
     functions: HashMap<(usize, String), Kernel>,
     modules: HashMap<usize, Module>,
     reference: Option<Reference>,
@@ -65,7 +65,7 @@ pub(super) struct Gpu {
 /// One launch with all that it depends on: a graph of it serves as long as nothing of this
 /// changes.
 #[derive(PartialEq)]
-struct Step {
+struct LaunchStep {
     variant: usize,
     kernel: String,
     launch: Launch,
@@ -289,7 +289,7 @@ impl Gpu {
         if !Graph::can(&self.context) {
             return Ok(None);
         }
-        let step = Step {
+        let step = LaunchStep {
             variant: job.variant,
             kernel: job.kernel.clone(),
             launch: job.launch,

@@ -30,11 +30,11 @@ pub(super) struct Reference {
     launch: Launch,
     workload: usize,
     /// For each buffer of its workload, what it wrote; `None` where it wrote nothing.
-    results: Vec<Option<Written>>,
+    results: Vec<Option<WrittenBuffer>>,
 }
 
 /// The contents that the baseline gave a buffer.
-struct Written {
+struct WrittenBuffer {
     digest: u64,
     /// For a buffer that is compared.
     compared: Option<Compared>,
@@ -90,7 +90,7 @@ impl Reference {
                 }
                 None => None,
             };
-            results.push(Some(Written { digest, compared }));
+            results.push(Some(WrittenBuffer { digest, compared }));
         }
         Ok(Reference { variant: job.variant, launch: job.launch, workload: job.workload, results })
     }
@@ -121,7 +121,8 @@ impl Reference {
         let is_alike = |index: usize, buffer: &Buffer| {
             other.buffers.get(index).is_some_and(|b| b.element == buffer.element && b.count == buffer.count)
         };
-        let is_compared = |result: &Option<Written>| result.as_ref().is_some_and(|written| written.compared.is_some());
+        let is_compared =
+            |result: &Option<WrittenBuffer>| result.as_ref().is_some_and(|written| written.compared.is_some());
         let mut buffers = own.buffers.iter().zip(&self.results).enumerate();
         let (_, (buffer, _)) =
             buffers.find(|(index, (buffer, result))| is_compared(result) && !is_alike(*index, buffer))?;
@@ -155,7 +156,7 @@ impl Reference {
             let slab = slab(pool, *place)?;
             match result {
                 None if digest != slab.digest => return Ok(Verdict::Differs(stray(buffer))),
-                Some(Written { digest: expected, compared: Some(compared) }) if digest != *expected => {
+                Some(WrittenBuffer { digest: expected, compared: Some(compared) }) if digest != *expected => {
                     alive();
                     if !compared.agrees_on_device(pool, slab, alive)? {
                         let end = slab.used();
@@ -181,7 +182,7 @@ impl Reference {
     fn spoiled<'a>(&self, pool: &Pool, workload: &'a Workload) -> Result<Option<&'a Buffer>, Halt> {
         let mut kept: Vec<(&Buffer, u64, &Memory)> = Vec::new();
         for (buffer, written) in workload.buffers.iter().zip(&self.results) {
-            if let Some(Written { digest, compared: Some(Compared { expected: Expected::Device(memory), .. }) }) =
+            if let Some(WrittenBuffer { digest, compared: Some(Compared { expected: Expected::Device(memory), .. }) }) =
                 written
             {
                 kept.push((buffer, *digest, memory));
