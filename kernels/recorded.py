@@ -77,7 +77,7 @@ def without_workload(source):
 def build(tools, folder, name, mode):
     """Builds a program in its folder; gives the program, what was said, seconds and the winner."""
     environment = dict(tools.tuned_environment, NVTUNE=mode)
-    source, target, program = folder / name / f"{name}.cu", folder / f"{name}.o", folder / f"{name}.{mode}"
+    source, target, program = folder / name / f"{name}.cu", folder / f"{name}.o", folder / f"{name}-{mode}"
     _, said, seconds = bench.run([tools.shim, *tools.flags, "-c", source, "-o", target], bench.BUILD_LIMIT, environment)
     bench.run([tools.shim, *tools.flags, target, *tools.link_flags, "-o", program], bench.BUILD_LIMIT, environment)
     return program, bench.messages(said), seconds, bench.decision(folder / f"{name}.tune.json", name)
@@ -106,7 +106,7 @@ def tune(tools, work, name, rounds, repetitions):
     row["recorded_mib"] = sum(path.stat().st_size for path in recorded.rglob("*.launch")) / 2**20
     again, row["recorded_messages"], row["recorded_s"], by_recording = build(tools, recorded, name, "measure")
     for key, decision in (("given", by_comment), ("recorded", by_recording)):
-        row[key] = decision and decision["winner"]["configuration"]
+        row[key] = decision and decision["winner"]
     row["check"] = [bench.run_program(which, "--check")["check"] for which in (program, again)]
     samples = ([], [])
     for turn in range(rounds):

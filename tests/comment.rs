@@ -91,8 +91,8 @@ const REFUSED: &[&str] = &[
     "<c>//@tune define(n = {8, 16})\n<k>",
     "<c>//@tune define(N = {8, 16}) template(N)\ntemplate <int N> __global__ void k(int n) {}\n",
     // The launch.
-    "//@tune block(256)\n<k>",
-    "//@tune threads(n)\n<k>",
+    "//@tune block(256) args(n = 1)\n<k>",
+    "//@tune threads(n) args(n = 1)\n<k>",
     "//@tune threads(n) grid(4) block(256)\n<k>",
     "//@tune threads({1, 2}) block(256)\n<k>",
     "//@tune threads(m) block(256)\n<k>",
