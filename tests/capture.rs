@@ -243,9 +243,6 @@ fn bare_comments_are_tuned_on_recorded_launches() {
     let (folder, _) = recorded("0", &[]);
     expect![[r#"
         nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
-        nvtune warning : scaled: its recording gives threads(n)
-        nvtune warning : viewed: its recording gives threads(height, height)
-        nvtune warning : filled_double: its recording gives threads(n) shared((block.size * 8))
         nvtune: scaled: block=128 (2.00x over the baseline, measured)
         nvtune: viewed: block=128 (2.00x over the baseline, measured)
         nvtune: filled_double: block=128 (kept: no configuration is faster at 99% confidence)

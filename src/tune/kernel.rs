@@ -251,8 +251,6 @@ pub fn draft<'a>(
         configurations: recorded(scored, &candidates),
         ..Decision::default()
     };
-    let inferred = annotation.inferred.as_ref().map(|inferred| format!("its recording gives {}", inferred.text));
-    decision.notes.extend(inferred);
     let notes = pinned_notes(tuner, subject);
     let budget_s = budget(annotation, tuner.settings.budget);
     decision.notes.extend(cut_note(prepared, budget_s));
