@@ -224,16 +224,25 @@ fn recordings_that_cannot_be_written_change_nothing() {
 
 /// Builds with what was recorded, and timings for it; returns what is said.
 fn tuned(folder: &Path) -> String {
-    let sources = tempfile::tempdir().expect("a folder");
-    std::fs::copy(source("launches.cu"), sources.path().join("launches.cu")).expect("copied");
+    tuned_in(tempfile::tempdir().expect("a folder").path(), folder)
+}
+
+/// The same in this folder of sources.
+fn tuned_in(sources: &Path, folder: &Path) -> String {
+    std::fs::copy(source("launches.cu"), sources.join("launches.cu")).expect("copied");
     let entries = r#"{"label": "block=128", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
     let replay =
         format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#);
-    std::fs::write(sources.path().join("timings.json"), replay).expect("written");
+    std::fs::write(sources.join("timings.json"), replay).expect("written");
     let environment = [("NVTUNE_CAPTURE_DIR", folder.to_str().expect("text")), ("NVTUNE_REPLAY", "timings.json")];
-    let ran = nvtune(sources.path(), "measure", &environment);
+    let ran = nvtune(sources, "measure", &environment);
     let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.to_string_lossy(), "FOLDER");
     assert!(ran.status.success(), "{said}");
+    timed(&said)
+}
+
+/// The messages of a build, with no word of winners.
+fn timed(said: &str) -> String {
     // Which of several equally fast configurations wins is not what is asked here.
     let said = said.lines().map(|line| match line.split_once(": block=") {
         Some((kernel, _)) => format!("{kernel}: timed\n"),
@@ -251,6 +260,50 @@ fn bare_comments_are_tuned_on_recorded_launches() {
         nvtune: viewed: timed
         nvtune: filled_double: timed
     "#]].assert_eq(&tuned(folder.path()));
+}
+
+#[test]
+fn lock_file_gives_what_a_recording_gave() {
+    let (folder, _) = recorded("0", &[]);
+    let sources = tempfile::tempdir().expect("a folder");
+    tuned_in(sources.path(), folder.path());
+    let mut lock = Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    let locked = lock.arg("lock").env("NVTUNE_NVCC", nvcc()).current_dir(sources.path()).output().expect("it starts");
+    assert!(locked.status.success(), "{locked:?}");
+    let text = std::fs::read_to_string(sources.path().join("nvtune.lock")).expect("a lock file");
+    let inferred = text.lines().map(str::trim).filter(|line| line.contains("inferred"));
+    expect![[r#"
+        "inferred": "threads(n) shared(block.size * 8) args(n = 600)",
+        "inferred": "threads(n) args(n = 1000)",
+        "inferred": "threads(height, height) args(height = 30)",
+    "#]]
+    .assert_eq(&inferred.map(|line| format!("{line}\n")).collect::<String>());
+    // Without recordings, GPU and cache, as on a farm.
+    let ran = nvtune(sources.path(), "locked", &[("NVTUNE_CACHE_SIZE", "0")]);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    expect![[r#"
+        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : viewed: its entry in nvtune.lock is stale and not used: another is its code (PTX); `nvtune lock --update` measures it again [N0213]
+        nvtune: scaled: timed
+        nvtune: viewed: timed
+        nvtune: filled_double: timed
+    "#]].assert_eq(&timed(&said));
+    // Text that is no clause comes from no recording.
+    let path = sources.path().join("nvtune.lock");
+    std::fs::write(&path, text.replace("threads(", "threads)")).expect("written");
+    let ran = nvtune(sources.path(), "locked", &[("NVTUNE_CACHE_SIZE", "0")]);
+    let said = String::from_utf8_lossy(&ran.stderr).replace(&*sources.path().to_string_lossy(), "SOURCES");
+    assert!(ran.status.success(), "{said}");
+    expect![[r#"
+        nvtune warning : 'SOURCES/nvtune.lock': entry `launches.cu: scaled, sm_90` is not used: its `inferred` is no clause [N0211]
+        nvtune warning : scaled: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : 'SOURCES/nvtune.lock': entry `launches.cu: viewed, sm_90` is not used: its `inferred` is no clause [N0211]
+        nvtune warning : viewed: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : 'SOURCES/nvtune.lock': entry `launches.cu: filled_double, sm_90` is not used: its `inferred` is no clause [N0211]
+        nvtune warning : filled_double: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+    "#]].assert_eq(&timed(&said));
 }
 
 #[test]
@@ -277,8 +330,7 @@ fn recording_that_is_damaged_or_of_another_kernel_is_said_and_not_used() {
         nvtune warning : scaled: 'FOLDER/launches.capture/scaled/7bbe337424eecfc7.launch' is not whole, or no recording [N0095]
         nvtune warning : scaled: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
         nvtune warning : filled_double: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
-        nvtune warning : hidden: its recording is not used: it was recorded with 3 arguments, and has 2 parameters: record it again [N0095]
-        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : hidden: not tuned: its recording cannot be used: it was recorded with 3 arguments, and has 2 parameters: record it again [N0095]
         nvtune warning : viewed: not tuned: its recording 'FOLDER/launches.capture/viewed/d269e153da22d60.launch' is damaged: record it again [N0095]
     "#]].assert_eq(&tuned(folder.path()));
 }

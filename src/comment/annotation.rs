@@ -418,13 +418,10 @@ impl Annotation {
 
     /// An expression as the comment has it, or in the same words where it was inferred.
     pub fn written(&self, expression: &Expr) -> String {
-        if expression.span != self.comment {
-            return self.source.slice(expression.span).to_owned();
+        match expression.span == self.comment {
+            true => expression.unparenthesized(),
+            false => self.source.slice(expression.span).to_owned(),
         }
-        let text = expression.to_string();
-        let is_binary = matches!(expression.node, Node::Binary(..));
-        let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).filter(|_| is_binary);
-        inner.unwrap_or(&text).to_owned()
     }
 
     /// The place of a clause's name; that of the comment where it has no such clause.

@@ -167,6 +167,16 @@ impl<N> Expr<N> {
 }
 
 /// As C++ source with every operation in parentheses; `ceildiv`, `min` and `max` as calls.
+impl<N: fmt::Display> Expr<N> {
+    /// The text of [`Display`](fmt::Display) without the parentheses around all of it.
+    pub fn unparenthesized(&self) -> String {
+        let text = self.to_string();
+        let is_wrapped = matches!(self.node, Node::Binary(..) | Node::Choice(..));
+        let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).filter(|_| is_wrapped);
+        inner.unwrap_or(&text).to_owned()
+    }
+}
+
 impl<N: fmt::Display> fmt::Display for Expr<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.node {

@@ -1,21 +1,26 @@
 //! Clauses that a recording gave a comment, as text -> the same clauses once more, where the
 //! recording is not at hand: in a build from a lock file.
+//!
+//! The text gives the launch, and whole arguments because the launch follows from them. It
+//! gives no workload: what it is read for cannot be timed.
 
-use super::annotation::{Annotation, Block, Clauses, Grid, Inferred, Spanned};
+use super::annotation::{Annotation, Block, Clauses, Given, GivenValue, Grid, Inferred, Spanned};
 use super::clause::clauses;
-use super::expression::Expr;
+use super::expression::{Expr, Node};
 use super::lexer::tokens;
+use super::parsed::Parsed;
+use super::value::Value;
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use std::fmt::Write;
 
 /// The longest text that is read.
-const MOST_BYTES: usize = 4 << 10;
+const MOST_BYTES: usize = 16 << 10;
 
-/// Writes the clauses for grid, shared memory and default block that `after` has and `before`
-/// has not.
+/// Writes the clauses for grid, shared memory, default block and whole arguments that `after`
+/// has and `before` has not.
 pub fn inferred_text(before: &Clauses, after: &Clauses) -> String {
-    let list = |expressions: &[Expr]| expressions.iter().map(Expr::to_string).collect::<Vec<_>>().join(", ");
+    let list = |expressions: &[Expr]| expressions.iter().map(Expr::unparenthesized).collect::<Vec<_>>().join(", ");
     let mut text = String::new();
     if let (None, Some(threads)) = (&before.threads, &after.threads) {
         let _ = write!(text, "threads({}) ", list(&threads.value));
@@ -24,11 +29,22 @@ pub fn inferred_text(before: &Clauses, after: &Clauses) -> String {
         let _ = write!(text, "grid({}) ", list(blocks));
     }
     if let (None, Some(shared)) = (&before.shared, &after.shared) {
-        let _ = write!(text, "shared({shared}) ");
+        let _ = write!(text, "shared({}) ", shared.unparenthesized());
     }
     if let (None, Some(block)) = (&before.default.block, &after.default.block) {
         let [x, y, z]: Dim3 = block.value;
-        let _ = write!(text, "default(block = {{{x}, {y}, {z}}})");
+        let _ = write!(text, "default(block = {{{x}, {y}, {z}}}) ");
+    }
+    let whole = after.args.iter().flatten().filter_map(|given| match &given.value {
+        // A parameter without a name has a blank in it.
+        GivenValue::Scalar(Expr { node: Node::Value(Value::Int(value)), .. }) if !given.name.contains(' ') => {
+            Some(format!("{} = {value}", given.name))
+        }
+        _ => None,
+    });
+    let whole: Vec<String> = whole.collect();
+    if before.args.is_none() && !whole.is_empty() {
+        let _ = write!(text, "args({})", whole.join(", "));
     }
     text.trim_end().to_owned()
 }
@@ -40,7 +56,7 @@ pub fn give_inferred(annotation: &mut Annotation, inferred: Inferred) -> bool {
     let whole = Span { start: 0, end: inferred.text.len() };
     let mut problems = Vec::new();
     let found = tokens(&source, &[whole], &mut problems);
-    let given = clauses(&source, &found, Span { start: 0, end: 0 }, &mut problems).clauses;
+    let Parsed { clauses: given, args, .. } = clauses(&source, &found, Span { start: 0, end: 0 }, &mut problems);
     if inferred.text.len() > MOST_BYTES || !problems.is_empty() {
         return false;
     }
@@ -58,6 +74,13 @@ pub fn give_inferred(annotation: &mut Annotation, inferred: Inferred) -> bool {
     own.block = own.block.take().or(Some(Spanned { value: Block::Auto, span }));
     let default = given.default.block.map(|block| Spanned { value: block.value, span });
     own.default.block = own.default.block.take().or(default);
+    let parameters = &annotation.kernel.parameters;
+    let args = args.into_iter().flatten().filter_map(|given| {
+        let parameter = parameters.iter().position(|name| name.as_ref() == Some(&given.name))?;
+        let Some(GivenValue::Scalar(value)) = given.value else { return None };
+        Some(Given { name: given.name, span, parameter, element: None, value: GivenValue::Scalar(value.at(span)) })
+    });
+    own.args = Some(args.collect());
     annotation.inferred = Some(inferred);
     true
 }

@@ -110,7 +110,7 @@ pub fn compiled(name: &str) {
     });
 }
 
-/// So many configurations of a kernel are timed; `best` is the fastest of them.
+/// Says how many configurations of a kernel are timed; `best` is the fastest of them.
 pub fn timed(name: &str, timed: usize, best: Option<Best>) {
     change(name, |kernel| kernel.stage = Stage::Timing { timed, best });
 }

@@ -20,15 +20,7 @@ impl Build<'_> {
     /// # Errors
     /// The exit code, where the call ends here: nvcc refused it, or NVTUNE_STRICT does.
     pub(super) fn tune(&self, tunings: &mut [Tuning], warm: Option<&Warm<'_>>) -> Result<Programs, u8> {
-        let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
-            Ok(dryrun) => dryrun,
-            // nvcc itself says what is wrong with the call.
-            Err(DryrunError::Refused(_)) => return Err(self.plain()),
-            Err(problem) => return Err(self.go_back(&problem.to_string())),
-        };
-        for tuning in tunings.iter_mut() {
-            tuning.architecture = tuning.source.newest_architecture(&dryrun);
-        }
+        let dryrun = self.ask_steps(tunings)?;
         if !self.warn_untunable(tunings, &dryrun) {
             let tuner = self.tune_all(&dryrun, tunings);
             if let Some(warm) = warm {
@@ -36,6 +28,24 @@ impl Build<'_> {
             }
         }
         Ok(Programs::new(&dryrun, self.nvcc))
+    }
+
+    /// Asks nvcc for the steps behind the compile, and notes the newest architecture of each
+    /// source.
+    ///
+    /// # Errors
+    /// The exit code, where the call ends here.
+    pub(super) fn ask_steps(&self, tunings: &mut [Tuning]) -> Result<Dryrun, u8> {
+        let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
+            Ok(dryrun) => dryrun,
+            // nvcc itself says what is wrong with the call.
+            Err(DryrunError::Refused(_)) => return Err(self.plain()),
+            Err(problem) => return Err(self.go_back(&problem.to_string())),
+        };
+        for tuning in tunings {
+            tuning.architecture = tuning.source.newest_architecture(&dryrun);
+        }
+        Ok(dryrun)
     }
 
     /// Warns where no source of the call can be tuned; tells whether that is so.

@@ -6,14 +6,14 @@ use super::tuning::Tuning;
 use crate::comment::{Annotation, Inferred, give_inferred};
 use crate::diag::MessageCode;
 use crate::emit::{Capture, StubChange, StubText};
-use crate::nvcc::{Dryrun, DryrunError, Programs};
+use crate::nvcc::{Dryrun, Programs};
 use crate::recording;
 use crate::recording::RecordedKernel;
 use crate::tune;
 use crate::tune::KernelStub;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 impl Build<'_> {
     /// Where the program records the launches of a source's kernels.
@@ -31,45 +31,57 @@ impl Build<'_> {
         }
         let folder = self.capture_folder(source);
         annotations.retain_mut(|annotation| {
-            if annotation.clauses.args.is_some() {
-                return true;
-            }
-            let name = annotation.name.clone();
-            let recorded = RecordedKernel::read(&folder, &name);
-            for problem in &recorded.unusable {
-                self.console.warning(MessageCode::RecordingNotUsed, format!("{name}: {problem}"));
-            }
-            if let Err(problem) = recording::apply(annotation, &recorded) {
-                let message = format!("{name}: its recording is not used: {problem}");
-                self.console.warning(MessageCode::RecordingNotUsed, message);
-            }
-            if annotation.clauses.args.is_none() && recorded.launches.is_empty() {
-                self.apply_locked(source, annotation);
-            }
-            if !annotation.has_grid() {
-                let reason = recorded.left_out.first().map(|reason| format!(" ({reason})")).unwrap_or_default();
-                let message = format!(
-                    "{name}: not tuned: its comment gives no grid and no launch is recorded{reason}: build with NVTUNE=capture and run the program once"
-                );
-                self.console.warning(MessageCode::NotRecorded, message);
-            }
-            annotation.has_grid()
+            annotation.clauses.args.is_some() || self.apply_recording(source, &folder, annotation)
         });
     }
 
-    /// Gives a comment what a recording on another machine gave it, by the lock file.
-    fn apply_locked(&self, source: &MarkedSource, annotation: &mut Annotation) {
-        let Some(file) = self.results.lock(&source.path, self.console) else { return };
+    /// Gives one comment what the program recorded or, without a recording, what the lock file
+    /// has of one; false with a warning where the kernel cannot be tuned.
+    fn apply_recording(&self, source: &MarkedSource, folder: &Path, annotation: &mut Annotation) -> bool {
+        let name = annotation.name.clone();
+        let recorded = RecordedKernel::read(folder, &name);
+        for problem in &recorded.unusable {
+            self.console.warning(MessageCode::RecordingNotUsed, format!("{name}: {problem}"));
+        }
+        match recording::apply(annotation, &recorded) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(problem) => {
+                let message = format!("{name}: not tuned: its recording cannot be used: {problem}");
+                self.console.warning(MessageCode::RecordingNotUsed, message);
+                return false;
+            }
+        }
+        if self.apply_locked(source, annotation) {
+            return true;
+        }
+        if !annotation.has_grid() {
+            let reason = recorded.left_out.first().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let message = format!(
+                "{name}: not tuned: its comment gives no grid and no launch is recorded{reason}: build with NVTUNE=capture and run the program once"
+            );
+            self.console.warning(MessageCode::NotRecorded, message);
+        }
+        // What is wrong with the files is said, and is no fault of the comment's.
+        annotation.has_grid() && recorded.unusable.is_empty()
+    }
+
+    /// Gives a comment what a recording on another machine gave it, by the lock file; false where
+    /// that has nothing for it.
+    fn apply_locked(&self, source: &MarkedSource, annotation: &mut Annotation) -> bool {
+        let Some(file) = self.results.lock(&source.path, self.console) else { return false };
         let prefix = file.key(&source.path, &annotation.name, "");
         let entry =
             file.lock.entries.iter().find(|(key, entry)| key.starts_with(&prefix) && entry.basis.inferred.is_some());
-        let Some((key, entry)) = entry else { return };
+        let Some((key, entry)) = entry else { return false };
         let inferred =
             Inferred { text: entry.basis.inferred.clone().unwrap_or_default(), data: entry.basis.data.clone() };
-        if !give_inferred(annotation, inferred) {
-            let message = format!("{}: entry `{key}` is not used: its `inferred` is no clause", file.name());
+        let is_given = give_inferred(annotation, inferred);
+        if !is_given {
+            let message = format!("'{}': entry `{key}` is not used: its `inferred` is no clause", file.path.display());
             self.console.warning(MessageCode::LockEntry, message);
         }
+        is_given
     }
 
     /// Finds the launch stubs that are to record; returns where the final build finds its
@@ -78,15 +90,7 @@ impl Build<'_> {
     /// # Errors
     /// The exit code, where the call ends here.
     pub(super) fn capture(&self, tunings: &mut [Tuning]) -> Result<Programs, u8> {
-        let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
-            Ok(dryrun) => dryrun,
-            // nvcc itself says what is wrong with the call.
-            Err(DryrunError::Refused(_)) => return Err(self.plain()),
-            Err(problem) => return Err(self.go_back(&problem.to_string())),
-        };
-        for tuning in tunings.iter_mut() {
-            tuning.architecture = tuning.source.newest_architecture(&dryrun);
-        }
+        let dryrun = self.ask_steps(tunings)?;
         if !self.warn_untunable(tunings, &dryrun) {
             tunings.iter_mut().for_each(|tuning| self.capture_source(&dryrun, tuning));
         }

@@ -10,6 +10,7 @@ int __nvtune_rename(const char *, const char *) __asm__("rename");
 int __nvtune_access(const char *, int) __asm__("access");
 int __nvtune_mkdir(const char *, unsigned) __asm__("mkdir");
 int __nvtune_getpid() __asm__("getpid");
+int __nvtune_sched_yield() __asm__("sched_yield");
 long __nvtune_write(int, const void *, unsigned long) __asm__("write");
 char *__nvtune_getenv(const char *) __asm__("getenv");
 void *__nvtune_malloc(unsigned long) __asm__("malloc");
@@ -387,8 +388,7 @@ static word *map_counts(const char *folder) {
 /* Counts a launch of a kind that is new, and records it. */
 __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &shape, const Argument *arguments, int count,
                                        const Variable *variables, int variable_count, cudaStream_t stream) {
-  while (__atomic_exchange_n(&kernel.lock, 1, __ATOMIC_ACQUIRE)) {
-  }
+  while (__atomic_exchange_n(&kernel.lock, 1, __ATOMIC_ACQUIRE)) __nvtune_sched_yield();
   const Path folder = folder_of(kernel);
   if (!kernel.counts) {
     kernel.counts = map_counts(folder.text);
@@ -403,8 +403,8 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
   }
   __atomic_fetch_add(&kernel.counts[at], 1, __ATOMIC_RELAXED);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (at < MOST_KINDS && !kernel.is_done[at] && cudaPeekAtLastError() == cudaSuccess &&
-      cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone) {
+  const bool may_ask = at < MOST_KINDS && !kernel.is_done[at] && cudaPeekAtLastError() == cudaSuccess;
+  if (may_ask && cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone) {
     const word most = most_bytes();
     Recording recording = {find_address_range(), 0, 0, 0, 0, 0, 0, most > kernel.bytes ? most - kernel.bytes : 0, 0};
     recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
@@ -413,11 +413,11 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
     else if (!recording.buffers || !recording.pointers) recording.problem = "there is no memory for it";
     else record(kernel, recording, folder.text, kind, shape, arguments, count, variables, variable_count, stream);
     if (recording.problem) leave_out(folder.text, recording.problem);
-    static_cast<void>(cudaGetLastError()); /* Of the questions above. */
     __nvtune_free(recording.buffers);
     __nvtune_free(recording.pointers);
     __atomic_store_n(&kernel.is_done[at], 1, __ATOMIC_RELEASE);
   }
+  if (may_ask) static_cast<void>(cudaGetLastError()); /* There was no error of the program's. */
   __atomic_store_n(&kernel.lock, 0, __ATOMIC_RELEASE);
 }
 

@@ -51,7 +51,7 @@ pub fn clear(folder: &Path) {
     for kernel in kernels.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         let Ok(files) = std::fs::read_dir(kernel.path()) else { continue };
         for file in files.flatten().map(|entry| entry.path()).filter(|path| is_own(path)) {
-            // What stays is recorded of another build, and is told from the kernel's parameters.
+            // A file that cannot be removed is checked against the kernel's parameters when it is read.
             let _ = std::fs::remove_file(file);
         }
         let _ = std::fs::remove_dir(kernel.path());

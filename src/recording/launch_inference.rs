@@ -170,15 +170,7 @@ mod tests {
     }
 
     fn inferred(launches: &[KnownLaunch]) -> String {
-        let list = |expressions: &[Expr]| {
-            expressions
-                .iter()
-                .map(|of| {
-                    of.to_string().trim_start_matches('(').replace("2)", "2").replace("32)", "32").replace("h)", "h")
-                })
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let list = |expressions: &[Expr]| expressions.iter().map(Expr::unparenthesized).collect::<Vec<_>>().join(", ");
         match infer_grid(launches, Span { start: 0, end: 0 }) {
             Some(InferredGrid::Threads(threads)) => format!("threads({})", list(&threads)),
             Some(InferredGrid::Blocks(blocks)) => format!("grid({})", list(&blocks)),

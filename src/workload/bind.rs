@@ -7,10 +7,11 @@ use super::contents::{encode, fill_bytes};
 use super::entry::Entry;
 use super::formula::Formula;
 use super::npy;
+use super::recorded_memory::bind_memory;
 use super::structure::Layout;
 use crate::comment::{
     Annotation, Expr, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue, Located, ONE_VALUE,
-    RecordedBuffer, RecordedMemory, Value,
+    Value,
 };
 use crate::cuda::Type;
 use crate::cuda::declarations::{array_of_numbers, explain_refusal, is_bool, opaque_handle, type_with_element};
@@ -97,21 +98,6 @@ pub fn bind(
         workload.checks = bind_checks(annotation, &workload.buffers, &mut problems);
     }
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
-}
-
-/// The buffers and variables of a recorded launch.
-fn bind_memory(memory: &RecordedMemory) -> (Vec<Buffer>, Vec<Symbol>) {
-    let file = memory.file.clone().unwrap_or_default();
-    let contents = |recorded: &RecordedBuffer| {
-        let place = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX);
-        let bytes = place(recorded.place.start)..place(recorded.place.end);
-        let fill = FileBytes::recorded(Arc::clone(&file), bytes, recorded.pointers.clone());
-        let RecordedBuffer { name, element, .. } = recorded;
-        let count = (recorded.place.end - recorded.place.start) / element.size() as u64;
-        Buffer { name: name.clone(), element: *element, count, fill: Fill::File(fill), seed: 0 }
-    };
-    let symbol = |recorded: &RecordedBuffer| Symbol { symbol: recorded.name.clone(), contents: contents(recorded) };
-    (memory.buffers.iter().map(contents).collect(), memory.variables.iter().map(symbol).collect())
 }
 
 /// What to do with a parameter that takes no value.

@@ -15,6 +15,7 @@ mod formula;
 pub mod layout;
 mod npy;
 pub mod random;
+mod recorded_memory;
 mod structure;
 pub mod template_args;
 mod variable;
