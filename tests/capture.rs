@@ -273,8 +273,8 @@ fn lock_file_gives_what_a_recording_gave() {
     let text = std::fs::read_to_string(sources.path().join("nvtune.lock")).expect("a lock file");
     let inferred = text.lines().map(str::trim).filter(|line| line.contains("inferred"));
     expect![[r#"
-        "inferred": "threads(n) shared(block.size * 8) args(n = 600)",
-        "inferred": "threads(n) args(n = 1000)",
+        "inferred": "threads(n) shared(block.size * 8) args(n = 600, value = 2.5)",
+        "inferred": "threads(n) args(n = 1000, a = 0.5)",
         "inferred": "threads(height, height) args(height = 30)",
     "#]]
     .assert_eq(&inferred.map(|line| format!("{line}\n")).collect::<String>());
@@ -284,7 +284,6 @@ fn lock_file_gives_what_a_recording_gave() {
     assert!(ran.status.success(), "{said}");
     expect![[r#"
         nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
-        nvtune warning : viewed: its entry in nvtune.lock is stale and not used: another is its code (PTX); `nvtune lock --update` measures it again [N0213]
         nvtune: scaled: timed
         nvtune: viewed: timed
         nvtune: filled_double: timed

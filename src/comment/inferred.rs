@@ -1,8 +1,8 @@
 //! Clauses that a recording gave a comment, as text -> the same clauses once more, where the
 //! recording is not at hand: in a build from a lock file.
 //!
-//! The text gives the launch, and whole arguments because the launch follows from them. It
-//! gives no workload: what it is read for cannot be timed.
+//! The text gives the launch, and the numbers among the arguments, for the launch follows from
+//! them. It gives no workload: a kernel that it is read for cannot be timed.
 
 use super::annotation::{Annotation, Block, Clauses, Given, GivenValue, Grid, Inferred, Spanned};
 use super::clause::clauses;
@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// The longest text that is read.
 const MOST_BYTES: usize = 16 << 10;
 
-/// Writes the clauses for grid, shared memory, default block and whole arguments that `after`
+/// Writes the clauses for grid, shared memory, default block and numbers that `after`
 /// has and `before` has not.
 pub fn inferred_text(before: &Clauses, after: &Clauses) -> String {
     let list = |expressions: &[Expr]| expressions.iter().map(Expr::unparenthesized).collect::<Vec<_>>().join(", ");
@@ -35,16 +35,17 @@ pub fn inferred_text(before: &Clauses, after: &Clauses) -> String {
         let [x, y, z]: Dim3 = block.value;
         let _ = write!(text, "default(block = {{{x}, {y}, {z}}}) ");
     }
-    let whole = after.args.iter().flatten().filter_map(|given| match &given.value {
+    let number = |given: &Given| match &given.value {
         // A parameter without a name has a blank in it.
-        GivenValue::Scalar(Expr { node: Node::Value(Value::Int(value)), .. }) if !given.name.contains(' ') => {
-            Some(format!("{} = {value}", given.name))
-        }
+        GivenValue::Scalar(Expr { node: Node::Value(value), .. }) if !given.name.contains(' ') => match value {
+            Value::Int(value) => Some(format!("{} = {value}", given.name)),
+            Value::Float(value) => value.is_finite().then(|| format!("{} = {value:?}", given.name)),
+        },
         _ => None,
-    });
-    let whole: Vec<String> = whole.collect();
-    if before.args.is_none() && !whole.is_empty() {
-        let _ = write!(text, "args({})", whole.join(", "));
+    };
+    let numbers: Vec<String> = after.args.iter().flatten().filter_map(number).collect();
+    if before.args.is_none() && !numbers.is_empty() {
+        let _ = write!(text, "args({})", numbers.join(", "));
     }
     text.trim_end().to_owned()
 }
