@@ -64,6 +64,7 @@ const CASES: &[(&str, fn())] = &[
     ("occupancy_is_the_drivers", recorded::occupancy_is_the_drivers),
     ("remapped_launches", remapped_launches),
     ("launches_by_the_header", launches_by_the_header),
+    ("a_program_is_tuned_on_what_it_recorded", a_program_is_tuned_on_what_it_recorded),
 ];
 
 fn main() -> ExitCode {
@@ -108,6 +109,35 @@ fn remapped_launches() {
 fn launches_by_the_header() {
     let lines = lines_of_program(&[("header.cu", include_str!("gpu/header.cu"))], &["-std=c++17"]);
     assert_eq!(lines.len(), 5, "{lines:#?}");
+}
+
+/// A program without workloads in its comments: it runs as plain nvcc's while it records, and once it is tuned.
+fn a_program_is_tuned_on_what_it_recorded() {
+    let program = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("recording.cu"), include_str!("gpu/recording.cu")).expect("written");
+    let architecture = format!("-arch=sm_{}", start().device().compute_capability);
+    let run = |command: &mut std::process::Command| {
+        let output = command.current_dir(folder.path()).output().expect("it starts");
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{text}");
+        text
+    };
+    for mode in ["off", "capture", "measure"] {
+        let mut compile = std::process::Command::new(&program);
+        compile.args(["nvcc", "-O3", &architecture, "-c", "recording.cu", "-o", "recording.o"]);
+        compile.env("NVTUNE", mode).env("NVTUNE_CACHE_SIZE", "0");
+        let said = run(&mut compile);
+        run(std::process::Command::new("nvcc").args([&architecture, "recording.o", "-o", "program"]));
+        let printed = run(&mut std::process::Command::new(folder.path().join("program")));
+        println!("{mode}\n{said}{printed}");
+        assert_eq!(printed, "0 wrong, no error\n");
+        if mode == "measure" {
+            let timed =
+                |kernel: &str| said.lines().any(|line| line.starts_with(kernel) && line.contains(" points timed"));
+            assert!(timed("nvtune: scaled: ") && timed("nvtune: moved: "), "{said}");
+        }
+    }
 }
 
 /// Builds a program, its first source by nvtune under the recorded decision `block=64`, and runs it; gives the lines of what it

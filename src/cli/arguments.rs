@@ -192,7 +192,7 @@ struct Workers {
     runner: Option<String>,
 }
 
-impl From<Report> for super::report::Options {
+impl From<Report> for super::report::ReportOptions {
     fn from(Report { records, kernel, json, csv, markdown, html }: Report) -> Self {
         let forms = [(json, Form::Json), (csv, Form::Csv), (markdown, Form::Markdown)];
         let form = forms.into_iter().find(|(is_asked, _)| *is_asked).map(|(_, form)| form).unwrap_or_default();
@@ -200,7 +200,7 @@ impl From<Report> for super::report::Options {
     }
 }
 
-impl From<Explain> for super::explain::Options {
+impl From<Explain> for super::explain::ExplainOptions {
     fn from(Explain { subject, json, sarif, arguments }: Explain) -> Self {
         let form = match (json, sarif) {
             (true, _) => super::explain::Form::Json,

@@ -30,13 +30,13 @@ struct Style {
 struct Display {
     /// `None`: nothing is shown.
     style: Option<Style>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<KernelProgress>,
     drawn: Option<Instant>,
 }
 
 /// A kernel that is being tuned.
 #[derive(Clone, Debug)]
-struct Kernel {
+struct KernelProgress {
     name: String,
     begin: Instant,
     budget: Duration,
@@ -95,7 +95,7 @@ pub fn begin(name: &str, budget_s: f64) {
     lock(|display| {
         if display.style.is_some() {
             let stage = Stage::Compiling { variants: 0 };
-            display.kernels.push(Kernel { name: name.to_owned(), begin: Instant::now(), budget, stage });
+            display.kernels.push(KernelProgress { name: name.to_owned(), begin: Instant::now(), budget, stage });
             display.update();
         }
     });
@@ -133,7 +133,7 @@ pub fn end(name: &str) {
     });
 }
 
-fn change(name: &str, change: impl FnOnce(&mut Kernel)) {
+fn change(name: &str, change: impl FnOnce(&mut KernelProgress)) {
     lock(|display| {
         if let Some(kernel) = display.kernels.iter_mut().find(|kernel| kernel.name == name) {
             change(kernel);
@@ -160,7 +160,7 @@ impl Display {
 }
 
 /// The line: the kernels that are being tuned, one next to the other.
-fn line(kernels: &[Kernel], style: Style, now: Instant) -> String {
+fn line(kernels: &[KernelProgress], style: Style, now: Instant) -> String {
     let mut line = String::new();
     let mut left = style.columns.saturating_sub(1);
     for (index, kernel) in kernels.iter().enumerate() {
@@ -174,7 +174,7 @@ fn line(kernels: &[Kernel], style: Style, now: Instant) -> String {
     line
 }
 
-impl Kernel {
+impl KernelProgress {
     /// `: 12 timed, best 1.31x (block=256 regs=56), 24 s left`
     fn state(&self, now: Instant) -> String {
         let best = |best: &Option<Best>| match best {
@@ -198,8 +198,8 @@ impl Kernel {
 mod tests {
     use super::*;
 
-    fn kernel(name: &str, stage: Stage, begin: Instant) -> Kernel {
-        Kernel { name: name.to_owned(), begin, budget: Duration::from_secs(30), stage }
+    fn kernel(name: &str, stage: Stage, begin: Instant) -> KernelProgress {
+        KernelProgress { name: name.to_owned(), begin, budget: Duration::from_secs(30), stage }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use crate::comment::{Binary, Expr, Function, Node, Value};
 use crate::diag::Span;
+use crate::gpu::WARP;
 use crate::launch::Dim3;
 
 /// What inference knows of a launch: whole arguments by name, in the order of the parameters.
@@ -35,7 +36,7 @@ enum Extent {
 
 const DIMENSIONS: [&str; 3] = ["block.x", "block.y", "block.z"];
 
-/// Items of one thread, and threads of one item, that are looked for.
+/// Items of one thread or one block, and threads of one item, that are looked for.
 const FACTORS: [i64; 6] = [2, 4, 8, 16, 32, 64];
 
 /// Threads by which a grid is smaller or larger than an argument: the borders of stencils.
@@ -65,6 +66,8 @@ pub fn infer_grid(launches: &[KnownLaunch], span: Span) -> Option<InferredGrid> 
         return Some(InferredGrid::Threads(threads));
     }
     let blocks = extents.iter().enumerate().map(|(at, extent)| match extent {
+        // Blocks of one thread in this dimension, of a grid that counts blocks elsewhere.
+        Extent::Threads(threads) if first.block[at] == 1 => threads.clone(),
         Extent::Threads(threads) => ceildiv(threads.clone(), name(DIMENSIONS[at], span)),
         Extent::Blocks(blocks) => blocks.clone(),
         Extent::One => number(1, span),
@@ -104,9 +107,12 @@ fn candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = Extent> 
             border => Extent::Threads(binary(Binary::Add, of.clone(), number(border, of.span))),
         })
     });
-    let multiplied = alone.iter().flat_map(|of| {
-        FACTORS.map(|factor| Extent::Threads(binary(Binary::Multiply, of.clone(), number(factor, of.span))))
-    });
+    let multiplied = |factor: i64| {
+        alone.iter().map(move |of| Extent::Threads(binary(Binary::Multiply, of.clone(), number(factor, of.span))))
+    };
+    // A tile for each block is more common than some threads for each item, but for a warp.
+    let tiles =
+        alone.iter().flat_map(|of| FACTORS.map(|factor| Extent::Blocks(ceildiv(of.clone(), number(factor, of.span)))));
     let candidates: Vec<Extent> = alone
         .iter()
         .map(|of| Extent::Threads(of.clone()))
@@ -115,7 +121,9 @@ fn candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = Extent> 
         .chain(products.iter().map(|of| Extent::Blocks(of.clone())))
         .chain(divided)
         .chain(bordered)
-        .chain(multiplied)
+        .chain(multiplied(i64::from(WARP)))
+        .chain(tiles)
+        .chain(FACTORS.into_iter().flat_map(multiplied))
         .collect();
     candidates.into_iter()
 }
@@ -192,6 +200,8 @@ mod tests {
         assert_eq!(inferred(&[warps]), "threads(rows * 32)");
         let product = launch([47, 1, 1], [256, 1, 1], &[("w", 100), ("h", 120)]);
         assert_eq!(inferred(&[product]), "threads(w * h)");
+        let tiles = launch([120, 68, 1], [128, 1, 1], &[("width", 1920), ("height", 1088)]);
+        assert_eq!(inferred(&[tiles]), "grid(ceildiv(width, 16), ceildiv(height, 16))");
         let inner = launch([4, 4, 1], [32, 8, 1], &[("w", 130), ("h", 34)]);
         assert_eq!(inferred(&[inner]), "threads(w - 2, h - 2)");
         let mixed = launch([8, 5, 1], [32, 1, 1], &[("n", 250), ("images", 5)]);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What nvcc made of a source.
-pub struct Compiled {
+pub struct CompiledSource {
     pub ptx: String,
     pub cubin: Vec<u8>,
     /// nvcc's steps for the source.
@@ -51,7 +51,7 @@ const LEFT_OUT: [&str; 25] = [
 /// Options that name architectures.
 const ARCHITECTURES: [&str; 3] = ["--gpu-architecture", "--gpu-code", "--generate-code"];
 
-impl Compiled {
+impl CompiledSource {
     /// Compiles a source with `-lineinfo`, which leaves the code as it is. Of several
     /// architectures, the newest is compiled.
     ///

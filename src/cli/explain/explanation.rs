@@ -1,6 +1,6 @@
 //! A compiled kernel -> what there is to say of it.
 
-use super::compiled::Compiled;
+use super::compiled::CompiledSource;
 use super::source_lines::{Place, SourceLines};
 use crate::analysis::ptx_facts;
 use crate::cli::wrap::wrapped;
@@ -114,7 +114,7 @@ impl Rule {
 
 /// What a kernel is looked at with.
 pub struct Looked<'a> {
-    pub compiled: &'a Compiled,
+    pub compiled: &'a CompiledSource,
     pub module: &'a Module,
     pub lines: &'a SourceLines,
     /// How the kernel is launched, or why that is not known.

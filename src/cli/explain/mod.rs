@@ -20,7 +20,7 @@ use crate::put_on;
 use crate::record::{Record, read_regular};
 use crate::sass::Cubin;
 use crate::tune::{BaselineRun, Tuner};
-use compiled::Compiled;
+use compiled::CompiledSource;
 use explanation::{Explanation, Looked};
 use source_lines::SourceLines;
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ pub enum Form {
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExplainOptions {
     /// A code, or a source with or without a kernel.
     pub subject: OsString,
     pub form: Form,
@@ -46,7 +46,7 @@ pub struct Options {
 }
 
 /// Explains a code or the kernels of a source.
-pub fn run(options: &Options) -> u8 {
+pub fn run(options: &ExplainOptions) -> u8 {
     let text = options.subject.to_string_lossy();
     if code::is_code(&text) {
         return code::run(&text);
@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> u8 {
     exit_code(explain(options).map(|()| 0))
 }
 
-fn explain(options: &Options) -> Result<(), CommandFailure> {
+fn explain(options: &ExplainOptions) -> Result<(), CommandFailure> {
     let (path, kernel) = place(&options.subject)?;
     let nvcc = RealNvcc::find(None, |name| std::env::var_os(name))
         .map_err(|error| CommandFailure::new(MessageCode::NvccNotFound, error.to_string()))?;
@@ -67,7 +67,7 @@ fn explain(options: &Options) -> Result<(), CommandFailure> {
     };
     // The record's folder may be another one than the current one.
     let source = if folder == current { path.clone() } else { std::path::absolute(&path).unwrap_or(path.clone()) };
-    let compiled = Compiled::new(&nvcc, &source, &arguments, &folder)?;
+    let compiled = CompiledSource::new(&nvcc, &source, &arguments, &folder)?;
     let explanations = explanations(&compiled, &source, kernel.as_deref())?;
     let failed = |error: serde_json::Error| CommandFailure::new(MessageCode::CommandFailed, error.to_string());
     let text = match options.form {
@@ -102,7 +102,11 @@ fn recorded(source: &Path) -> Option<Record> {
     (!record.folder.is_empty() && Path::new(&record.folder).is_dir()).then_some(record)
 }
 
-fn explanations(compiled: &Compiled, source: &Path, kernel: Option<&str>) -> Result<Vec<Explanation>, CommandFailure> {
+fn explanations(
+    compiled: &CompiledSource,
+    source: &Path,
+    kernel: Option<&str>,
+) -> Result<Vec<Explanation>, CommandFailure> {
     let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
     let module = Module::parse(&compiled.ptx).map_err(|error| failed(format!("cannot read nvcc's PTX: {error}")))?;
     let cubin = Cubin::parse(&compiled.cubin).map_err(|error| failed(format!("cannot read nvcc's code: {error}")))?;
@@ -150,7 +154,7 @@ fn is_named(symbol: &str, name: &str) -> bool {
 }
 
 /// The launches of the kernels that have a comment; the error is why they are not known.
-fn runs(compiled: &Compiled, source: &Path) -> Result<Vec<BaselineRun>, String> {
+fn runs(compiled: &CompiledSource, source: &Path) -> Result<Vec<BaselineRun>, String> {
     let settings = compiled::settings();
     let console = Console::new(false);
     let object = crate::process::Temporary::new().map_err(|error| error.to_string())?;

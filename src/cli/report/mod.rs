@@ -30,7 +30,7 @@ pub enum Form {
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReportOptions {
     pub places: Vec<PathBuf>,
     /// Names of the kernels that are meant; empty for all.
     pub kernels: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Options {
 }
 
 /// Prints the report. A place without a record is an error; the others are printed all the same.
-pub fn run(options: &Options) -> u8 {
+pub fn run(options: &ReportOptions) -> u8 {
     let records = Records::read(&options.places);
     for (place, problem) in &records.problems {
         fatal(MessageCode::RecordNotRead, format!("'{}' {problem}", place.display()));
@@ -49,7 +49,7 @@ pub fn run(options: &Options) -> u8 {
     exit_code(printed)
 }
 
-fn print(options: &Options, records: &Records) -> Result<(), CommandFailure> {
+fn print(options: &ReportOptions, records: &Records) -> Result<(), CommandFailure> {
     let is_meant = |decision: &Decision| options.kernels.is_empty() || options.kernels.contains(&decision.name);
     let mut all: Vec<(&ReadRecord, &Decision)> =
         records.decisions().filter(|(_, decision)| is_meant(decision)).collect();
