@@ -290,7 +290,9 @@ impl Advisor<'_> {
 
     /// A block that the code cannot know of: results would depend on it.
     fn fixed_block(&mut self, seen: &Seen, facts: &Facts) {
-        if self.annotation.tells_block() {
+        // Blocks that the comment does not list are no mistake of it.
+        let is_written = self.annotation.clauses.place("block").is_some();
+        if self.annotation.tells_block() || !is_written {
             return;
         }
         let names = |of: [bool; 3]| -> Vec<&str> {
