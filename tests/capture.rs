@@ -1,6 +1,7 @@
 //! Programs that record their launches, run on a runtime that takes the host's memory for the device's
 //! (`capture/runtime.cpp`), and builds that go by what they recorded.
 
+use crate::support::record_schema::assert_records_in;
 use crate::support::toolkit::nvcc;
 use expect_test::{Expect, expect};
 use nvtune::recording::{Holder, RecordedKernel, RecordedLaunch};
@@ -238,6 +239,7 @@ fn tuned_in(sources: &Path, folder: &Path) -> String {
     let ran = nvtune(sources, "measure", &environment);
     let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.to_string_lossy(), "FOLDER");
     assert!(ran.status.success(), "{said}");
+    assert_records_in(sources);
     timed(&said)
 }
 
