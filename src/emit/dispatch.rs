@@ -14,8 +14,19 @@ use std::fmt::Write;
 /// The namespace of the functions that expressions of a stub call.
 pub const DETAIL_NAMESPACE: &str = "__nvtune_detail::";
 
-/// The functions that the text and its expressions call, for the head of a stub file.
-pub(super) const RUNTIME: &str = include_str!("dispatch_runtime.h");
+const RUNTIME: &str = include_str!("dispatch_runtime.h");
+/// Asks for the part of the runtime that compares clusters.
+const CLUSTERS: &str = "#define __NVTUNE_CLUSTERS\n";
+
+/// Put into the definition of a stub that dispatches, before its name: short code.
+pub(super) const STUB_ATTRIBUTE: &str = "__NVTUNE_SMALL ";
+
+/// Returns the functions that the text and its expressions call, for the head of a stub file
+/// with these dispatches.
+pub(super) fn runtime<'d>(dispatches: impl IntoIterator<Item = &'d Dispatch>) -> String {
+    let has_clusters = dispatches.into_iter().flat_map(|dispatch| &dispatch.winners).any(|winner| winner.is_clustered);
+    format!("{}{RUNTIME}", if has_clusters { CLUSTERS } else { "" })
+}
 
 const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
 
@@ -58,6 +69,8 @@ pub struct Winner {
     pub conditions: Vec<String>,
     /// Percent of the shared memory, if the winner wants one.
     pub carveout: Option<u32>,
+    /// Whether the winner or the kernel is launched in clusters.
+    pub is_clustered: bool,
 }
 
 impl Dispatch {
@@ -72,32 +85,44 @@ impl Dispatch {
         winners.iter().map(|winner| winner.entry.as_str()).collect()
     }
 
+    /// Returns the launches that a winner replaces, as the runtime takes them. Those of the
+    /// baseline's shape need the `conditions` on the arguments; a launch in the winner's own shape
+    /// that is not the baseline's does not.
+    fn replaced(&self, conditions: bool) -> u32 {
+        let (baseline, winner, both) = (1 << 1, 1 << 2, 1 << 3);
+        let mut launches = 0;
+        if self.reshapes && conditions {
+            launches |= baseline | both;
+        }
+        if self.accepts_winner_launches {
+            launches |= winner | if conditions { both } else { 0 };
+        }
+        launches
+    }
+
     /// Returns the statements to put before the stub's `__cudaLaunch`; `kernel` is what that
-    /// launches, the kernel's host address.
-    pub(super) fn text(&self, kernel: &str) -> String {
-        let launch = |name: &str, launch: &LaunchText| {
-            format!("const {DETAIL_NAMESPACE}Launch __nvtune_{name} = {};\n", launch.value())
-        };
+    /// launches, the kernel's host address. The entries have the numbers from `first_key` on, in
+    /// the order of [`Self::entries`].
+    pub(super) fn text(&self, kernel: &str, first_key: usize) -> String {
+        let entries = self.entries();
         let mut text =
             String::from("\n{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\n");
-        let _ = write!(
-            text,
-            "{}int __nvtune_device = 0;\nconst int __nvtune_capability = {DETAIL_NAMESPACE}capability(&__nvtune_device);\n",
-            launch("baseline", &self.baseline)
-        );
         for winner in &self.winners {
             let conditions =
                 winner.conditions.iter().map(|condition| format!("({})", winner.launch.with_grid(condition)));
-            let conditions = conditions.reduce(|left, right| format!("{left} && {right}")).unwrap_or("true".to_owned());
+            let conditions = conditions.reduce(|left, right| format!("{left} && {right}"));
+            let replaced = match (conditions, self.replaced(true), self.replaced(false)) {
+                (Some(conditions), all, own) if all != own => format!("{conditions} ? {all} : {own}"),
+                (_, all, _) => all.to_string(),
+            };
             let _ = write!(
                 text,
-                "if (__nvtune_capability == {}) {{\n{}if ({DETAIL_NAMESPACE}launch_winner(__nvtune_device, __args_arr, {}, {kernel}, {}, &__nvtune_baseline, &__nvtune_winner, {}, {}, {conditions})) return;\n}}\n",
+                "{{\nconst {DETAIL_NAMESPACE}Launch __nvtune_launches[] = {{\n{},\n{}}};\nif (__nvtune_launch(__args_arr, {}, {kernel}, {}, {}, __nvtune_launches, {replaced})) return;\n}}\n",
+                self.baseline.value(),
+                winner.launch.value(),
+                key(first_key + entries.iter().take_while(|&&entry| entry != winner.entry).count()),
                 winner.capability,
-                launch("winner", &winner.launch),
-                key(&winner.entry),
                 winner.carveout.map_or(-1, i64::from),
-                self.reshapes,
-                self.accepts_winner_launches,
             );
         }
         text + "}\n"
@@ -108,7 +133,9 @@ impl LaunchText {
     /// Returns it as the value of a `Launch`.
     fn value(&self) -> String {
         let [x, y, z] = self.block;
-        format!("{{{{{x}, {y}, {z}}}, {{{}}}, {}}}", self.grid.join(", "), self.with_grid(&self.shared))
+        let grid = self.grid.each_ref().map(|blocks| format!("{DETAIL_NAMESPACE}blocks({blocks})"));
+        let shared = self.with_grid(&self.shared);
+        format!("{{{{{}}}, {{{x}, {y}, {z}}}, static_cast< ::size_t>({shared})}}", grid.join(", "))
     }
 
     /// Returns an expression with this launch's grid in place of its names.
@@ -120,12 +147,13 @@ impl LaunchText {
     }
 }
 
-/// Names the variable whose address stands for an entry in the runtime. It holds what is known
-/// of the entry on each device.
+/// Names the variable whose address stands for an entry in the runtime, by the entry's number
+/// in its stub file. It holds what is known of the entry on each device.
 ///
-/// It is data: linkers that fold identical code would give two functions one address.
-pub(super) fn key(entry: &str) -> String {
-    format!("__nvtune_key_{entry}")
+/// It is data: linkers that fold identical code would give two functions one address. A number
+/// is short; names of templates have hundreds of characters.
+pub(super) fn key(number: usize) -> String {
+    format!("__nvtune_key_{number}")
 }
 
 #[cfg(test)]
@@ -147,6 +175,7 @@ mod tests {
             launch: launch([128, 2, 1], 1024),
             conditions: conditions.iter().map(|&condition| condition.to_owned()).collect(),
             carveout: None,
+            is_clustered: false,
         }
     }
 
@@ -156,16 +185,15 @@ mod tests {
 
     #[test]
     fn text_of_one_capability() {
-        let text = dispatch(vec![winner(90, &["__par0 % 4 == 0", "__par0 > 0"])]).text(KERNEL);
+        let text = dispatch(vec![winner(90, &["__par0 % 4 == 0", "__par0 > 0"])]).text(KERNEL, 7);
         expect![[r#"
 
             { /* made by nvtune: chooses which entry of the kernel runs, and in which shape */
-            const __nvtune_detail::Launch __nvtune_baseline = {{256, 1, 1}, {__nvtune_detail::ceildiv(__par0, 256LL), 1LL, 1LL}, 0LL};
-            int __nvtune_device = 0;
-            const int __nvtune_capability = __nvtune_detail::capability(&__nvtune_device);
-            if (__nvtune_capability == 90) {
-            const __nvtune_detail::Launch __nvtune_winner = {{128, 2, 1}, {__nvtune_detail::ceildiv(__par0, 1024LL), 1LL, 1LL}, 0LL};
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_90, ((char *)k), -1, &__nvtune_baseline, &__nvtune_winner, true, false, (__par0 % 4 == 0) && (__par0 > 0))) return;
+            {
+            const __nvtune_detail::Launch __nvtune_launches[] = {
+            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)},
+            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}};
+            if (__nvtune_launch(__args_arr, __nvtune_key_7, ((char *)k), 90, -1, __nvtune_launches, (__par0 % 4 == 0) && (__par0 > 0) ? 10 : 0)) return;
             }
             }
         "#]].assert_eq(&text);
@@ -180,19 +208,20 @@ mod tests {
         expect![[r#"
 
             { /* made by nvtune: chooses which entry of the kernel runs, and in which shape */
-            const __nvtune_detail::Launch __nvtune_baseline = {{256, 1, 1}, {__nvtune_detail::ceildiv(__par0, 256LL), 1LL, 1LL}, 0LL};
-            int __nvtune_device = 0;
-            const int __nvtune_capability = __nvtune_detail::capability(&__nvtune_device);
-            if (__nvtune_capability == 80) {
-            const __nvtune_detail::Launch __nvtune_winner = {{64, 1, 1}, {__nvtune_detail::ceildiv(__par0, 64LL), 1LL, 1LL}, ((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL)};
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_80, ((char *)k), 50, &__nvtune_baseline, &__nvtune_winner, true, true, true)) return;
+            {
+            const __nvtune_detail::Launch __nvtune_launches[] = {
+            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)},
+            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 64LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL))}};
+            if (__nvtune_launch(__args_arr, __nvtune_key_7, ((char *)k), 80, 50, __nvtune_launches, 14)) return;
             }
-            if (__nvtune_capability == 90) {
-            const __nvtune_detail::Launch __nvtune_winner = {{128, 2, 1}, {__nvtune_detail::ceildiv(__par0, 1024LL), 1LL, 1LL}, 0LL};
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_90, ((char *)k), -1, &__nvtune_baseline, &__nvtune_winner, true, true, true)) return;
+            {
+            const __nvtune_detail::Launch __nvtune_launches[] = {
+            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)},
+            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}};
+            if (__nvtune_launch(__args_arr, __nvtune_key_8, ((char *)k), 90, -1, __nvtune_launches, 14)) return;
             }
             }
-        "#]].assert_eq(&all.text(KERNEL));
+        "#]].assert_eq(&all.text(KERNEL, 7));
     }
 
     #[test]

@@ -49,11 +49,11 @@ type Insertion = (usize, String);
 /// it is.
 pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     let mut insertions: Vec<Insertion> = Vec::new();
-    let (mut keys, mut captured) = (String::new(), None);
+    let (mut keys, mut dispatches, mut captured) = (0, Vec::new(), None);
     let mut problems = Vec::new();
     for stub in stubs {
         let made = match &stub.change {
-            StubChange::Dispatch(dispatch) => dispatch_insertions(file, stub, dispatch),
+            StubChange::Dispatch(dispatch) => dispatch_insertions(file, stub, dispatch, keys),
             StubChange::Capture(capture) => capture_insertions(file, stub, capture),
         };
         problems.push(match made {
@@ -61,8 +61,8 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
                 insertions.extend(places);
                 match &stub.change {
                     StubChange::Dispatch(dispatch) => {
-                        let entries = dispatch.entries().into_iter();
-                        keys.extend(entries.map(|entry| format!("static int {}[64];\n", key(entry))));
+                        keys += dispatch.entries().len();
+                        dispatches.push(dispatch);
                     }
                     StubChange::Capture(capture) => captured = Some(capture),
                 }
@@ -71,13 +71,14 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
             Err(problem) => Some(problem),
         });
     }
-    if keys.is_empty() && captured.is_none() {
+    if keys == 0 && captured.is_none() {
         return RewrittenStubs { text: file.to_owned(), problems };
     }
     // Behind what declares the functions of launches.
     let head = file.find(LAUNCH_HEADER).map_or(0, |place| place + LAUNCH_HEADER.len());
-    if !keys.is_empty() {
-        insertions.push((head, format!("{}{keys}", dispatch::RUNTIME)));
+    if keys > 0 {
+        let keys: String = (0..keys).map(|number| format!("static int {}[64];\n", key(number))).collect();
+        insertions.push((head, dispatch::runtime(dispatches) + &keys));
     }
     if let Some(capture) = captured {
         insertions.push((head, capture.head()));
@@ -104,8 +105,14 @@ fn registration_function(file: &str) -> Option<usize> {
     file[..definition.start].rfind("static")
 }
 
-/// Returns what to insert for a stub that dispatches, or why that is unknown.
-fn dispatch_insertions(file: &str, stub: &StubText, dispatch: &Dispatch) -> Result<Vec<Insertion>, String> {
+/// Returns what to insert for a stub that dispatches, or why that is unknown. Its entries have
+/// the numbers from `first_key` on.
+fn dispatch_insertions(
+    file: &str,
+    stub: &StubText,
+    dispatch: &Dispatch,
+    first_key: usize,
+) -> Result<Vec<Insertion>, String> {
     let entries = dispatch.entries();
     if let Some(entry) = entries.iter().find(|entry| !is_identifier(entry)) {
         return Err(format!("the entry name `{entry}` is no C identifier"));
@@ -118,12 +125,14 @@ fn dispatch_insertions(file: &str, stub: &StubText, dispatch: &Dispatch) -> Resu
     if dispatch.is_nothing() {
         return Ok(Vec::new());
     }
-    let text = dispatch.text(kernel);
+    let text = dispatch.text(kernel, first_key);
     let registered: String = entries
         .iter()
-        .map(|entry| format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", key(entry)))
+        .zip(first_key..)
+        .map(|(entry, number)| format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", key(number)))
         .collect();
-    Ok(vec![(body.start + launch.start, text), (registration, registered)])
+    let name = file[..body.start].rfind("__device_stub_").ok_or("the definition of its launch stub has no name")?;
+    Ok(vec![(name, dispatch::STUB_ATTRIBUTE.to_owned()), (body.start + launch.start, text), (registration, registered)])
 }
 
 /// Returns what to insert for a stub that records, or why that is unknown.
@@ -226,6 +235,7 @@ mod tests {
             launch: launch(64),
             conditions: Vec::new(),
             carveout: None,
+            is_clustered: false,
         };
         Dispatch { baseline: launch(256), winners: vec![winner], accepts_winner_launches: false, reshapes: true }
     }
@@ -235,8 +245,8 @@ mod tests {
     fn changes(stubs: &[&StubText]) -> String {
         let rewritten = rewrite_stubs(STUBS, stubs);
         assert_eq!(rewritten.problems, vec![None; stubs.len()]);
-        let (head, behind) =
-            rewritten.text.split_once(super::super::dispatch::RUNTIME).expect("the functions that dispatches call");
+        let runtime = dispatch::runtime([]);
+        let (head, behind) = rewritten.text.split_once(&runtime).expect("the functions that dispatches call");
         assert!(head.ends_with(LAUNCH_HEADER));
         let lines = behind.lines();
         let parts = lines.flat_map(|line| match line.contains("__cudaRegisterEntry") {
@@ -261,26 +271,26 @@ mod tests {
         ];
         let stubs = kinds.map(|(name, symbol)| stub(name, symbol));
         expect![[r#"
-            static int __nvtune_key__Z5plainifPKfPf__nvtune_1[64];
-            static int __nvtune_key_typedefs__nvtune_1[64];
-            static int __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1[64];
-            static int __nvtune_key__Z7nothingv__nvtune_1[64];
-            static int __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1[64];
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z5plainifPKfPf__nvtune_1, ((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            static int __nvtune_key_0[64];
+            static int __nvtune_key_1[64];
+            static int __nvtune_key_2[64];
+            static int __nvtune_key_3[64];
+            static int __nvtune_key_4[64];
+            if (__nvtune_launch(__args_arr, __nvtune_key_0, ((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 90, -1, __nvtune_launches, 10)) return;
             __cudaLaunch(((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 0U);}
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_typedefs__nvtune_1, ((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_launch(__args_arr, __nvtune_key_1, ((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 90, -1, __nvtune_launches, 10)) return;
             __cudaLaunch(((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 0U); }
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1, ((char *)((void ( *)(float *, int))instance<float, (int)4> )), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_launch(__args_arr, __nvtune_key_2, ((char *)((void ( *)(float *, int))instance<float, (int)4> )), 90, -1, __nvtune_launches, 10)) return;
             __cudaLaunch(((char *)((void ( *)(float *, int))instance<float, (int)4> )), 0U); }
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z7nothingv__nvtune_1, ((char *)((void ( *)(void))nothing)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_launch(__args_arr, __nvtune_key_3, ((char *)((void ( *)(void))nothing)), 90, -1, __nvtune_launches, 10)) return;
             __cudaLaunch(((char *)((void ( *)(void))nothing)), 0U); }
-            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, ((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_launch(__args_arr, __nvtune_key_4, ((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 90, -1, __nvtune_launches, 10)) return;
             __cudaLaunch(((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 0U); }
-            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1), _ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__Z7nothingv__nvtune_1), _Z7nothingv__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1), _Z8instanceIfLi4EEvPT_i__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, ((char *)__nvtune_key_typedefs__nvtune_1), typedefs__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__Z5plainifPKfPf__nvtune_1), _Z5plainifPKfPf__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key_4), _ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key_3), _Z7nothingv__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key_2), _Z8instanceIfLi4EEvPT_i__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key_1), typedefs__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key_0), _Z5plainifPKfPf__nvtune_1, (-1));
         "#]].assert_eq(&changes(&stubs.iter().collect::<Vec<_>>()));
     }
 
@@ -294,9 +304,9 @@ mod tests {
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
-            "launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z1kv__nvtune_1, ((char *)((void ( *)(void))k<1, 2> )), -1, &__nvtune_baseline,",
+            "__nvtune_launch(__args_arr, __nvtune_key_0, ((char *)((void ( *)(void))k<1, 2> )), 90, -1, __nvtune_launches, 10)",
             "return;\n}\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
-            "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key__Z1kv__nvtune_1), _Z1kv__nvtune_1, (-1)); }",
+            "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key_0), _Z1kv__nvtune_1, (-1)); }",
         ] {
             assert!(rewritten.text.contains(expected), "{expected}\n{}", rewritten.text);
         }

@@ -66,8 +66,9 @@ impl Tuned {
         let made = ptx(&subject.baseline().macros).zip(ptx(macros)).zip(digest(decision.winner));
         let entry = made.map(|((host, donor), digest)| (host, donor, (symbol, digest)));
         let baseline = digest(decision.baseline);
+        let is_clustered = mention_clusters(entry.as_ref());
         let ticket = ticket(subject, &mut decision, entry, baseline);
-        Self::drawn(toolchain, subject, decision, ticket)
+        Self::drawn(toolchain, subject, decision, ticket, is_clustered)
     }
 
     /// The same from a decision of an earlier build. `code` is the digest of the winner's
@@ -86,11 +87,18 @@ impl Tuned {
         let symbol = subject.entry(&macros).unwrap_or(&subject.entry).symbol.clone();
         let entry = made(&Macros::new()).zip(made(&subject.options(&macros))).zip(code);
         let entry = entry.map(|((host, donor), code)| (host, donor, (symbol, code.to_owned())));
+        let is_clustered = mention_clusters(entry.as_ref());
         let ticket = ticket(subject, &mut decision, entry, None);
-        Self::drawn(toolchain, subject, decision, ticket)
+        Self::drawn(toolchain, subject, decision, ticket, is_clustered)
     }
 
-    fn drawn(toolchain: &Toolchain, subject: &Subject<'_>, decision: Decision, ticket: Option<TicketKernel>) -> Self {
+    fn drawn(
+        toolchain: &Toolchain,
+        subject: &Subject<'_>,
+        decision: Decision,
+        ticket: Option<TicketKernel>,
+        is_clustered: bool,
+    ) -> Self {
         let gpu = match &decision.device {
             Some(device) => format!("{}, {}", device.name, decision.architecture),
             None => decision.architecture.clone(),
@@ -131,7 +139,7 @@ impl Tuned {
             applies,
             header: winner_header,
             baseline_header,
-            stub: stub(toolchain, subject, &types, &decision, ticket.as_ref()),
+            stub: stub(toolchain, subject, &types, &decision, ticket.as_ref(), is_clustered),
             ticket,
             other_architectures: Vec::new(),
             untuned: Vec::new(),
@@ -163,7 +171,7 @@ impl Tuned {
     pub fn unknown(toolchain: &Toolchain, subject: &Subject<'_>, mut decision: Decision) -> Self {
         decision.winner = decision.baseline;
         decision.provenance = Provenance::Baseline;
-        Self::drawn(toolchain, subject, decision, None)
+        Self::drawn(toolchain, subject, decision, None, false)
     }
 
     /// Takes what was decided for other architectures of the same source; `untuned` are those
@@ -331,6 +339,15 @@ impl Tuned {
     }
 }
 
+/// The PTX of the baseline's module and of the winner's, and the winner's symbol and digest.
+type EntrySources<'p> = (&'p str, &'p str, (String, String));
+
+/// Returns whether the PTX of one of two modules may be launched in clusters: it has a directive
+/// or a register of clusters.
+fn mention_clusters(entry: Option<&EntrySources<'_>>) -> bool {
+    entry.is_some_and(|(host, donor, _)| [host, donor].iter().any(|ptx| ptx.contains("cluster")))
+}
+
 /// What the shim of ptxas does for a winner: nothing for a baseline, which nvcc compiles by
 /// itself. `entry` has the PTX of the baseline's module and of the winner's, the winner's
 /// symbol there, and the digest of its machine code. A winner that cannot be put
@@ -338,7 +355,7 @@ impl Tuned {
 fn ticket(
     subject: &Subject<'_>,
     decision: &mut Decision,
-    entry: Option<(&str, &str, (String, String))>,
+    entry: Option<EntrySources<'_>>,
     baseline_digest: Option<String>,
 ) -> Option<TicketKernel> {
     if decision.provenance == Provenance::Baseline || decision.winner == decision.baseline {
@@ -373,6 +390,7 @@ fn stub(
     types: &Types,
     decision: &Decision,
     ticket: Option<&TicketKernel>,
+    is_clustered: bool,
 ) -> Option<Stub> {
     let Way::Entries { reshapes, accepts } = subject.launch_path.way else { return None };
     let (annotation, space) = (subject.annotation, &subject.space);
@@ -385,6 +403,7 @@ fn stub(
         launch: launch(configuration),
         conditions: header_functions::stub_conditions(annotation, types, configuration, &divisions),
         carveout: configuration.carveout.map(u32::from),
+        is_clustered,
     };
     let baseline = launch(space.baseline());
     // The header gives launches in the winner's shape only where nvcc's kernel is right in it, too.
