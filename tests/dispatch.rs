@@ -116,7 +116,14 @@ fn stubs(file: &str) -> Vec<StubText> {
     );
     let argumentless =
         dispatch(blocks(1, 256, "0LL"), vec![winner(90, "argumentless__nvtune_1", blocks(1, 64, "0LL"), &[])]);
+    // Without a whole block the program launches nothing, though the winner's grid has a block.
+    let floor = LaunchText {
+        grid: ["static_cast<long long>(__par0) / 256LL".into(), "1LL".into(), "1LL".into()],
+        ..blocks(1, 256, "0LL")
+    };
+    let flat = dispatch(floor, vec![winner(90, "flat__nvtune_1", launch(64, "__par0", 64, "0LL"), &[])]);
     [
+        ("_Z4flatiPf", "_Z4flatiPf", flat),
         ("_Z8reshapedIfEv4SizePT_", "_Z8reshapedIfEv4SizePT_", reshaped),
         ("_Z9by_headeriPf", "by_header", by_header),
         (hidden, hidden, either),
@@ -145,63 +152,65 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
     };
     expect![[r#"
         baseline's, first and again
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x4 device x2 shared x2
-          reshaped__nvtune_90 grid 2 1 1 block 128 2 1 shared 0 stream 0; device x2
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x4 device shared x2
+          reshaped__nvtune_90 grid 2 1 1 block 128 2 1 shared 0 stream 0; device
         other block
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 128 2 1 shared 0 stream 0; device x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 128 2 1 shared 0 stream 0;
         other grid, part of the grid
-          _Z8reshapedIfEv4SizePT_ grid 4 2 1 block 256 1 1 shared 0 stream 0; device x2
-          _Z8reshapedIfEv4SizePT_ grid 2 1 1 block 256 1 1 shared 0 stream 0; device x2
+          _Z8reshapedIfEv4SizePT_ grid 4 2 1 block 256 1 1 shared 0 stream 0;
+          _Z8reshapedIfEv4SizePT_ grid 2 1 1 block 256 1 1 shared 0 stream 0;
         other shared memory
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 4 stream 0; device x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 4 stream 0;
         condition does not hold
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device
         stream
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 7; device x2
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 7; device
         winner's own shape is no launch for it
-          _Z8reshapedIfEv4SizePT_ grid 1 1 1 block 128 2 1 shared 0 stream 0; device x2
+          _Z8reshapedIfEv4SizePT_ grid 1 1 1 block 128 2 1 shared 0 stream 0;
         instance without a dispatch
           _Z8reshapedIdEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0;
         no arguments
           argumentless__nvtune_1 grid 1 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
         winner's grid within and beyond the limits, and of no block
           tall__nvtune_1 grid 1 65535 1 block 32 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
-          _Z4talliPf grid 1 4096 1 block 256 1 1 shared 0 stream 0; device
-          _Z4talliPf grid 1 0 1 block 256 1 1 shared 0 stream 0; device
+          _Z4talliPf grid 1 4096 1 block 256 1 1 shared 0 stream 0;
+          _Z4talliPf grid 1 0 1 block 256 1 1 shared 0 stream 0;
+        no launch at all
+          _Z4flatiPf grid 0 1 1 block 256 1 1 shared 0 stream 0;
         device of 8.0, first and again
           reshaped__nvtune_80 grid 16 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
           reshaped__nvtune_80 grid 16 1 1 block 64 1 1 shared 0 stream 0; device
         device of 7.5
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; capability x4 device x2 shared x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; capability x4 device shared x2
         device 64
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device
         winner's own launch by the header, whatever the conditions
           by_header__nvtune_1 grid 16 1 1 block 64 1 1 shared 256 stream 0; attributes x2 capability x2 device shared
           by_header__nvtune_1 grid 2 1 1 block 64 1 1 shared 256 stream 0; device
         winner's block in another grid, with other shared memory
-          by_header grid 15 1 1 block 64 1 1 shared 256 stream 0; device
-          by_header grid 16 1 1 block 64 1 1 shared 0 stream 0; device
+          by_header grid 15 1 1 block 64 1 1 shared 256 stream 0;
+          by_header grid 16 1 1 block 64 1 1 shared 0 stream 0;
         baseline's is no launch for the winner
-          by_header grid 4 1 1 block 256 1 1 shared 0 stream 0; device
+          by_header grid 4 1 1 block 256 1 1 shared 0 stream 0;
         winner's own launch where the baseline's is one, too
           either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
           either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; device
         the same where the condition does not hold
           either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; device
-          either grid 4 1 1 block 256 1 1 shared 0 stream 0; device
+          either grid 4 1 1 block 256 1 1 shared 0 stream 0;
         launch by the header on a device without a winner
           by_header grid 16 1 1 block 64 1 1 shared 256 stream 0; capability x2 device shared
         entry is not in the image, first and again
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x4 device x2 shared x2
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x4 device shared x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device
           by_header grid 16 1 1 block 64 1 1 shared 256 stream 0; attributes capability x2 device shared
         memory is short at first
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x4 device x2 shared x2
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x2 device x2 shared
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x4 device shared x2
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x2 device shared
         error is pending, then not
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 9; device x2
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x4 device x2 shared x2
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0 pending 9; device x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 9; device
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x4 device shared x2
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0 pending 9; device
         error is pending, and the launch is the winner's own, or the baseline's
           either grid 8 1 1 block 128 1 1 shared 0 stream 0 pending 9; device
           either grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 9; device

@@ -9,7 +9,6 @@
 use crate::launch::Dim3;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// The namespace of the functions that expressions of a stub call.
 pub const DETAIL_NAMESPACE: &str = "__nvtune_detail::";
@@ -20,6 +19,11 @@ const CLUSTERS: &str = "#define __NVTUNE_CLUSTERS\n";
 
 /// Put into the definition of a stub that dispatches, before its name: short code.
 pub(super) const STUB_ATTRIBUTE: &str = "__NVTUNE_SMALL ";
+
+/// Put behind all stubs. At -O0 GCC does not merge equal constants, but does so in the rest of
+/// the file from the first function on that has another level of optimization.
+pub(super) const EPILOGUE: &str =
+    "\n#ifndef __OPTIMIZE__\nextern \"C\" __NVTUNE_OPTIMIZE(\"O0\") void __nvtune_no_merged_constants(void);\n#endif\n";
 
 /// Returns the functions that the text and its expressions call, for the head of a stub file
 /// with these dispatches.
@@ -105,27 +109,24 @@ impl Dispatch {
     /// the order of [`Self::entries`].
     pub(super) fn text(&self, kernel: &str, first_key: usize) -> String {
         let entries = self.entries();
-        let mut text =
-            String::from("\n{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\n");
-        for winner in &self.winners {
+        let winners = self.winners.iter().map(|winner| {
             let conditions =
                 winner.conditions.iter().map(|condition| format!("({})", winner.launch.with_grid(condition)));
             let conditions = conditions.reduce(|left, right| format!("{left} && {right}"));
             let replaced = match (conditions, self.replaced(true), self.replaced(false)) {
-                (Some(conditions), all, own) if all != own => format!("{conditions} ? {all} : {own}"),
-                (_, all, _) => all.to_string(),
+                (Some(conditions), all, own) if all != own => format!("{conditions} ? {all}U : {own}U"),
+                (_, all, _) => format!("{all}U"),
             };
-            let _ = write!(
-                text,
-                "{{\nconst {DETAIL_NAMESPACE}Launch __nvtune_launches[] = {{\n{},\n{}}};\nif (__nvtune_launch(__args_arr, {}, {kernel}, {}, {}, __nvtune_launches, {replaced})) return;\n}}\n",
-                self.baseline.value(),
-                winner.launch.value(),
-                key(first_key + entries.iter().take_while(|&&entry| entry != winner.entry).count()),
-                winner.capability,
-                winner.carveout.map_or(-1, i64::from),
-            );
-        }
-        text + "}\n"
+            let number = first_key + entries.iter().take_while(|&&entry| entry != winner.entry).count();
+            let carveout = winner.carveout.map_or(-1, i64::from);
+            format!("{{{}, {}, {}, {carveout}, {replaced}}}", winner.launch.value(), key(number), winner.capability)
+        });
+        format!(
+            "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\nif (__nvtune_launch(__args_arr, {kernel}, &__nvtune_baseline, __nvtune_winners, {})) return;\n}}\n",
+            self.baseline.value(),
+            winners.collect::<Vec<_>>().join(",\n"),
+            self.winners.len(),
+        )
     }
 }
 
@@ -189,12 +190,10 @@ mod tests {
         expect![[r#"
 
             { /* made by nvtune: chooses which entry of the kernel runs, and in which shape */
-            {
-            const __nvtune_detail::Launch __nvtune_launches[] = {
-            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)},
-            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}};
-            if (__nvtune_launch(__args_arr, __nvtune_key_7, ((char *)k), 90, -1, __nvtune_launches, (__par0 % 4 == 0) && (__par0 > 0) ? 10 : 0)) return;
-            }
+            const __nvtune_detail::Launch __nvtune_baseline = {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)};
+            const __nvtune_detail::Winner __nvtune_winners[] = {
+            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_7, 90, -1, (__par0 % 4 == 0) && (__par0 > 0) ? 10U : 0U}};
+            if (__nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 1)) return;
             }
         "#]].assert_eq(&text);
     }
@@ -208,18 +207,11 @@ mod tests {
         expect![[r#"
 
             { /* made by nvtune: chooses which entry of the kernel runs, and in which shape */
-            {
-            const __nvtune_detail::Launch __nvtune_launches[] = {
-            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)},
-            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 64LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL))}};
-            if (__nvtune_launch(__args_arr, __nvtune_key_7, ((char *)k), 80, 50, __nvtune_launches, 14)) return;
-            }
-            {
-            const __nvtune_detail::Launch __nvtune_launches[] = {
-            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)},
-            {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}};
-            if (__nvtune_launch(__args_arr, __nvtune_key_8, ((char *)k), 90, -1, __nvtune_launches, 14)) return;
-            }
+            const __nvtune_detail::Launch __nvtune_baseline = {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)};
+            const __nvtune_detail::Winner __nvtune_winners[] = {
+            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 64LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL))}, __nvtune_key_7, 80, 50, 14U},
+            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_8, 90, -1, 14U}};
+            if (__nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 2)) return;
             }
         "#]].assert_eq(&all.text(KERNEL, 7));
     }

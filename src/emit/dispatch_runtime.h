@@ -1,9 +1,10 @@
 /* At -O0 the code of all this would be twice as large. Inlining needs equal options. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
-#define __NVTUNE_SMALL __attribute__((optimize("Os")))
+#define __NVTUNE_OPTIMIZE(level) __attribute__((optimize(level)))
 #else
-#define __NVTUNE_SMALL
+#define __NVTUNE_OPTIMIZE(level)
 #endif
+#define __NVTUNE_SMALL __NVTUNE_OPTIMIZE("Os")
 #define __NVTUNE_INLINE __NVTUNE_SMALL __attribute__((always_inline)) static inline
 namespace __nvtune_detail {
 /* This is C++98, because the build chooses the standard. As in tuning comments, numbers are 64-bit integers and doubles;
@@ -31,26 +32,41 @@ template <class A, class B> __NVTUNE_INLINE typename result<A, B>::type max(A a,
   return static_cast<R>(a) < static_cast<R>(b) ? static_cast<R>(b) : static_cast<R>(a);
 }
 __NVTUNE_INLINE long long ceildiv(long long a, long long b) {
-  return b == 0 ? 0 : a / b + (a % b != 0 && (a < 0) == (b < 0));
+  return b == 0 ? 0 : a / b + (b > 0 ? a % b > 0 : a % b < 0);
 }
 
 /* Returns a number of blocks, or 0, which no launch has, if it is out of range. */
 __NVTUNE_INLINE unsigned blocks(long long number) {
-  return number < 0 || number > 0xffffffffLL ? 0 : static_cast<unsigned>(number);
+  return number == static_cast<unsigned>(number) ? static_cast<unsigned>(number) : 0;
 }
 
-/* The shape of a launch, as the runtime's functions take it; `shared` is in bytes. */
+/* The shape of a launch, as the runtime's functions take it: four words without padding. `shared` is in bytes. */
 struct Launch {
   unsigned grid[3], block[3];
   ::size_t shared;
 };
-typedef ::dim3 __attribute__((may_alias)) shape;
 
-/* Returns whether two launches have the same shape. */
+/* A winner on devices of one compute capability (90: 9.0). `limits` has its limit for each device, and its address is the
+   winner's key. `replaced` is the set of launches that it replaces: bit 0 those of neither shape, bit 1 of the
+   baseline's, bit 2 of its own, bit 3 of both. */
+struct Winner {
+  Launch launch;
+  int *limits, capability, carveout;
+  unsigned replaced;
+};
+
+typedef ::dim3 __attribute__((may_alias)) shape;
+typedef unsigned long long __attribute__((may_alias)) word;
+
+/* Returns whether two launches are the same. */
 __NVTUNE_INLINE bool is_same(const Launch *a, const Launch *b) {
-  unsigned difference = 0;
-  for (int i = 0; i < 3; ++i) difference |= (a->grid[i] ^ b->grid[i]) | (a->block[i] ^ b->block[i]);
-  return difference == 0 && a->shared == b->shared;
+  const word *const x = reinterpret_cast<const word *>(a), *const y = reinterpret_cast<const word *>(b);
+  return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
+}
+
+/* Returns whether a launch has a grid that devices can have. */
+__NVTUNE_INLINE bool is_possible(const Launch *launch) {
+  return launch->grid[0] - 1 < 2147483647U && launch->grid[1] - 1 < 65535 && launch->grid[2] - 1 < 65535;
 }
 
 #ifdef __NVTUNE_CLUSTERS
@@ -75,80 +91,90 @@ template <class A> static bool share_clusters(const void *, const A &, const A &
 /* Prepares a winner for a device. Returns its limit: the bytes of dynamic shared memory that it can have, plus 1; 0 if
    that is not known now; -1 if the winner cannot run on this device. Threads that call it at the same time set the same
    attributes. */
-__NVTUNE_INLINE int prepare(int device, const void *key, const void *kernel_key, int capability, int carveout,
-                            const Launch *launch) {
+__NVTUNE_INLINE int prepare(int device, const void *kernel_key, const Winner *winner) {
   int properties[3];
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__)
+#pragma GCC unroll 1
+#endif
   for (int i = 0; i < 3; ++i) {
     const cudaDeviceAttr attribute = i == 0   ? cudaDevAttrComputeCapabilityMajor
                                      : i == 1 ? cudaDevAttrComputeCapabilityMinor
                                               : cudaDevAttrMaxSharedMemoryPerBlockOptin;
     if (cudaDeviceGetAttribute(&properties[i], attribute, device) != cudaSuccess) return 0;
   }
-  if (properties[0] * 10 + properties[1] != capability) return -1;
-  cudaFuncAttributes winner, kernel;
-  const cudaError_t error = cudaFuncGetAttributes(&winner, key);
-  if (error == cudaErrorInvalidDeviceFunction || error == cudaErrorNoKernelImageForDevice) return -1;
+  if (properties[0] * 10 + properties[1] != winner->capability) return -1;
+  const void *const key = winner->limits;
+  const Launch *const launch = &winner->launch;
+  cudaFuncAttributes own, kernel;
+  const cudaError_t error = cudaFuncGetAttributes(&own, key);
+  if (error == cudaErrorInvalidDeviceFunction) return -1;
   if (error != cudaSuccess || cudaFuncGetAttributes(&kernel, kernel_key) != cudaSuccess) return 0;
-  if (launch->block[0] * launch->block[1] * launch->block[2] > static_cast<unsigned>(winner.maxThreadsPerBlock)) return -1;
+  if (launch->block[0] * launch->block[1] * launch->block[2] > static_cast<unsigned>(own.maxThreadsPerBlock)) return -1;
 #ifdef __NVTUNE_CLUSTERS
-  if (!share_clusters(key, winner, kernel, 0)) return -1;
+  if (!share_clusters(key, own, kernel, 0)) return -1;
 #endif
-  if (carveout < 0) carveout = kernel.preferredShmemCarveout;
-  if (carveout != winner.preferredShmemCarveout) /* It is a hint. */
+  const int carveout = winner->carveout < 0 ? kernel.preferredShmemCarveout : winner->carveout;
+  if (carveout != own.preferredShmemCarveout) /* It is a hint. */
     static_cast<void>(cudaFuncSetAttribute(key, cudaFuncAttributePreferredSharedMemoryCarveout, carveout));
-  int most = winner.maxDynamicSharedSizeBytes;
+  int most = own.maxDynamicSharedSizeBytes;
   if (launch->shared > static_cast< ::size_t>(most)) {
     /* The maximum, whatever this launch needs, so that concurrent launches never lower each other's limit. */
-    most = properties[2] - static_cast<int>(winner.sharedSizeBytes);
+    most = properties[2] - static_cast<int>(own.sharedSizeBytes);
     if (cudaFuncSetAttribute(key, cudaFuncAttributeMaxDynamicSharedMemorySize, most) != cudaSuccess) return -1;
   }
   return most + 1;
+}
+
+/* Launches a winner on a device. Returns whether it was launched. */
+__NVTUNE_INLINE bool launch_winner(int device, void **arguments, const void *kernel_key, const Winner *winner,
+                                   void *stream) {
+  const Launch *const launch = &winner->launch;
+  int *const known = &winner->limits[device], limit = __atomic_load_n(known, __ATOMIC_RELAXED);
+  if (limit < 0) return false;
+  const bool is_large = launch->shared > 48 * 1024, is_ready = launch->shared < static_cast< ::size_t>(limit);
+  /* A pending error belongs to the program: nothing that can clear it is done. */
+  if ((is_large || !is_ready) && cudaPeekAtLastError() != cudaSuccess) return false;
+  if (!is_ready) {
+    limit = prepare(device, kernel_key, winner);
+    static_cast<void>(cudaGetLastError());
+    __atomic_store_n(known, limit, __ATOMIC_RELAXED);
+    if (limit < 0 || launch->shared >= static_cast< ::size_t>(limit)) return false;
+  }
+  const cudaError_t error = cudaLaunchKernel(static_cast<const void *>(winner->limits),
+                                             *reinterpret_cast<const shape *>(launch->grid),
+                                             *reinterpret_cast<const shape *>(launch->block), arguments, launch->shared,
+                                             static_cast<struct CUstream_st *>(stream));
+  if (error != cudaErrorInvalidValue || !is_large) return true;
+  /* Before CUDA 12.1 a reset of the device removes the attribute: this launch is the kernel's, the next prepares. */
+  static_cast<void>(cudaGetLastError());
+  __atomic_store_n(known, 0, __ATOMIC_RELAXED);
+  return false;
 }
 }
 
 /* C linkage, for short names in the object. */
 extern "C" {
-/* Launches a winner on the current device in place of the launch that the program pushed. `launches` are the baseline's
-   and the winner's. `replaced` is the set of launches that the winner replaces: bit 0 those of neither shape, bit 1 of
-   the baseline's, bit 2 of the winner's, bit 3 of both. `limits` has the winner's limit for each device, and its address
-   is the winner's key. Returns whether the winner was launched; otherwise pushes the program's launch again. */
-__NVTUNE_SMALL static bool __nvtune_launch(void **arguments, int *limits, const void *kernel_key, int capability,
-                                           int carveout, const __nvtune_detail::Launch *launches, unsigned replaced) {
-  int device;
-  if (cudaGetDevice(&device) != cudaSuccess || device < 0 || device >= 64) return false;
-  int limit = __atomic_load_n(&limits[device], __ATOMIC_RELAXED);
-  if (limit < 0) return false;
+/* Launches the winner of the current device in place of the launch that the program pushed, if it replaces that. Returns
+   whether a winner was launched; otherwise pushes the program's launch again. */
+__NVTUNE_SMALL static bool __nvtune_launch(void **arguments, const void *kernel_key,
+                                           const __nvtune_detail::Launch *baseline,
+                                           const __nvtune_detail::Winner *winner, int winners) {
   __nvtune_detail::Launch launch;
   void *stream;
   if (__cudaPopCallConfiguration(reinterpret_cast< ::dim3 *>(launch.grid), reinterpret_cast< ::dim3 *>(launch.block),
                                  &launch.shared, &stream) != cudaSuccess)
     return false;
-  for (int i = 1; i >= 0; --i) {
-    if (__nvtune_detail::is_same(&launch, &launches[i])) replaced >>= i + 1;
-    const unsigned *const grid = launches[i].grid;
-    if (grid[0] - 1 >= 2147483647U || grid[1] - 1 >= 65535 || grid[2] - 1 >= 65535) replaced = 0;
-  }
-  const __nvtune_detail::Launch *const winner = &launches[1];
-  const bool is_large = winner->shared > 48 * 1024;
-  bool is_ready = winner->shared < static_cast< ::size_t>(limit);
-  /* A pending error belongs to the program: nothing that can clear it is done. */
-  if ((replaced & 1) != 0 && ((is_ready && !is_large) || cudaPeekAtLastError() == cudaSuccess)) {
-    if (!is_ready) {
-      limit = __nvtune_detail::prepare(device, limits, kernel_key, capability, carveout, winner);
-      static_cast<void>(cudaGetLastError());
-      __atomic_store_n(&limits[device], limit, __ATOMIC_RELAXED);
-      is_ready = limit > 0 && winner->shared < static_cast< ::size_t>(limit);
-    }
-    if (is_ready) {
-      const cudaError_t error =
-          cudaLaunchKernel(static_cast<const void *>(limits), *reinterpret_cast<const __nvtune_detail::shape *>(winner->grid),
-                           *reinterpret_cast<const __nvtune_detail::shape *>(winner->block), arguments, winner->shared,
-                           static_cast<struct CUstream_st *>(stream));
-      if (error != cudaErrorInvalidValue || !is_large) return true;
-      /* Before CUDA 12.1 a reset of the device removes the attribute: this launch is the kernel's, the next prepares. */
-      static_cast<void>(cudaGetLastError());
-      __atomic_store_n(&limits[device], 0, __ATOMIC_RELAXED);
-    }
+  /* An impossible launch fails in plain nvcc's program, too. */
+  const unsigned is_baseline = __nvtune_detail::is_same(&launch, baseline) && __nvtune_detail::is_possible(&launch);
+  int device = -1;
+  for (; winners > 0; --winners, ++winner) {
+    const unsigned is_own = __nvtune_detail::is_same(&launch, &winner->launch);
+    if ((winner->replaced >> (is_baseline + 2 * is_own) & 1) == 0 || !__nvtune_detail::is_possible(&winner->launch))
+      continue;
+    /* The device is asked for last: that takes longer than all else. */
+    if (device < 0 && cudaGetDevice(&device) != cudaSuccess) break;
+    if (device < 0 || device >= 64) break;
+    if (__nvtune_detail::launch_winner(device, arguments, kernel_key, winner, stream)) return true;
   }
   static_cast<void>(__cudaPushCallConfiguration(*reinterpret_cast<const __nvtune_detail::shape *>(launch.grid),
                                                 *reinterpret_cast<const __nvtune_detail::shape *>(launch.block),

@@ -79,6 +79,7 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     if keys > 0 {
         let keys: String = (0..keys).map(|number| format!("static int {}[64];\n", key(number))).collect();
         insertions.push((head, dispatch::runtime(dispatches) + &keys));
+        insertions.push((file.len(), dispatch::EPILOGUE.to_owned()));
     }
     if let Some(capture) = captured {
         insertions.push((head, capture.head()));
@@ -276,15 +277,15 @@ mod tests {
             static int __nvtune_key_2[64];
             static int __nvtune_key_3[64];
             static int __nvtune_key_4[64];
-            if (__nvtune_launch(__args_arr, __nvtune_key_0, ((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 90, -1, __nvtune_launches, 10)) return;
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_0, 90, -1, 10U}};
             __cudaLaunch(((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 0U);}
-            if (__nvtune_launch(__args_arr, __nvtune_key_1, ((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 90, -1, __nvtune_launches, 10)) return;
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_1, 90, -1, 10U}};
             __cudaLaunch(((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 0U); }
-            if (__nvtune_launch(__args_arr, __nvtune_key_2, ((char *)((void ( *)(float *, int))instance<float, (int)4> )), 90, -1, __nvtune_launches, 10)) return;
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_2, 90, -1, 10U}};
             __cudaLaunch(((char *)((void ( *)(float *, int))instance<float, (int)4> )), 0U); }
-            if (__nvtune_launch(__args_arr, __nvtune_key_3, ((char *)((void ( *)(void))nothing)), 90, -1, __nvtune_launches, 10)) return;
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_3, 90, -1, 10U}};
             __cudaLaunch(((char *)((void ( *)(void))nothing)), 0U); }
-            if (__nvtune_launch(__args_arr, __nvtune_key_4, ((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 90, -1, __nvtune_launches, 10)) return;
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_4, 90, -1, 10U}};
             __cudaLaunch(((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 0U); }
             __cudaRegisterEntry(__T1, ((char *)__nvtune_key_4), _ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, (-1));
             __cudaRegisterEntry(__T1, ((char *)__nvtune_key_3), _Z7nothingv__nvtune_1, (-1));
@@ -304,8 +305,7 @@ mod tests {
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
-            "__nvtune_launch(__args_arr, __nvtune_key_0, ((char *)((void ( *)(void))k<1, 2> )), 90, -1, __nvtune_launches, 10)",
-            "return;\n}\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
+            "0LL)}, __nvtune_key_0, 90, -1, 10U}};\nif (__nvtune_launch(__args_arr, ((char *)((void ( *)(void))k<1, 2> )), &__nvtune_baseline, __nvtune_winners, 1)) return;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
             "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key_0), _Z1kv__nvtune_1, (-1)); }",
         ] {
             assert!(rewritten.text.contains(expected), "{expected}\n{}", rewritten.text);

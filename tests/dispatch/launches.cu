@@ -20,6 +20,7 @@ __global__ void either(int n, float *x) { x[0] = n; }
 static __global__ void staged(int n, float *x) { x[0] = n; }
 __global__ void tall(int n, float *x) { x[0] = n; }
 __global__ void argumentless() {}
+__global__ void flat(int n, float *x) { x[0] = n; }
 
 static float *const x = nullptr;
 
@@ -53,6 +54,9 @@ static void reshape() {
     tall<<<dim3(1, 4096), 256>>>(65535, x);
     tall<<<dim3(1, 4096), 256>>>(65536, x);
     tall<<<dim3(1, 0), 256>>>(0, x);
+
+    fake_case("no launch at all");
+    flat<<<0, 256>>>(255, x);
 
     fake_device(1);
     fake_case("device of 8.0, first and again");
