@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Times what the launch stub's choice of an entry adds to a launch: nanoseconds per call of the stub.
 
-In: an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: a table, and build/dispatch_cost.json. The program launches one
-kernel in a loop, built by plain nvcc and by nvtune with a winner forced by recorded timings. It is linked twice: with a runtime that
-launches nothing, so that the stub alone is timed, and, where there is a GPU, with CUDA's own.
+In: an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: a table, and build/dispatch_cost.json. The program launches in
+turns two equal kernels, 200 launches each: one has a winner, forced by recorded timings, and the other has nvcc's own stub. Single
+launches of one kernel vary by more than the stub costs; so the difference is the median over all pairs of neighbouring turns. It is
+linked twice: with a runtime that launches nothing, so that the stub alone is timed, and, where there is a GPU, with CUDA's own.
 """
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -21,28 +21,47 @@ sys.path.insert(0, str(REPOSITORY / ".ci"))
 import machine  # noqa: E402
 import toolkit  # noqa: E402
 
-TURNS = 9
-
 PROGRAM = """
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 //@tune threads(n) block({128, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])
 __global__ void scale(int n, float *x) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] *= 2;
 }
+__global__ void plain(int n, float *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+template <class Launch>
+static double nanoseconds(Launch launch) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 200; ++i) launch();
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    cudaDeviceSynchronize();
+    return took.count() / 200;
+}
+static double median(std::vector<double> &times) {
+    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+    return times[times.size() / 2];
+}
 int main(int, char **words) {
-    const long launches = std::atol(words[1]);
-    const int block = std::atoi(words[2]), n = 1024;
+    const int turns = std::atoi(words[1]), block = std::atoi(words[2]), n = 1024;
     float *x = nullptr;
     cudaMalloc(&x, n * sizeof(float));
-    for (int i = 0; i < 1000; ++i) scale<<<(n + block - 1) / block, block>>>(n, x);
-    cudaDeviceSynchronize();
-    const auto begin = std::chrono::steady_clock::now();
-    for (long i = 0; i < launches; ++i) scale<<<(n + block - 1) / block, block>>>(n, x);
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-    std::printf("%.3f", took.count() / static_cast<double>(launches));
+    std::vector<double> plains, tuned, added;
+    for (int turn = -100; turn < turns; ++turn) {
+        const double one = nanoseconds([=] { plain<<<(n + block - 1) / block, block>>>(n, x); });
+        const double other = nanoseconds([=] { scale<<<(n + block - 1) / block, block>>>(n, x); });
+        if (turn < 0) continue;
+        plains.push_back(one);
+        tuned.push_back(other);
+        added.push_back(other - one);
+    }
+    std::printf("%.3f %.3f %.3f", median(plains), median(tuned), median(added));
     return cudaDeviceSynchronize() != cudaSuccess;
 }
 """
@@ -73,8 +92,8 @@ void __cudaUnregisterFatBinary(void **) {}
 char __cudaInitModule(void **) { return 0; }
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *, dim3 *, dim3 *, int *) {}
 cudaError_t cudaGetDevice(int *device) { *device = 0; return cudaSuccess; }
-cudaError_t cudaGetDeviceCount(int *count) { *count = 1; return cudaSuccess; }
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+    if (device != 0) return cudaErrorInvalidDevice;
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
     return cudaSuccess;
 }
@@ -113,37 +132,28 @@ def build():
     (WORK / "wins.json").write_text(json.dumps(WINS))
     nvcc = toolkit.nvcc_path()
     nvtune = os.environ.get("NVTUNE_BINARY", REPOSITORY / "target" / "release" / "nvtune")
-    compile_call = ("-O3", "-arch=sm_90", "-c", "scale.cu", "-o")
-    run(nvcc, *compile_call, "plain.o")
     forced = {"NVTUNE_NVCC": str(nvcc), "NVTUNE": "measure", "NVTUNE_REPLAY": "wins.json", "NVTUNE_CACHE_SIZE": "0"}
-    run(nvtune, "nvcc", *compile_call, "tuned.o", **forced)
+    run(nvtune, "nvcc", "-O3", "-arch=sm_90", "-c", "scale.cu", "-o", "scale.o", **forced)
     include = Path(nvcc).resolve().parent.parent / "include"
     run("g++", "-O2", "-w", f"-I{include}", "-c", "runtime.cpp", "-o", "runtime.o")
-    programs = {}
-    for name in ("plain", "tuned"):
-        run("g++", f"{name}.o", "runtime.o", "-o", f"{name}.stub")
-        programs[name, "stub alone"] = WORK / f"{name}.stub"
-        if machine.gpu()["gpu"] is not None:
-            run(nvcc, f"{name}.o", "-o", f"{name}.gpu")
-            programs[name, "with a GPU"] = WORK / f"{name}.gpu"
+    run("g++", "scale.o", "runtime.o", "-o", "scale.stub")
+    programs = {"stub alone": WORK / "scale.stub"}
+    if machine.gpu()["gpu"] is not None:
+        run(nvcc, "scale.o", "-o", "scale.gpu")
+        programs["with a GPU"] = WORK / "scale.gpu"
     return programs
 
 
 def main():
     programs = build()
     rows = []
-    for runtime, launches in (("stub alone", 10_000_000), ("with a GPU", 200_000)):
-        if ("plain", runtime) not in programs:
+    for runtime, turns in (("stub alone", 50_000), ("with a GPU", 5_000)):
+        if runtime not in programs:
             continue
         for what, block in (("a launch that gets a winner", 256), ("any other launch", 192)):
-            times = {"plain": [], "tuned": []}
-            for _ in range(TURNS):
-                for name in times:
-                    times[name].append(float(run(programs[name, runtime], launches, block)))
-            plain, tuned = (statistics.median(times[name]) for name in ("plain", "tuned"))
-            row = {"runtime": runtime, "launch": what, "plain_ns": plain, "tuned_ns": tuned, "added_ns": tuned - plain}
-            rows.append(row)
-            print(f"{runtime:12} {what:28} {plain:9.1f} ns {tuned:9.1f} ns {tuned - plain:+8.1f} ns", flush=True)
+            plain, tuned, added = (float(word) for word in run(programs[runtime], turns, block).split())
+            rows.append({"runtime": runtime, "launch": what, "plain_ns": plain, "tuned_ns": tuned, "added_ns": added})
+            print(f"{runtime:12} {what:28} {plain:9.1f} ns {tuned:9.1f} ns {added:+8.1f} ns", flush=True)
     (REPOSITORY / "build" / "dispatch_cost.json").write_text(json.dumps(rows, indent=1) + "\n")
 
 

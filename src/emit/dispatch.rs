@@ -2,9 +2,9 @@
 //! winner's in the winner's shape.
 //!
 //! Every `<<<>>>` launch of a kernel, from any translation unit, calls one stub, which pops the
-//! launch configuration that was pushed before. The text pops it first, and either pushes the
-//! winner's and launches the winner, or pushes what it popped for the toolkit's own code behind
-//! it. Launches that it does not recognize run as plain nvcc's do.
+//! launch configuration that was pushed before. The text pops it, and launches the winner in its
+//! own shape, or the kernel in the shape that the program asked for. It stands before the
+//! toolkit's own code for that, which is never reached.
 
 use crate::launch::Dim3;
 use serde::{Deserialize, Serialize};
@@ -16,14 +16,6 @@ pub const DETAIL_NAMESPACE: &str = "__nvtune_detail::";
 const RUNTIME: &str = include_str!("dispatch_runtime.h");
 /// Asks for the part of the runtime that compares clusters.
 const CLUSTERS: &str = "#define __NVTUNE_CLUSTERS\n";
-
-/// Put into the definition of a stub that dispatches, before its name: short code.
-pub(super) const STUB_ATTRIBUTE: &str = "__NVTUNE_SMALL ";
-
-/// Put behind all stubs. At -O0 GCC does not merge equal constants, but does so in the rest of
-/// the file from the first function on that has another level of optimization.
-pub(super) const EPILOGUE: &str =
-    "\n#ifndef __OPTIMIZE__\nextern \"C\" __NVTUNE_OPTIMIZE(\"O0\") void __nvtune_no_merged_constants(void);\n#endif\n";
 
 /// Returns the functions that the text and its expressions call, for the head of a stub file
 /// with these dispatches.
@@ -122,7 +114,7 @@ impl Dispatch {
             format!("{{{}, {}, {}, {carveout}, {replaced}}}", winner.launch.value(), key(number), winner.capability)
         });
         format!(
-            "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\nif (__nvtune_launch(__args_arr, {kernel}, &__nvtune_baseline, __nvtune_winners, {})) return;\n}}\n",
+            "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\n__nvtune_launch(__args_arr, {kernel}, &__nvtune_baseline, __nvtune_winners, {});\nreturn;\n}}\n",
             self.baseline.value(),
             winners.collect::<Vec<_>>().join(",\n"),
             self.winners.len(),
@@ -193,7 +185,8 @@ mod tests {
             const __nvtune_detail::Launch __nvtune_baseline = {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)};
             const __nvtune_detail::Winner __nvtune_winners[] = {
             {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_7, 90, -1, (__par0 % 4 == 0) && (__par0 > 0) ? 10U : 0U}};
-            if (__nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 1)) return;
+            __nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 1);
+            return;
             }
         "#]].assert_eq(&text);
     }
@@ -211,7 +204,8 @@ mod tests {
             const __nvtune_detail::Winner __nvtune_winners[] = {
             {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 64LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL))}, __nvtune_key_7, 80, 50, 14U},
             {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_8, 90, -1, 14U}};
-            if (__nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 2)) return;
+            __nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 2);
+            return;
             }
         "#]].assert_eq(&all.text(KERNEL, 7));
     }

@@ -1,11 +1,3 @@
-/* At -O0 the code of all this would be twice as large. Inlining needs equal options. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER)
-#define __NVTUNE_OPTIMIZE(level) __attribute__((optimize(level)))
-#else
-#define __NVTUNE_OPTIMIZE(level)
-#endif
-#define __NVTUNE_SMALL __NVTUNE_OPTIMIZE("Os")
-#define __NVTUNE_INLINE __NVTUNE_SMALL __attribute__((always_inline)) static inline
 namespace __nvtune_detail {
 /* This is C++98, because the build chooses the standard. As in tuning comments, numbers are 64-bit integers and doubles;
    an operation on one of each gives a double. */
@@ -15,28 +7,28 @@ template <> struct number<double> { typedef double type; };
 template <class A, class B> struct wider { typedef double type; };
 template <> struct wider<long long, long long> { typedef long long type; };
 template <class A, class B> struct result : wider<typename number<A>::type, typename number<B>::type> {};
-template <class A, class B> __NVTUNE_INLINE typename result<A, B>::type quotient(A a, B b) {
+template <class A, class B> static inline typename result<A, B>::type quotient(A a, B b) {
   typedef typename result<A, B>::type R;
   return b == 0 ? 0 : static_cast<R>(a) / static_cast<R>(b);
 }
-template <class A, class B> __NVTUNE_INLINE typename result<A, B>::type remainder(A a, B b) {
+template <class A, class B> static inline typename result<A, B>::type remainder(A a, B b) {
   typedef typename result<A, B>::type R;
   return b == 0 ? 0 : static_cast<R>(a) % static_cast<R>(b);
 }
-template <class A, class B> __NVTUNE_INLINE typename result<A, B>::type min(A a, B b) {
+template <class A, class B> static inline typename result<A, B>::type min(A a, B b) {
   typedef typename result<A, B>::type R;
   return static_cast<R>(b) < static_cast<R>(a) ? static_cast<R>(b) : static_cast<R>(a);
 }
-template <class A, class B> __NVTUNE_INLINE typename result<A, B>::type max(A a, B b) {
+template <class A, class B> static inline typename result<A, B>::type max(A a, B b) {
   typedef typename result<A, B>::type R;
   return static_cast<R>(a) < static_cast<R>(b) ? static_cast<R>(b) : static_cast<R>(a);
 }
-__NVTUNE_INLINE long long ceildiv(long long a, long long b) {
+static inline long long ceildiv(long long a, long long b) {
   return b == 0 ? 0 : a / b + (b > 0 ? a % b > 0 : a % b < 0);
 }
 
 /* Returns a number of blocks, or 0, which no launch has, if it is out of range. */
-__NVTUNE_INLINE unsigned blocks(long long number) {
+static inline unsigned blocks(long long number) {
   return number == static_cast<unsigned>(number) ? static_cast<unsigned>(number) : 0;
 }
 
@@ -46,8 +38,8 @@ struct Launch {
   ::size_t shared;
 };
 
-/* A winner on devices of one compute capability (90: 9.0). `limits` has its limit for each device, and its address is the
-   winner's key. `replaced` is the set of launches that it replaces: bit 0 those of neither shape, bit 1 of the
+/* A winner on devices of one compute capability (90: 9.0). `limits` has its limit for each of 64 devices, then whether
+   there is one device only, and its address is the winner's key. `replaced` is the set of launches that it replaces: bit 0 those of neither shape, bit 1 of the
    baseline's, bit 2 of its own, bit 3 of both. */
 struct Winner {
   Launch launch;
@@ -58,14 +50,17 @@ struct Winner {
 typedef ::dim3 __attribute__((may_alias)) shape;
 typedef unsigned long long __attribute__((may_alias)) word;
 
+/* Kernels need an attribute for more dynamic shared memory, in bytes. */
+enum { OPT_IN = 48 * 1024 };
+
 /* Returns whether two launches are the same. */
-__NVTUNE_INLINE bool is_same(const Launch *a, const Launch *b) {
+static inline bool is_same(const Launch *a, const Launch *b) {
   const word *const x = reinterpret_cast<const word *>(a), *const y = reinterpret_cast<const word *>(b);
   return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
 }
 
 /* Returns whether a launch has a grid that devices can have. */
-__NVTUNE_INLINE bool is_possible(const Launch *launch) {
+static inline bool is_possible(const Launch *launch) {
   return launch->grid[0] - 1 < 2147483647U && launch->grid[1] - 1 < 65535 && launch->grid[2] - 1 < 65535;
 }
 
@@ -91,18 +86,15 @@ template <class A> static bool share_clusters(const void *, const A &, const A &
 /* Prepares a winner for a device. Returns its limit: the bytes of dynamic shared memory that it can have, plus 1; 0 if
    that is not known now; -1 if the winner cannot run on this device. Threads that call it at the same time set the same
    attributes. */
-__NVTUNE_INLINE int prepare(int device, const void *kernel_key, const Winner *winner) {
-  int properties[3];
-#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__)
-#pragma GCC unroll 1
-#endif
-  for (int i = 0; i < 3; ++i) {
-    const cudaDeviceAttr attribute = i == 0   ? cudaDevAttrComputeCapabilityMajor
-                                     : i == 1 ? cudaDevAttrComputeCapabilityMinor
-                                              : cudaDevAttrMaxSharedMemoryPerBlockOptin;
-    if (cudaDeviceGetAttribute(&properties[i], attribute, device) != cudaSuccess) return 0;
-  }
-  if (properties[0] * 10 + properties[1] != winner->capability) return -1;
+static inline int prepare(int device, const void *kernel_key, const Winner *winner) {
+  int major_part, minor_part, shared, other;
+  if (cudaDeviceGetAttribute(&major_part, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor_part, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
+    return 0;
+  if (cudaDeviceGetAttribute(&other, cudaDevAttrComputeCapabilityMajor, 1) == cudaErrorInvalidDevice)
+    __atomic_store_n(&winner->limits[64], 1, __ATOMIC_RELAXED);
+  if (major_part * 10 + minor_part != winner->capability) return -1;
   const void *const key = winner->limits;
   const Launch *const launch = &winner->launch;
   cudaFuncAttributes own, kernel;
@@ -119,66 +111,68 @@ __NVTUNE_INLINE int prepare(int device, const void *kernel_key, const Winner *wi
   int most = own.maxDynamicSharedSizeBytes;
   if (launch->shared > static_cast< ::size_t>(most)) {
     /* The maximum, whatever this launch needs, so that concurrent launches never lower each other's limit. */
-    most = properties[2] - static_cast<int>(own.sharedSizeBytes);
+    most = shared - static_cast<int>(own.sharedSizeBytes);
     if (cudaFuncSetAttribute(key, cudaFuncAttributeMaxDynamicSharedMemorySize, most) != cudaSuccess) return -1;
   }
   return most + 1;
 }
 
-/* Launches a winner on a device. Returns whether it was launched. */
-__NVTUNE_INLINE bool launch_winner(int device, void **arguments, const void *kernel_key, const Winner *winner,
-                                   void *stream) {
-  const Launch *const launch = &winner->launch;
+/* Makes a winner ready for a launch on the current device. Returns the device, or -1 if the winner cannot run there. */
+static inline int ready_device(const void *kernel_key, const Winner *winner) {
+  int device = 0;
+  /* cudaGetDevice would take longer than all else. */
+  if (__atomic_load_n(&winner->limits[64], __ATOMIC_RELAXED) == 0 &&
+      (cudaGetDevice(&device) != cudaSuccess || device < 0 || device >= 64))
+    return -1;
+  const ::size_t shared = winner->launch.shared;
   int *const known = &winner->limits[device], limit = __atomic_load_n(known, __ATOMIC_RELAXED);
-  if (limit < 0) return false;
-  const bool is_large = launch->shared > 48 * 1024, is_ready = launch->shared < static_cast< ::size_t>(limit);
+  if (limit < 0) return -1;
+  const bool is_ready = shared < static_cast< ::size_t>(limit);
   /* A pending error belongs to the program: nothing that can clear it is done. */
-  if ((is_large || !is_ready) && cudaPeekAtLastError() != cudaSuccess) return false;
+  if ((shared > OPT_IN || !is_ready) && cudaPeekAtLastError() != cudaSuccess) return -1;
   if (!is_ready) {
     limit = prepare(device, kernel_key, winner);
     static_cast<void>(cudaGetLastError());
     __atomic_store_n(known, limit, __ATOMIC_RELAXED);
-    if (limit < 0 || launch->shared >= static_cast< ::size_t>(limit)) return false;
+    if (limit < 0 || shared >= static_cast< ::size_t>(limit)) return -1;
   }
-  const cudaError_t error = cudaLaunchKernel(static_cast<const void *>(winner->limits),
-                                             *reinterpret_cast<const shape *>(launch->grid),
-                                             *reinterpret_cast<const shape *>(launch->block), arguments, launch->shared,
-                                             static_cast<struct CUstream_st *>(stream));
-  if (error != cudaErrorInvalidValue || !is_large) return true;
-  /* Before CUDA 12.1 a reset of the device removes the attribute: this launch is the kernel's, the next prepares. */
-  static_cast<void>(cudaGetLastError());
-  __atomic_store_n(known, 0, __ATOMIC_RELAXED);
-  return false;
+  return device;
 }
 }
 
 /* C linkage, for short names in the object. */
 extern "C" {
-/* Launches the winner of the current device in place of the launch that the program pushed, if it replaces that. Returns
-   whether a winner was launched; otherwise pushes the program's launch again. */
-__NVTUNE_SMALL static bool __nvtune_launch(void **arguments, const void *kernel_key,
+/* Launches what the program pushed, or in its place the winner of the current device that replaces it. As nvcc's stub, it
+   leaves errors to the program. */
+static void __nvtune_launch(void **arguments, const void *kernel_key,
                                            const __nvtune_detail::Launch *baseline,
                                            const __nvtune_detail::Winner *winner, int winners) {
   __nvtune_detail::Launch launch;
   void *stream;
   if (__cudaPopCallConfiguration(reinterpret_cast< ::dim3 *>(launch.grid), reinterpret_cast< ::dim3 *>(launch.block),
                                  &launch.shared, &stream) != cudaSuccess)
-    return false;
+    return;
   /* An impossible launch fails in plain nvcc's program, too. */
   const unsigned is_baseline = __nvtune_detail::is_same(&launch, baseline) && __nvtune_detail::is_possible(&launch);
-  int device = -1;
-  for (; winners > 0; --winners, ++winner) {
-    const unsigned is_own = __nvtune_detail::is_same(&launch, &winner->launch);
-    if ((winner->replaced >> (is_baseline + 2 * is_own) & 1) == 0 || !__nvtune_detail::is_possible(&winner->launch))
-      continue;
-    /* The device is asked for last: that takes longer than all else. */
-    if (device < 0 && cudaGetDevice(&device) != cudaSuccess) break;
-    if (device < 0 || device >= 64) break;
-    if (__nvtune_detail::launch_winner(device, arguments, kernel_key, winner, stream)) return true;
+  for (;; --winners, ++winner) {
+    const __nvtune_detail::Launch *chosen = &launch;
+    const void *key = kernel_key;
+    int device = 0;
+    if (winners > 0) {
+      chosen = &winner->launch;
+      key = winner->limits;
+      const unsigned is_own = __nvtune_detail::is_same(&launch, chosen);
+      if ((winner->replaced >> (is_baseline + 2 * is_own) & 1) == 0 || !__nvtune_detail::is_possible(chosen)) continue;
+      device = __nvtune_detail::ready_device(kernel_key, winner);
+      if (device < 0) continue;
+    }
+    const cudaError_t error = cudaLaunchKernel(key, *reinterpret_cast<const __nvtune_detail::shape *>(chosen->grid),
+                                               *reinterpret_cast<const __nvtune_detail::shape *>(chosen->block),
+                                               arguments, chosen->shared, static_cast<struct CUstream_st *>(stream));
+    if (error != cudaErrorInvalidValue || winners <= 0 || chosen->shared <= __nvtune_detail::OPT_IN) return;
+    /* Before CUDA 12.1 a reset of the device removes the attribute: this launch is the kernel's, the next prepares. */
+    static_cast<void>(cudaGetLastError());
+    __atomic_store_n(&winner->limits[device], 0, __ATOMIC_RELAXED);
   }
-  static_cast<void>(__cudaPushCallConfiguration(*reinterpret_cast<const __nvtune_detail::shape *>(launch.grid),
-                                                *reinterpret_cast<const __nvtune_detail::shape *>(launch.block),
-                                                launch.shared, static_cast<struct CUstream_st *>(stream)));
-  return false;
 }
 }

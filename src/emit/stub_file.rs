@@ -77,9 +77,8 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     // Behind what declares the functions of launches.
     let head = file.find(LAUNCH_HEADER).map_or(0, |place| place + LAUNCH_HEADER.len());
     if keys > 0 {
-        let keys: String = (0..keys).map(|number| format!("static int {}[64];\n", key(number))).collect();
+        let keys: String = (0..keys).map(|number| format!("static int {}[65];\n", key(number))).collect();
         insertions.push((head, dispatch::runtime(dispatches) + &keys));
-        insertions.push((file.len(), dispatch::EPILOGUE.to_owned()));
     }
     if let Some(capture) = captured {
         insertions.push((head, capture.head()));
@@ -123,6 +122,9 @@ fn dispatch_insertions(
     let (registration, handle) =
         one(registrations(file, &stub.symbol), "the registration of its entry in the stub file")?;
     let kernel = arguments.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
+    if arguments.get(1).is_some_and(|is_tile| *is_tile != "0U") {
+        return Err("its launch stub is that of a tile kernel".to_owned());
+    }
     if dispatch.is_nothing() {
         return Ok(Vec::new());
     }
@@ -132,8 +134,7 @@ fn dispatch_insertions(
         .zip(first_key..)
         .map(|(entry, number)| format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", key(number)))
         .collect();
-    let name = file[..body.start].rfind("__device_stub_").ok_or("the definition of its launch stub has no name")?;
-    Ok(vec![(name, dispatch::STUB_ATTRIBUTE.to_owned()), (body.start + launch.start, text), (registration, registered)])
+    Ok(vec![(body.start + launch.start, text), (registration, registered)])
 }
 
 /// Returns what to insert for a stub that records, or why that is unknown.
@@ -272,11 +273,11 @@ mod tests {
         ];
         let stubs = kinds.map(|(name, symbol)| stub(name, symbol));
         expect![[r#"
-            static int __nvtune_key_0[64];
-            static int __nvtune_key_1[64];
-            static int __nvtune_key_2[64];
-            static int __nvtune_key_3[64];
-            static int __nvtune_key_4[64];
+            static int __nvtune_key_0[65];
+            static int __nvtune_key_1[65];
+            static int __nvtune_key_2[65];
+            static int __nvtune_key_3[65];
+            static int __nvtune_key_4[65];
             {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_0, 90, -1, 10U}};
             __cudaLaunch(((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 0U);}
             {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_1, 90, -1, 10U}};
@@ -305,7 +306,7 @@ mod tests {
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
-            "0LL)}, __nvtune_key_0, 90, -1, 10U}};\nif (__nvtune_launch(__args_arr, ((char *)((void ( *)(void))k<1, 2> )), &__nvtune_baseline, __nvtune_winners, 1)) return;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
+            "0LL)}, __nvtune_key_0, 90, -1, 10U}};\n__nvtune_launch(__args_arr, ((char *)((void ( *)(void))k<1, 2> )), &__nvtune_baseline, __nvtune_winners, 1);\nreturn;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
             "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key_0), _Z1kv__nvtune_1, (-1)); }",
         ] {
             assert!(rewritten.text.contains(expected), "{expected}\n{}", rewritten.text);
@@ -320,12 +321,14 @@ mod tests {
         bad.winners[0].entry = "k.nvtune".into();
         let bad_entry = StubText { change: StubChange::Dispatch(bad), ..stub("k", "k") };
         let good = stub("k", "k");
+        let tile = definition.replace("0U", "1U");
         let mut problems = String::new();
         for (file, stub) in [
             (registration.to_owned(), &good),
             (definition.repeat(2) + registration, &good),
             (definition.replace("__cudaLaunch(", "launch(") + registration, &good),
             (definition.replace("{", "{__cudaLaunch(f);") + registration, &good),
+            (tile + registration, &good),
             (definition.to_owned(), &good),
             (definition.to_owned() + "__cudaRegisterEntry(__T0, k, kk, (-1));\n", &good),
             (definition.to_owned() + &registration.repeat(2), &good),
@@ -340,6 +343,7 @@ mod tests {
             cicc wrote the definition of its launch stub more than once
             cicc did not write `__cudaLaunch` in its launch stub
             cicc wrote `__cudaLaunch` in its launch stub more than once
+            its launch stub is that of a tile kernel
             cicc did not write the registration of its entry in the stub file
             cicc did not write the registration of its entry in the stub file
             cicc wrote the registration of its entry in the stub file more than once

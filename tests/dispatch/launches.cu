@@ -2,6 +2,7 @@
 extern "C" {
 void fake_case(const char *title);
 void fake_device(int device);
+void fake_devices(int devices);
 void fake_error(cudaError_t error);
 void fake_reset();
 void fake_threads(void (*launches)());
@@ -149,6 +150,12 @@ static void attributes() {
     fake_case("shared memory cannot be raised");
     fake_device(8);
     staged<<<10, 256, 1024>>>(16 * 1024, x);
+    fake_device(0);
+    fake_devices(1);
+    fake_case("one device only, first and again");
+    flat<<<1, 256>>>(256, x);
+    flat<<<1, 256>>>(256, x);
+    fake_devices(65);
     fake_case("two threads at once");
     fake_threads(staged_from_a_thread);
 }

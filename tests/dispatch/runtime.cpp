@@ -19,6 +19,7 @@ struct Pushed {
 thread_local Pushed pushed;
 thread_local bool is_pushed;
 thread_local int device;
+int devices = 65;
 thread_local cudaError_t last_error = cudaSuccess;
 
 std::mutex mutex;
@@ -81,6 +82,7 @@ void fake_case(const char *title) {
     if (title) std::printf("%s\n", title);
 }
 void fake_device(int current) { device = current; }
+void fake_devices(int count) { devices = count; }
 void fake_error(cudaError_t error) { last_error = error; }
 void fake_reset() { functions.clear(); }
 void fake_threads(void (*launches)()) {
@@ -129,10 +131,6 @@ void __cudaRegisterFunction(void **, const char *host, char *, const char *name,
     names()[host] = name;
 }
 
-cudaError_t cudaGetDeviceCount(int *count) {
-    *count = 65;
-    return cudaSuccess;
-}
 cudaError_t cudaGetDevice(int *current) {
     std::lock_guard<std::mutex> lock(mutex);
     ++calls["device"];
@@ -141,6 +139,7 @@ cudaError_t cudaGetDevice(int *current) {
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int of) {
     std::lock_guard<std::mutex> lock(mutex);
+    if (of >= devices) return fail(cudaErrorInvalidDevice);
     const int capability = of == 1 ? 80 : of == 2 ? 75 : 90;
     if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) {
         ++calls["shared"];

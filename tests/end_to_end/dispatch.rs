@@ -197,7 +197,7 @@ fn object_grows_by_the_entries_and_2_kb_per_kernel() {
         let all = std::fs::read(project.path(object)).expect("an object");
         let file = object::File::parse(all.as_slice()).expect("an ELF file");
         let device = file.section_by_name(".nv_fatbin").expect("device code").size();
-        (all.len() as u64, device)
+        (all.len() as i64, device as i64)
     };
     for (names, optimization) in
         [(&["one"][..], "-O0"), (&["one"], "-O2"), (&["one"], "-O3"), (&["one", "two", "three", "four"], "-O0")]
@@ -208,7 +208,7 @@ fn object_grows_by_the_entries_and_2_kb_per_kernel() {
         assert_eq!(tuned(&project, &compile("k.o"), wins).code, Some(0));
         let ((plain, of_plain), (tuned, of_tuned)) = (bytes("plain.o"), bytes("k.o"));
         let added = (tuned - plain) - (of_tuned - of_plain);
-        assert!(of_tuned > of_plain && added <= 2048 * names.len() as u64, "{names:?} {optimization}: {added} bytes");
+        assert!(of_tuned > of_plain && added <= 2048 * names.len() as i64, "{names:?} {optimization}: {added} bytes");
     }
 }
 
