@@ -2,12 +2,18 @@
 //!
 //! Text in, facts out. An unknown form is no fact; nothing here is an error of the user's.
 
+mod active_code;
 pub mod brackets;
 mod conditionals;
 pub mod declarations;
 mod element;
+mod evaluated_launch;
+mod host_evaluation;
 mod host_launches;
+mod host_program;
+mod host_types;
 pub mod kernel;
+mod kernel_list;
 pub mod line_markers;
 pub mod macros;
 pub mod preprocessed;
@@ -17,7 +23,11 @@ mod types;
 
 pub use declarations::{may_be_structure, points_to_arrays, takes_no_value};
 pub use element::{Element, Scalar};
+pub use evaluated_launch::{BufferBytes, EvaluatedLaunch, LaunchArgument, ParameterKind};
+pub use host_evaluation::Number;
 pub use host_launches::{HostCode, HostLaunch};
+pub use host_program::HostProgram;
+pub use kernel_list::{ListedKernel, kernels_of};
 pub use kernel::{Kernel, TemplateParameter};
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
 pub use template_instance::Spelled;
