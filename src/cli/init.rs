@@ -178,3 +178,21 @@ fn tempfile_in(parent: &Path, target: &Path) -> std::io::Result<(PathBuf, std::f
     let file = std::fs::File::options().write(true).create_new(true).open(&path)?;
     Ok((path, file))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::write;
+
+    #[test]
+    fn file_that_changed_meanwhile_is_left_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.cu");
+        std::fs::write(&path, "changed").expect("written");
+        let problem = write(&path, b"before", b"after").expect_err("refused");
+        assert!(problem.contains("has changed since it was read"), "{problem}");
+        assert_eq!(std::fs::read(&path).expect("read"), b"changed");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 1);
+        assert_eq!(write(&path, b"changed", b"after"), Ok(()));
+        assert_eq!(std::fs::read(&path).expect("read"), b"after");
+    }
+}

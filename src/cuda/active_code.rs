@@ -19,8 +19,15 @@ pub(super) struct Macro {
 pub(super) type Macros = BTreeMap<String, Macro>;
 
 /// Macros whose values are not known, or not the same in all passes of a compile.
-const UNKNOWN: [&str; 7] =
-    ["__CUDA_ARCH__", "__CUDACC__", "__NVCC__", "__cplusplus", "CUDART_VERSION", "CUDA_VERSION", "__CUDACC_VER_MAJOR__"];
+const UNKNOWN: [&str; 7] = [
+    "__CUDA_ARCH__",
+    "__CUDACC__",
+    "__NVCC__",
+    "__cplusplus",
+    "CUDART_VERSION",
+    "CUDA_VERSION",
+    "__CUDACC_VER_MAJOR__",
+];
 
 /// How deep files include each other, and how deep conditions are nested.
 const DEEPEST: usize = 64;
@@ -51,7 +58,8 @@ struct Branch {
 impl<'a> ActiveCode<'a> {
     /// Reads a file and what it includes with quotes.
     pub fn new(files: &'a [(String, String)], root: usize) -> Self {
-        let mut code = Self { files, macros: Macros::new(), texts: Vec::new(), begun: BTreeSet::new(), steps: Cell::new(0) };
+        let mut code =
+            Self { files, macros: Macros::new(), texts: Vec::new(), begun: BTreeSet::new(), steps: Cell::new(0) };
         code.read(root, 0);
         code
     }
@@ -307,8 +315,12 @@ mod tests {
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
         let code = ActiveCode::new(&files, 0);
         let text = code.texts.iter().find(|(index, _)| *index == 0).map(|(_, text)| text.clone());
-        let lines: Vec<String> =
-            text.unwrap_or_default().lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<String> = text
+            .unwrap_or_default()
+            .lines()
+            .map(|line| line.trim().to_owned())
+            .filter(|line| !line.is_empty())
+            .collect();
         (lines.join("|"), code.macros.into_iter().map(|(name, of)| (name, of.body)).collect())
     }
 
@@ -333,7 +345,10 @@ mod tests {
     fn macros_of_included_files_count() {
         let (text, macros) = active(&[
             ("d/a.cu", "#include \"x/b.cuh\"\n#include <c.h>\n#if SIZE == 8\nyes\n#endif\n"),
-            ("d/x/b.cuh", "#ifndef B\n#define B\n#define SIZE 8\n#define UP(a, b) (((a) + (b) - 1) / \\\n (b))\n#endif\n"),
+            (
+                "d/x/b.cuh",
+                "#ifndef B\n#define B\n#define SIZE 8\n#define UP(a, b) (((a) + (b) - 1) / \\\n (b))\n#endif\n",
+            ),
             ("d/c.h", "#define OTHER 1\n"),
         ]);
         assert_eq!(text, "yes");
@@ -349,9 +364,7 @@ mod tests {
 
     #[test]
     fn literals_of_every_base_are_read() {
-        for (text, value) in
-            [("0", 0), ("1'000u", 1000), ("0x10UL", 16), ("017", 15), ("0b11", 3), ("4096ull", 4096)]
-        {
+        for (text, value) in [("0", 0), ("1'000u", 1000), ("0x10UL", 16), ("017", 15), ("0b11", 3), ("4096ull", 4096)] {
             assert_eq!(integer(text), Some(value), "{text}");
         }
         assert_eq!(["x", "", "1.5", "99999999999999999999"].map(integer), [None; 4]);

@@ -11,7 +11,9 @@ use tree_sitter::Node;
 /// What a parameter takes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParameterKind {
-    Scalar { is_float: bool },
+    Scalar {
+        is_float: bool,
+    },
     Pointer,
     /// A structure with its fields: names and types.
     Structure(Vec<(String, ParameterKind)>),
@@ -68,7 +70,7 @@ const ASSUMED_BLOCK: [i64; 2] = [256, 16];
 const ASSUMED_GRID: i64 = 1024;
 
 /// How far numbers of a variation are apart: whole tiles and blocks of usual sizes.
-const VARIED_BY: i64 = 192;
+const VARIED_BY: i64 = 1024;
 
 /// Threads of a block (all GPUs).
 const MOST_THREADS: i64 = 1024;
@@ -80,8 +82,9 @@ const LONGEST_NAME: usize = 120;
 const MOST_LAUNCHES: usize = 16;
 
 /// Words in names of numbers that are sizes.
-const SIZES: [&str; 14] =
-    ["size", "width", "height", "num", "count", "len", "dim", "row", "col", "elem", "pitch", "stride", "total", "point"];
+const SIZES: [&str; 14] = [
+    "size", "width", "height", "num", "count", "len", "dim", "row", "col", "elem", "pitch", "stride", "total", "point",
+];
 
 /// The parts of a launch in the text.
 struct LaunchParts<'t> {
@@ -223,8 +226,7 @@ impl HostProgram {
     /// arguments.
     fn parts(&self, place: &Place) -> Option<LaunchParts<'_>> {
         let text = &self.files.get(place.file)?.text;
-        let node = self.node(place)?;
-        let node = std::iter::successors(Some(node), Node::parent).find(|node| node.kind() == "call_expression")?;
+        let node = self.node(place).filter(|node| node.kind() == "call_expression")?;
         let mut cursor = node.walk();
         let shape = node.children(&mut cursor).find(|child| child.kind() == "kernel_call_syntax");
         let given = arguments(node);
@@ -416,7 +418,7 @@ impl Evaluation<'_> {
             MemoryBytes::Elements { count, element } => {
                 let place = Place { file: memory.call.file, range: count.clone() };
                 let size = self.size_of(&self.in_scope(element, &moved), memory.call.file)?;
-                (self.value_at(&place, &moved)?.as_integer().checked_mul(size)?, false)
+                (self.value_of_text(self.program.slice(&place), &moved)?.as_integer().checked_mul(size)?, false)
             }
             MemoryBytes::Of(name) => {
                 let found = self.bytes_named(name, name, &moved)?;
@@ -540,4 +542,84 @@ fn assumption_for(code: &str, is_float: bool, assumption: i64) -> i64 {
     let name = last_name(code).to_ascii_lowercase();
     let is_size = SIZES.iter().any(|word| name.contains(word)) || matches!(name.as_str(), "n" | "m" | "w" | "h");
     if is_size && !is_float { assumption } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EvaluatedLaunch, HostProgram, ParameterKind};
+    use crate::cuda::Number;
+
+    /// The first launch of `k(int n, float *x)`.
+    fn launch(files: &[(&str, &str)]) -> EvaluatedLaunch {
+        let files: Vec<(String, String)> =
+            files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
+        let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
+        HostProgram::new(&files).evaluated_launches("k", &kinds, 1024).swap_remove(0)
+    }
+
+    /// Grid, block, `n`, bytes of `x`.
+    fn values(text: &str) -> (Option<[i64; 3]>, Option<[i64; 3]>, Option<Number>, Option<i64>) {
+        let launch = launch(&[("a.cu", text)]);
+        let [n, x] = &launch.arguments[..] else { panic!("two arguments") };
+        (launch.grid, launch.block, n.value, x.buffer.map(|buffer| buffer.bytes))
+    }
+
+    #[test]
+    fn values_come_from_what_stands_around_a_launch() {
+        for text in [
+            "int main() { int n = 1000; float *x; cudaMalloc(&x, n * sizeof(float)); k<<<(n + 255) / 256, 256>>>(n, x); }",
+            "#define N 1000\n#define UP(a, b) (((a) + (b) - 1) / (b))\nint main() { float *x; CHECK(cudaMalloc((void **)&x, sizeof(float) * N));\n\
+             dim3 g(UP(N, 256)), b(256); k<<<g, b>>>(N, x); }",
+            "static int up(int a, int b) { return a % b != 0 ? a / b + 1 : a / b; }\n\
+             void run(float *data, int m) { dim3 b = dim3(256, 1); dim3 g; g.x = up(m, b.x); k<<<g, b>>>(m, data); }\n\
+             int main() { float *d; cudaMalloc(&d, 4000); run(d, 1000); }",
+            "const int SIZE = 1000; float *x;\nvoid make() { x = (float *)malloc(SIZE * sizeof *x); }\n\
+             int main() { k<<<ceil(SIZE / 256.0f), 256>>>(SIZE, x + 0); }",
+            "template <typename T, int B> void run(int n) { T *x; cudaMallocManaged(&x, n * sizeof(T)); k<<<(n + B - 1) / B, B>>>(n, x); }\n\
+             int main() { run<float, 256>(1000); }",
+            "struct P { int n; float *x; };\nint main() { P p; p.n = 1000; cudaMalloc(&p.x, sizeof(float) * p.n); k<<<4, 256>>>(p.n, p.x); }",
+            "#if defined(SMALL)\n#define N 8\n#else\n#define N 1000\n#endif\nint main() { thrust::device_vector<float> v(N); k<<<N / 256 + 1, 256>>>(N, thrust::raw_pointer_cast(v.data())); }",
+            "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); void *args[] = {&n, (void *)&x}; cudaLaunchKernel((void *)k, dim3(4), dim3(256), args, 0, 0); }",
+            "int main() { float *x = new float[1000]; void (*kernel)(int, float *) = &k; kernel<<<4, 256>>>(1000, x); }",
+        ] {
+            let expected = (Some([4, 1, 1]), Some([256, 1, 1]), Some(Number::Int(1000)), Some(4000));
+            assert_eq!(values(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_and_other_sources_count() {
+        let launch = launch(&[
+            ("d/main.cpp", "#include \"sizes.h\"\nvoid run(int n);\nint main() { run(ROWS); }"),
+            (
+                "d/k.cu",
+                "#define THREADS 64\nvoid run(int n) { float *x; cudaMalloc(&x, n); k<<<n / THREADS, THREADS>>>(n, x); }",
+            ),
+            ("d/sizes.h", "#pragma once\n#define ROWS 640"),
+        ]);
+        assert_eq!((launch.grid, launch.arguments[0].value), (Some([10, 1, 1]), Some(Number::Int(640))));
+    }
+
+    #[test]
+    fn names_without_a_value_are_assumed_and_listed() {
+        let text = "int main(int c, char **v) { int n = atoi(v[1]); float *x; cudaMalloc(&x, 4 * n); k<<<n / 64, 64>>>(n, x); }";
+        let launch = launch(&[("a.cu", text)]);
+        assert_eq!(launch.assumed, [("atoi(...)".to_owned(), 1024)]);
+        assert_eq!((launch.grid, launch.is_block_assumed), (Some([16, 1, 1]), false));
+    }
+
+    #[test]
+    fn variation_tells_equal_numbers_apart() {
+        let text = "#define W 512\n#define H 512\nint main() { float *x; cudaMalloc(&x, 4 * W * W); k<<<H / 64, 64>>>(H, x); }";
+        let launch = launch(&[("a.cu", text)]);
+        let other = launch.variation.expect("another launch");
+        assert_eq!((other.grid, other.arguments[0].value), (Some([24, 1, 1]), Some(Number::Int(1536))));
+        assert_eq!(other.arguments[1].buffer.map(|buffer| buffer.bytes), Some(4 * 512 * 512));
+    }
+
+    #[test]
+    fn unknown_shapes_are_marked() {
+        let launch = launch(&[("a.cu", "void run(dim3 g, dim3 b) { k<<<g, b>>>(1, nullptr); }")]);
+        assert_eq!((launch.is_block_assumed, launch.is_grid_assumed, launch.arguments[1].is_null), (true, false, true));
+    }
 }

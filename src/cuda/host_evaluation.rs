@@ -5,7 +5,7 @@
 //! one value throughout, and is listed.
 
 use super::active_code::integer;
-use super::host_program::{Definition, HostProgram, Place, arguments, called_name, last_name};
+use super::host_program::{Definition, HostProgram, Place, arguments, called_name, is_wrapper, last_name};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use tree_sitter::{Node, Parser};
@@ -30,7 +30,10 @@ pub(super) struct Scope {
 const DEEPEST: u32 = 24;
 
 /// The most expressions that are looked at for one launch.
-const MOST_STEPS: u32 = 200_000;
+const MOST_STEPS: u32 = 50_000;
+
+/// What text that is parsed, or searched for in all files, counts as.
+const COSTLY: u32 = 50;
 
 /// The most callers of a function that are looked at.
 const MOST_CALLERS: usize = 16;
@@ -115,6 +118,12 @@ impl<'p> Evaluation<'p> {
         Some(())
     }
 
+    /// A step that takes as long as many others.
+    pub(super) fn costly_step(&self) -> Option<()> {
+        self.steps.set(self.steps.get().checked_sub(COSTLY)?);
+        Some(())
+    }
+
     /// The value of a node of a file.
     pub(super) fn value_at(&self, place: &Place, scope: &Scope) -> Option<Number> {
         let text = &self.program.files.get(place.file)?.text;
@@ -156,7 +165,8 @@ impl<'p> Evaluation<'p> {
                 }
             }
             "binary_expression" => {
-                let (left, right) = (self.value(field("left")?, text, scope)?, self.value(field("right")?, text, scope)?);
+                let (left, right) =
+                    (self.value(field("left")?, text, scope)?, self.value(field("right")?, text, scope)?);
                 binary(slice(field("operator")?), left, right)
             }
             "conditional_expression" => {
@@ -187,6 +197,7 @@ impl<'p> Evaluation<'p> {
 
     /// The value of an expression that is text.
     pub(super) fn value_of_text(&self, code: &str, scope: &Scope) -> Option<Number> {
+        self.costly_step()?;
         let mut parser = Parser::new();
         parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
         let text = format!("auto value = ({code});");
@@ -416,7 +427,8 @@ impl<'p> Evaluation<'p> {
         let listed = |list: Node<'_>| {
             let mut extents = [1; 3];
             let mut cursor = list.walk();
-            let given: Vec<Node<'_>> = list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect();
+            let given: Vec<Node<'_>> =
+                list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect();
             if let [only] = given[..] {
                 return self.extents(only, text, scope);
             }
@@ -462,7 +474,9 @@ impl<'p> Evaluation<'p> {
         if !is_vector && !kind.trim().starts_with("auto") && !name.contains(['.', '>']) {
             return of_macro();
         }
-        let from_definition = self.nearest(name, last, scope).into_iter().find_map(|definition| {
+        let definitions = self.nearest(name, last, scope);
+        let is_plain = definitions.is_empty() && self.parameter(name, scope).is_none();
+        let from_definition = definitions.into_iter().find_map(|definition| {
             let place = &definition.value;
             let node = self.program.node(place)?;
             let moved = scope.moved(place)?;
@@ -480,7 +494,7 @@ impl<'p> Evaluation<'p> {
                 self.extents(self.program.node(place)?, &self.program.files.get(place.file)?.text, scope)
             })
         };
-        let mut extents = from_definition.or_else(from_caller).or_else(|| is_vector.then_some([1; 3]));
+        let mut extents = from_definition.or_else(from_caller).or_else(|| (is_vector && is_plain).then_some([1; 3]));
         // `grid.x = n;` after it.
         for (at, extent) in ["x", "y", "z"].into_iter().enumerate() {
             let whole = format!("{name}.{extent}");
@@ -497,6 +511,7 @@ impl<'p> Evaluation<'p> {
     }
 
     fn extents_of_text(&self, code: &str, scope: &Scope) -> Option<[i64; 3]> {
+        self.costly_step()?;
         let mut parser = Parser::new();
         parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
         let text = format!("auto value = ({code});");
@@ -528,7 +543,7 @@ pub(super) fn function_name<'t>(declarator: Node<'_>, text: &'t str) -> &'t str 
     while let Some(inner) = node
         .child_by_field_name("declarator")
         .or_else(|| node.child_by_field_name("name"))
-        .or_else(|| node.named_child(0).filter(|_| node.kind() == "reference_declarator"))
+        .or_else(|| node.named_child(0).filter(|_| is_wrapper(node)))
     {
         node = inner;
     }

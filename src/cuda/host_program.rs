@@ -19,6 +19,8 @@ pub struct HostProgram {
     pub(super) declarations: HashMap<String, Vec<Declaration>>,
     pub(super) memory: HashMap<String, Vec<Memory>>,
     pub(super) functions: HashMap<String, Vec<Place>>,
+    /// The bytes of the functions of each file, in order.
+    function_bytes: Vec<Vec<Range<usize>>>,
     pub(super) calls: HashMap<String, Vec<Place>>,
     /// `typedef` and `using`.
     pub(super) aliases: HashMap<String, String>,
@@ -102,8 +104,12 @@ const ALLOCATIONS: [(&str, usize, &[usize]); 10] = [
 const ALLOCATORS: [(&str, &[usize]); 2] = [("malloc", &[0]), ("calloc", &[0, 1])];
 
 /// Copies: the arguments that are addresses, and the size.
-const COPIES: [(&str, [usize; 2], usize); 4] =
-    [("cudaMemcpy", [0, 1], 2), ("cudaMemcpyAsync", [0, 1], 2), ("cudaMemset", [0, 0], 2), ("cudaMemsetAsync", [0, 0], 2)];
+const COPIES: [(&str, [usize; 2], usize); 4] = [
+    ("cudaMemcpy", [0, 1], 2),
+    ("cudaMemcpyAsync", [0, 1], 2),
+    ("cudaMemset", [0, 0], 2),
+    ("cudaMemsetAsync", [0, 0], 2),
+];
 
 impl HostProgram {
     /// Reads files; each is a source of its own unless one before it includes it.
@@ -115,6 +121,7 @@ impl HostProgram {
             declarations: HashMap::new(),
             memory: HashMap::new(),
             functions: HashMap::new(),
+            function_bytes: Vec::new(),
             calls: HashMap::new(),
             aliases: HashMap::new(),
             structures: HashMap::new(),
@@ -134,7 +141,8 @@ impl HostProgram {
             program.units.push(code.macros);
         }
         for file in 0..program.files.len() {
-            Indexer { program: &mut program, file }.index();
+            program.function_bytes.push(Vec::new());
+            Indexer { program: &mut program, file, scopes: Vec::new(), functions: Vec::new() }.index();
         }
         program
     }
@@ -179,15 +187,28 @@ impl HostProgram {
 
     /// The definition of the function around a place.
     pub(super) fn function_around(&self, file: usize, at: usize) -> Option<Node<'_>> {
-        let node = self.node(&Place { file, range: at..at })?;
-        std::iter::successors(Some(node), Node::parent).find(|node| node.kind() == "function_definition")
+        let functions = self.function_bytes.get(file)?;
+        let after = functions.partition_point(|bytes| bytes.start <= at);
+        let innermost = functions[..after].iter().rev().take(NESTED_FUNCTIONS).find(|bytes| at <= bytes.end)?;
+        let node = self.node(&Place { file, range: innermost.clone() })?;
+        (node.kind() == "function_definition").then_some(node)
     }
 }
+
+/// How many functions are within others, as methods of local structures are.
+const NESTED_FUNCTIONS: usize = 16;
+
+/// The most bytes of a name of a type or of what is assigned. Longer text is code.
+const LONGEST: usize = 400;
 
 /// Collects what one file has.
 struct Indexer<'p> {
     program: &'p mut HostProgram,
     file: usize,
+    /// What is around the node that is visited, outermost first: bytes in which declared names are
+    /// known, and functions.
+    scopes: Vec<Range<usize>>,
+    functions: Vec<Range<usize>>,
 }
 
 impl Indexer<'_> {
@@ -196,7 +217,19 @@ impl Indexer<'_> {
         let text = std::mem::take(&mut self.program.files[self.file].text);
         let mut cursor = tree.walk();
         'visit: loop {
-            self.visit(&text, cursor.node());
+            let node = cursor.node();
+            let start = node.start_byte();
+            let is_over = |bytes: &mut Range<usize>| bytes.end <= start;
+            while self.scopes.pop_if(is_over).is_some() {}
+            while self.functions.pop_if(is_over).is_some() {}
+            self.visit(&text, node);
+            if is_scope(node) {
+                self.scopes.push(node.byte_range());
+            }
+            if node.kind() == "function_definition" {
+                self.functions.push(node.byte_range());
+                self.program.function_bytes[self.file].push(node.byte_range());
+            }
             if cursor.goto_first_child() {
                 continue;
             }
@@ -216,7 +249,7 @@ impl Indexer<'_> {
                 let parts = node.child_by_field_name("declarator").zip(node.child_by_field_name("value"));
                 if let Some((declarator, value)) = parts {
                     let name = declared(declarator, text);
-                    self.define(name, name, value, Some(scope(node)), node);
+                    self.define(name, name, value, Some(self.scope()));
                     self.memory_of_value(text, name, value, node);
                 }
             }
@@ -224,7 +257,7 @@ impl Indexer<'_> {
                 let parts = node.child_by_field_name("left").zip(node.child_by_field_name("right"));
                 let is_plain = node.child_by_field_name("operator").is_none_or(|operator| slice(operator) == "=");
                 if let Some((left, right)) = parts.filter(|_| is_plain) {
-                    self.define(last_name(slice(left)), slice(left), right, None, node);
+                    self.define(last_name(slice(left)), slice(left), right, None);
                     self.memory_of_value(text, last_name(slice(left)), right, node);
                 }
             }
@@ -232,13 +265,13 @@ impl Indexer<'_> {
                 let mut cursor = node.walk();
                 let parts: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
                 if let [name, value] = parts[..] {
-                    self.define(slice(name), slice(name), value, None, node);
+                    self.define(slice(name), slice(name), value, None);
                 }
             }
             "enumerator" => {
                 let parts = node.child_by_field_name("name").zip(node.child_by_field_name("value"));
                 if let Some((name, value)) = parts {
-                    self.define(slice(name), slice(name), value, Some(scope(node)), node);
+                    self.define(slice(name), slice(name), value, Some(self.scope()));
                 }
             }
             "declaration" | "parameter_declaration" | "optional_parameter_declaration" | "field_declaration" => {
@@ -249,9 +282,10 @@ impl Indexer<'_> {
                 self.insert(name.unwrap_or(""), node, |program| &mut program.functions);
             }
             "type_definition" => {
-                if let Some((kind, name)) = node.child_by_field_name("type").zip(node.child_by_field_name("declarator")) {
+                if let Some((kind, name)) = node.child_by_field_name("type").zip(node.child_by_field_name("declarator"))
+                {
                     let stars = "*".repeat(slice(name).matches('*').count());
-                    let target = kind.child_by_field_name("name").map_or(slice(kind), slice);
+                    let target = kind.child_by_field_name("name").map_or(type_text(kind, text), slice);
                     self.program.aliases.insert(declared(name, text).to_owned(), format!("{target} {stars}"));
                     self.structure(text, kind, declared(name, text));
                 }
@@ -284,12 +318,24 @@ impl Indexer<'_> {
         Place { file: self.file, range: node.byte_range() }
     }
 
-    fn define(&mut self, name: &str, target: &str, value: Node<'_>, scope: Option<Range<usize>>, around: Node<'_>) {
+    /// The bytes in which what is declared here is known.
+    fn scope(&self) -> Range<usize> {
+        self.scopes.last().cloned().unwrap_or(0..0)
+    }
+
+    fn function(&self) -> Option<usize> {
+        self.functions.last().map(|bytes| bytes.start)
+    }
+
+    fn define(&mut self, name: &str, target: &str, value: Node<'_>, scope: Option<Range<usize>>) {
+        if target.len() > LONGEST {
+            return;
+        }
         let definition = Definition {
             value: self.place(value),
             target: target.split_whitespace().collect(),
             scope,
-            function: function_start(around),
+            function: self.function(),
         };
         self.program.definitions.entry(name.to_owned()).or_default().push(definition);
     }
@@ -306,8 +352,8 @@ impl Indexer<'_> {
             let stars = "*".repeat(head[..name_at].matches('*').count());
             let own = Declaration {
                 file: self.file,
-                scope: scope(node),
-                kind: format!("{} {stars}", &text[kind.byte_range()]),
+                scope: self.scope(),
+                kind: format!("{} {stars}", type_text(kind, text)),
             };
             self.program.declarations.entry(name.clone()).or_default().push(own);
             // `dim3 grid(w, h)` is a function by the grammar.
@@ -315,10 +361,10 @@ impl Indexer<'_> {
                 && node.kind() == "declaration"
                 && let Some(parameters) = declarator.child_by_field_name("parameters")
             {
-                self.define(&name, &name, parameters, Some(scope(node)), node);
+                self.define(&name, &name, parameters, Some(self.scope()));
             }
             // `thrust::device_vector<float> x(n)`
-            let kind = text[kind.byte_range()].trim();
+            let kind = type_text(kind, text).trim();
             if let Some(element) = kind.split_once("_vector<").and_then(|(_, rest)| rest.strip_suffix('>')) {
                 let value = declarator.child_by_field_name("value").or(declarator.child_by_field_name("parameters"));
                 let count = value.and_then(|value| value.named_child(0)).map(|count| count.byte_range());
@@ -343,7 +389,7 @@ impl Indexer<'_> {
                 let own = declared(declarator, text);
                 let extents = whole.find('[').map_or("", |at| &whole[at..]);
                 let stars = "*".repeat(whole.matches('*').count());
-                fields.push((own.to_owned(), format!("{} {stars}{extents}", &text[kind.byte_range()])));
+                fields.push((own.to_owned(), format!("{} {stars}{extents}", type_text(kind, text))));
             }
         }
         self.program.structures.entry(name.to_owned()).or_insert(fields);
@@ -351,7 +397,7 @@ impl Indexer<'_> {
 
     fn allocate(&mut self, name: &str, call: Node<'_>, bytes: Option<MemoryBytes>) {
         let Some(bytes) = bytes.filter(|_| !name.is_empty()) else { return };
-        let memory = Memory { call: self.place(call), bytes, function: function_start(call) };
+        let memory = Memory { call: self.place(call), bytes, function: self.function() };
         self.program.memory.entry(name.to_owned()).or_default().push(memory);
     }
 
@@ -427,11 +473,16 @@ fn declared<'t>(declarator: Node<'_>, text: &'t str) -> &'t str {
     let mut node = declarator;
     loop {
         let inner = node.child_by_field_name("declarator").or_else(|| node.child_by_field_name("name"));
-        match inner.or_else(|| node.named_child(0).filter(|_| node.kind() == "reference_declarator")) {
+        match inner.or_else(|| node.named_child(0).filter(|_| is_wrapper(node))) {
             Some(inner) => node = inner,
             None => return &text[node.byte_range()],
         }
     }
+}
+
+/// Whether a declarator has another one in it that is no field: `&x`, `(*x)`.
+pub(super) fn is_wrapper(declarator: Node<'_>) -> bool {
+    matches!(declarator.kind(), "reference_declarator" | "parenthesized_declarator")
 }
 
 /// The last name in an expression that stands for a variable: `d` of `(void **)&p->d`, `x` of
@@ -457,27 +508,25 @@ pub(super) fn last_name(text: &str) -> &str {
     head.get(start..).unwrap_or("")
 }
 
-/// The bytes in which what a node declares is known.
-fn scope(node: Node<'_>) -> Range<usize> {
-    let is_scope = |node: &Node<'_>| {
-        matches!(
-            node.kind(),
-            "compound_statement"
-                | "translation_unit"
-                | "namespace_definition"
-                | "for_statement"
-                | "function_definition"
-                | "declaration_list"
-                | "field_declaration_list"
-        )
-    };
-    let mut around = std::iter::successors(node.parent(), Node::parent);
-    around.find(is_scope).map_or(0..0, |node| node.byte_range())
+/// Whether names that are declared in a node are known in it alone.
+fn is_scope(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "compound_statement"
+            | "translation_unit"
+            | "namespace_definition"
+            | "for_statement"
+            | "function_definition"
+            | "declaration_list"
+            | "field_declaration_list"
+    )
 }
 
-fn function_start(node: Node<'_>) -> Option<usize> {
-    let mut around = std::iter::successors(node.parent(), Node::parent);
-    around.find(|node| node.kind() == "function_definition").map(|node| node.start_byte())
+/// The text of a type; the name of one that is defined in its place.
+fn type_text<'t>(kind: Node<'_>, text: &'t str) -> &'t str {
+    let named = kind.child_by_field_name("name").filter(|_| kind.child_by_field_name("body").is_some());
+    let whole = &text[named.unwrap_or(kind).byte_range()];
+    if whole.len() > LONGEST { "" } else { whole }
 }
 
 #[cfg(test)]

@@ -34,7 +34,8 @@ impl HostProgram {
         let mut text = kind.to_owned();
         for _ in 0..DEEPEST {
             let replaced = words(&text, |word| {
-                let of_parameter = parameters.iter().find(|(name, _)| name == word).map(|(_, argument)| argument.clone());
+                let of_parameter =
+                    parameters.iter().find(|(name, _)| name == word).map(|(_, argument)| argument.clone());
                 let of_macro = || {
                     let found = self.macro_of(file, word).filter(|found| found.parameters.is_none())?;
                     Some(found.body.clone())
@@ -128,12 +129,12 @@ impl Evaluation<'_> {
     /// What a parameter of the template around a place stands for, by a call or an instance of it,
     /// and where that is.
     pub(super) fn template_argument(&self, name: &str, scope: &Scope) -> Option<(String, Place)> {
-        self.step()?;
         let function = self.program.function_around(scope.file, scope.at)?;
         let template = function.parent().filter(|node| node.kind() == "template_declaration")?;
         let text = &self.program.files.get(scope.file)?.text;
         let names = template_parameters(template, text);
         let number = names.iter().position(|own| own == name)?;
+        self.costly_step()?;
         let function_name = function.child_by_field_name("declarator").map(|node| function_name(node, text))?;
         let head = format!("{function_name}<");
         for (index, file) in self.program.files.iter().enumerate() {
@@ -147,10 +148,9 @@ impl Evaluation<'_> {
                 let Some(arguments) = angle_arguments(&file.text[open..]) else { continue };
                 let Some(argument) = arguments.get(number).filter(|argument| !argument.is_empty()) else { continue };
                 // A call from within another template leads further.
-                let argument = self.template_argument(argument, &scope.moved(&place)?).map_or(
-                    (argument.clone(), place.clone()),
-                    |(text, place)| (text, place),
-                );
+                let argument = self
+                    .template_argument(argument, &scope.moved(&place)?)
+                    .map_or((argument.clone(), place.clone()), |(text, place)| (text, place));
                 if !names.contains(&argument.0) {
                     return Some(argument);
                 }

@@ -32,7 +32,8 @@ pub fn kernels_of(source: &Source) -> Vec<ListedKernel> {
     let code: Vec<CxxToken> = cxx_tokens(&source.text).into_iter().filter(is_code).collect();
     let text = |at: usize| source.slice(code[at].span);
     let names = macros::of_kernels(source);
-    let is_global = |at: &usize| code[*at].kind == CxxKind::Name && (text(*at) == "__global__" || names.contains(&text(*at)));
+    let is_global =
+        |at: &usize| code[*at].kind == CxxKind::Name && (text(*at) == "__global__" || names.contains(&text(*at)));
     let places: Vec<usize> = (0..code.len()).filter(is_global).collect();
     let mut listed = Vec::new();
     for (number, &place) in places.iter().enumerate() {

@@ -27,8 +27,8 @@ pub use evaluated_launch::{BufferBytes, EvaluatedLaunch, LaunchArgument, Paramet
 pub use host_evaluation::Number;
 pub use host_launches::{HostCode, HostLaunch};
 pub use host_program::HostProgram;
-pub use kernel_list::{ListedKernel, kernels_of};
 pub use kernel::{Kernel, TemplateParameter};
+pub use kernel_list::{ListedKernel, kernels_of};
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
 pub use template_instance::Spelled;
 pub(crate) use template_instance::template_arguments as instance_arguments;

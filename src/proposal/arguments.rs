@@ -2,9 +2,7 @@
 //! guess.
 
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
-use crate::cuda::{
-    EvaluatedLaunch, HostProgram, LaunchArgument, ListedKernel, Number, ParameterKind, Type,
-};
+use crate::cuda::{EvaluatedLaunch, HostProgram, LaunchArgument, ListedKernel, Number, ParameterKind, Type};
 use crate::diag::Source;
 
 /// A parameter with its type as the sources spell it out.
@@ -219,10 +217,8 @@ impl Writer<'_> {
     /// Whether the kernel assigns elements of a parameter and does nothing else with it.
     fn is_only_written(&self, name: &str) -> bool {
         let Some(body) = self.source.text.get(self.listed.body.clone()) else { return false };
-        let tokens: Vec<CxxToken> = cxx_tokens(body)
-            .into_iter()
-            .filter(|token| !matches!(token.kind, CxxKind::Comment { .. }))
-            .collect();
+        let tokens: Vec<CxxToken> =
+            cxx_tokens(body).into_iter().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
         let text = |at: usize| tokens.get(at).map_or("", |token| &body[token.span.start..token.span.end]);
         let mut places = (0..tokens.len()).filter(|&at| text(at) == name).peekable();
         let is_assigned = |at: usize| {

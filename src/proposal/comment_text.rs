@@ -1,7 +1,7 @@
 //! A kernel, its launches in the text -> the lines of its tuning comment.
 
-use super::Basis;
 use super::arguments::{Arguments, Parameter, arguments, integer_text, numbers, threads};
+use super::proposed::Basis;
 use crate::comment::Expr;
 use crate::cuda::{EvaluatedLaunch, HostProgram, Kernel, ListedKernel, ParameterKind};
 use crate::diag::{Source, Span};
@@ -176,11 +176,7 @@ fn parameters(source: &Source, program: &HostProgram, kernel: &Kernel) -> Result
 }
 
 /// The launches of a kernel, the one that is best known first.
-fn launches(
-    program: &HostProgram,
-    kernel: &Kernel,
-    parameters: &[Parameter],
-) -> Result<Vec<EvaluatedLaunch>, String> {
+fn launches(program: &HostProgram, kernel: &Kernel, parameters: &[Parameter]) -> Result<Vec<EvaluatedLaunch>, String> {
     let kinds: Vec<ParameterKind> = parameters.iter().map(|parameter| parameter.kind.clone()).collect();
     let mut last = Vec::new();
     for assumption in ASSUMPTIONS {
@@ -201,8 +197,7 @@ fn launches(
         let bytes = bytes.fold(0_i64, |sum, buffer| sum.saturating_add(buffer.bytes));
         // Several names that are multiplied are no size each.
         let is_shape = shape(first).is_some() && !first.is_grid_assumed;
-        let is_bounded =
-            first.assumed.is_empty() || is_shape && bytes <= MOST_BYTES && threads(first) <= MOST_THREADS;
+        let is_bounded = first.assumed.is_empty() || is_shape && bytes <= MOST_BYTES && threads(first) <= MOST_THREADS;
         let is_usual = assumption <= 1024 || first.assumed.len() <= 1;
         last = launches;
         if is_bounded && is_usual {

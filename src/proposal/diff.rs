@@ -1,6 +1,6 @@
 //! A file's bytes and lines that are inserted -> the new bytes, and the unified diff.
 
-use super::Proposal;
+use super::proposed::Proposal;
 
 /// Lines of context around a change, as `diff -u` has them.
 const CONTEXT: usize = 3;
@@ -73,7 +73,7 @@ fn line_ending(lines: &[&[u8]]) -> &'static [u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Basis, Proposal};
+    use super::super::proposed::{Basis, Proposal};
     use super::{insert_lines, unified_diff};
 
     fn at(line: u32, lines: &[&str]) -> Proposal {
@@ -97,7 +97,8 @@ mod tests {
         let text = b"// \xe9\r\n__global__ void k() {}\r\nx";
         let one = at(2, &["//@tune"]);
         assert_eq!(insert_lines(text, &[&one]), b"// \xe9\r\n//@tune\r\n__global__ void k() {}\r\nx");
-        let expected = b"--- /d/k.cu\n+++ /d/k.cu\n@@ -1,3 +1,4 @@\n // \xe9\r\n+//@tune\r\n __global__ void k() {}\r\n x\n\
+        let expected =
+            b"--- /d/k.cu\n+++ /d/k.cu\n@@ -1,3 +1,4 @@\n // \xe9\r\n+//@tune\r\n __global__ void k() {}\r\n x\n\
             \\ No newline at end of file\n";
         assert_eq!(unified_diff("/d/k.cu", text, &[&one]), expected);
     }

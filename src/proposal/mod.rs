@@ -8,8 +8,10 @@
 mod arguments;
 mod comment_text;
 mod diff;
+mod proposed;
 
 pub use diff::{insert_lines, unified_diff};
+pub use proposed::{Basis, FileProposals, Proposal, Refusal};
 
 use crate::comment::annotations_among;
 use crate::cuda::{HostProgram, ListedKernel, kernels_of};
@@ -19,47 +21,6 @@ use comment_text::proposed_lines;
 
 /// The most bytes of dynamic shared memory that a block has on any GPU (compute capability 9.0).
 const MOST_SHARED: u32 = 227 << 10;
-
-/// What is proposed for one file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FileProposals {
-    pub proposals: Vec<Proposal>,
-    pub refusals: Vec<Refusal>,
-    /// Kernels that have a comment already.
-    pub marked: usize,
-}
-
-/// A comment for one kernel.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Proposal {
-    pub kernel: String,
-    /// 1-based line of the kernel's declaration, above which the comment belongs.
-    pub line: u32,
-    /// The lines of the comment with their indentation.
-    pub lines: Vec<String>,
-    pub basis: Basis,
-}
-
-/// What a proposal is based on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    /// The program recorded the kernel's launches.
-    Recording,
-    /// The source tells the launch and a value for every parameter, or these are marked as
-    /// guesses.
-    Workload,
-    /// The source tells the launch alone.
-    Launch,
-}
-
-/// A kernel that gets no comment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub kernel: String,
-    /// 1-based line of its name.
-    pub line: u32,
-    pub reason: String,
-}
 
 /// Proposes a comment for each unmarked kernel of a source. `program` has the source and the
 /// code around it, and `around` its other files. `is_recorded` tells whether there is a
@@ -73,8 +34,7 @@ pub fn propose(
     around: &dyn Fn() -> Vec<Source>,
     is_recorded: &dyn Fn(&str) -> bool,
 ) -> Result<FileProposals, Vec<Diagnostic>> {
-    let marked: Vec<u32> =
-        annotations_among(source, around)?.iter().map(|annotation| annotation.kernel.line).collect();
+    let marked: Vec<u32> = annotations_among(source, around)?.iter().map(|annotation| annotation.kernel.line).collect();
     let mut found = FileProposals::default();
     for listed in kernels_of(source) {
         if marked.contains(&listed.kernel.line) {
@@ -129,7 +89,8 @@ fn check(
     let annotations = annotations_among(&proposed, around).map_err(reason)?;
     let added: usize = all.iter().map(|proposal| proposal.lines.len()).sum();
     let own = annotations.iter().filter(|annotation| annotation.kernel.name == proposal.kernel);
-    let own: Vec<_> = own.filter(|annotation| annotation.kernel.line as usize >= proposal.line as usize + added).collect();
+    let own: Vec<_> =
+        own.filter(|annotation| annotation.kernel.line as usize >= proposal.line as usize + added).collect();
     if own.is_empty() {
         return Err("no comment above its declaration would be its own".to_owned());
     }
