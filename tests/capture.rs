@@ -310,6 +310,12 @@ fn pattern_that_is_no_regular_expression_is_an_error() {
     assert_eq!(said, expected);
 }
 
+/// The lines of a build without notes, with no word of winners.
+fn decisions(said: &str) -> Vec<&str> {
+    let lines = said.lines().filter(|line| !line.contains(": note: "));
+    lines.map(|line| line.split(": block=").next().unwrap_or(line)).collect()
+}
+
 #[test]
 fn kernels_without_a_comment_are_tuned_on_recorded_launches() {
     let (folder, _) = recorded("0", &[]);
@@ -317,7 +323,7 @@ fn kernels_without_a_comment_are_tuned_on_recorded_launches() {
     let kernels = |pattern| [captures, ("NVTUNE_KERNELS", pattern), ("NVTUNE_CANDIDATES", "2")];
     let (passed, said) = built_without_comments("static", &kernels("scaled|counted"));
     assert!(passed, "{said}");
-    let said: Vec<&str> = said.lines().map(|line| line.split(": block=").next().unwrap_or(line)).collect();
+    let said = decisions(&said);
     assert_eq!(
         said,
         [
@@ -329,7 +335,7 @@ fn kernels_without_a_comment_are_tuned_on_recorded_launches() {
     // `counted` was recorded by another name, and a template is none of them.
     let (passed, said) = built_without_comments("static", &kernels("all"));
     assert!(passed, "{said}");
-    let said: Vec<&str> = said.lines().map(|line| line.split(": block=").next().unwrap_or(line)).collect();
+    let said = decisions(&said);
     assert_eq!(said, ["nvtune: scaled", "nvtune: viewed"]);
 }
 
@@ -384,6 +390,11 @@ fn init_proposes_bare_comments_for_recorded_kernels() {
         +++ b/launches.cu
         +//@tune block(auto) regs(auto)
         +//@tune block(auto) regs(auto)
+        +//@tune threads(n) template(double) block(auto) regs(auto) shared(block.size * 8)
+        +//@tune default(block = 128)
+        +//@tune args(n = 600, value = 2.5, out = out[1000])
+        +//@tune threads(32) block(auto) regs(auto) default(block = 32)
+        +//@tune args(step = 0, out = out[2000])
     "#]]
     .assert_eq(&added);
 }

@@ -54,7 +54,9 @@ pub(super) fn proposed_lines(
     };
     let of = |launch: &EvaluatedLaunch| {
         let (grid, block) = shape(launch)?;
+        // 0 and 1 give too many grids by chance.
         let arguments = if is_complete { numbers(&parameters, launch) } else { Vec::new() };
+        let arguments = arguments.into_iter().filter(|(_, value)| *value > 1).collect();
         Some(KnownLaunch { grid, block, arguments })
     };
     let alike = launches.iter().filter(|other| other.block == launch.block && other.assumed.is_empty());
