@@ -133,8 +133,8 @@ fn propose_for(
     Ok(())
 }
 
-/// Where a build looks for the recordings of a source: next to an object in the source's folder,
-/// or in the folder that the environment names.
+/// Returns the folder of a source's recordings: next to an object in the source's folder, or in
+/// the folder that the environment names.
 fn recordings(path: &Path) -> PathBuf {
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
     let parent = settings.captures.or(settings.header_folder);
@@ -146,7 +146,7 @@ fn recordings(path: &Path) -> PathBuf {
 fn write(path: &Path, before: &[u8], after: &[u8]) -> Result<(), String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("'{name}' cannot be written: {error}");
-    // A link stays one.
+    // A link is kept.
     let target = path.canonicalize().map_err(failed)?;
     let data = target.metadata().map_err(failed)?;
     let parent = target.parent().unwrap_or(Path::new("/"));
