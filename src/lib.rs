@@ -24,6 +24,7 @@ pub mod measure;
 pub mod model;
 pub mod nvcc;
 pub mod process;
+pub mod proposal;
 pub mod ptx;
 pub mod record;
 pub mod recording;

@@ -264,6 +264,141 @@ fn bare_comments_are_tuned_on_recorded_launches() {
     "#]].assert_eq(&tuned(folder.path()));
 }
 
+/// Puts the program without its comments into a folder of sources.
+fn without_comments(sources: &Path) {
+    let text = std::fs::read_to_string(source("launches.cu")).expect("read");
+    std::fs::write(sources.join("launches.cu"), text.replace("//@tune", "//")).expect("written");
+}
+
+/// Builds it with an environment; returns whether that went well, and what is said.
+fn built_without_comments(mode: &str, environment: &[(&str, &str)]) -> (bool, String) {
+    let sources = tempfile::tempdir().expect("a folder");
+    without_comments(sources.path());
+    let ran = nvtune(sources.path(), mode, environment);
+    let said = String::from_utf8_lossy(&ran.stderr).replace(&*sources.path().to_string_lossy(), "SOURCES");
+    (ran.status.success(), said)
+}
+
+#[test]
+fn kernels_that_a_pattern_names_are_recorded_without_a_comment() {
+    let (passed, said) = built_without_comments("capture", &[("NVTUNE_KERNELS", "scaled|view.*|fill")]);
+    assert!(passed, "{said}");
+    expect![[r#"
+        nvtune: scaled: launches are recorded below 'SOURCES/launches.capture'
+        nvtune: viewed: launches are recorded below 'SOURCES/launches.capture'
+    "#]]
+    .assert_eq(&said);
+}
+
+#[test]
+fn source_without_a_kernel_that_a_pattern_names_is_handed_over() {
+    for pattern in ["scale", "filled", "nothing|else"] {
+        assert_eq!(
+            built_without_comments("measure", &[("NVTUNE_KERNELS", pattern)]),
+            (true, String::new()),
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn pattern_that_is_no_regular_expression_is_an_error() {
+    let (passed, said) = built_without_comments("measure", &[("NVTUNE_KERNELS", "scaled(")]);
+    assert!(!passed);
+    let expected = "nvtune fatal   : NVTUNE_KERNELS='scaled(' is not understood: unclosed group; expected 'all', or names: \
+        'scale|fft_.*' [N0003]\n";
+    assert_eq!(said, expected);
+}
+
+/// The lines of a build without notes, with no word of winners.
+fn decisions(said: &str) -> Vec<&str> {
+    let lines = said.lines().filter(|line| !line.contains(": note: "));
+    lines.map(|line| line.split(": block=").next().unwrap_or(line)).collect()
+}
+
+#[test]
+fn kernels_without_a_comment_are_tuned_on_recorded_launches() {
+    let (folder, _) = recorded("0", &[]);
+    let captures = ("NVTUNE_CAPTURE_DIR", folder.path().to_str().expect("text"));
+    let kernels = |pattern| [captures, ("NVTUNE_KERNELS", pattern), ("NVTUNE_CANDIDATES", "2")];
+    let (passed, said) = built_without_comments("static", &kernels("scaled|counted"));
+    assert!(passed, "{said}");
+    let said = decisions(&said);
+    assert_eq!(
+        said,
+        [
+            "nvtune warning : counted: not tuned: its comment gives no grid and no launch is recorded: build with \
+             NVTUNE=capture and run the program once [N0094]",
+            "nvtune: scaled",
+        ]
+    );
+    // `counted` was recorded by another name, and a template is none of them.
+    let (passed, said) = built_without_comments("static", &kernels("all"));
+    assert!(passed, "{said}");
+    let said = decisions(&said);
+    assert_eq!(said, ["nvtune: scaled", "nvtune: viewed"]);
+}
+
+#[test]
+fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
+    let (passed, said) = built_without_comments("static", &[("NVTUNE_KERNELS", "all")]);
+    assert!(passed, "{said}");
+    expect![[r#"
+        nvtune: launches.cu: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+    "#]]
+    .assert_eq(&said);
+}
+
+#[test]
+fn all_means_kernels_with_a_share_of_the_recorded_work() {
+    let (folder, _) = recorded("0", &[]);
+    let captures = folder.path().join("launches.capture");
+    let work = kernel(folder.path(), "viewed").work();
+    assert_eq!(work, 8 * 16 * 8);
+    // The same launches a thousand times more often elsewhere: the counts of a process begin with its kinds'.
+    let counts = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "counts");
+    let other = folder.path().join("other.capture/scaled");
+    std::fs::create_dir_all(&other).expect("made");
+    for entry in std::fs::read_dir(captures.join("scaled")).expect("read").map(|entry| entry.expect("an entry")) {
+        let mut bytes = std::fs::read(entry.path()).expect("read");
+        if counts(&entry) {
+            for word in bytes.chunks_exact_mut(8).take(16) {
+                let count = u64::from_le_bytes(word.try_into().expect("8 bytes"));
+                word.copy_from_slice(&(count * 1000).to_le_bytes());
+            }
+        }
+        std::fs::write(other.join(entry.file_name()), bytes).expect("written");
+    }
+    let environment = [("NVTUNE_CAPTURE_DIR", folder.path().to_str().expect("text")), ("NVTUNE_KERNELS", "all")];
+    let (passed, said) = built_without_comments("static", &environment);
+    assert!(passed, "{said}");
+    assert_eq!(said, "");
+}
+
+#[test]
+fn init_proposes_bare_comments_for_recorded_kernels() {
+    let (folder, _) = recorded("0", &[]);
+    let sources = tempfile::tempdir().expect("a folder");
+    without_comments(sources.path());
+    let mut init = Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    init.args(["init", "launches.cu"]).env("NVTUNE_CAPTURE_DIR", folder.path()).current_dir(sources.path());
+    let ran = init.output().expect("it starts");
+    assert!(ran.status.success(), "{ran:?}");
+    let diff = String::from_utf8_lossy(&ran.stdout);
+    let added: String = diff.lines().filter(|line| line.starts_with('+')).map(|line| format!("{line}\n")).collect();
+    expect![[r#"
+        +++ b/launches.cu
+        +//@tune block(auto) regs(auto)
+        +//@tune block(auto) regs(auto)
+        +//@tune threads(n) template(double) block(auto) regs(auto) shared(block.size * 8)
+        +//@tune default(block = 128)
+        +//@tune args(n = 600, value = 2.5, out = out[1000])
+        +//@tune threads(32) block(auto) regs(auto) default(block = 32)
+        +//@tune args(step = 0, out = out[2000])
+    "#]]
+    .assert_eq(&added);
+}
+
 #[test]
 fn lock_file_gives_what_a_recording_gave() {
     let (folder, _) = recorded("0", &[]);

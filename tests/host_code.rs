@@ -3,8 +3,9 @@
 use super::support::full::{is_full, random_cases};
 
 use nvtune::comment::{annotations, near_misses};
-use nvtune::cuda::{HostCode, compiled_files, compiled_text};
+use nvtune::cuda::{HostCode, HostProgram, ParameterKind, compiled_files, compiled_text, kernels_of};
 use nvtune::diag::{Source, render};
+use nvtune::proposal::propose;
 use nvtune::space::{Limits, Space};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,6 +25,11 @@ const LAUNCHES: &str = "#include \"a.tune.h\"\n#\n#define PER 4\n#define BLOCKS(
 fn asked(text: &str) -> usize {
     let source = Source::new("a.cu", text.as_bytes());
     let _ = (near_misses(&source), compiled_text(text, &BTreeSet::from([3, 9])), compiled_files(text.as_bytes()));
+    let _ = kernels_of(&source);
+    let program = HostProgram::new(&[("a.cu".to_owned(), text.to_owned())]);
+    let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
+    let _ = (program.evaluated_launches("k", &kinds, 1024), program.argument_types("k"));
+    let _ = propose(&source, &program, &Vec::new, &|_| false);
     let code = HostCode::new([Arc::new(source)]);
     let _ = (code.by_address("k"), code.has_name("PER"));
     code.launches_of("k").len()

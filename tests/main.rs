@@ -21,6 +21,7 @@ mod frequency;
 mod fuzzing;
 mod header;
 mod host_code;
+mod init;
 mod language;
 mod layers;
 mod measure;

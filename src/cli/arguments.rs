@@ -36,6 +36,9 @@ pub enum Subcommand {
     /// Explains a message by its code, or the kernels of a source without a GPU: resources,
     /// occupancy, bottleneck, and lines with uncoalesced accesses and spills
     Explain(Explain),
+    /// Proposes a tuning comment for every unmarked kernel of sources, from the launches around it
+    /// and what programs recorded: prints a diff, or writes it
+    Init(Init),
     /// Checks every part that a build uses (nvcc, toolkit, GPU, driver, runner, PATH, cache, lock
     /// file), and shows the command that mends what is missing
     Doctor,
@@ -143,6 +146,17 @@ pub struct Explain {
     arguments: Vec<OsString>,
 }
 
+/// `nvtune init`
+#[derive(Debug, clap::Args)]
+pub struct Init {
+    /// Sources with kernels. Other sources of their folders are read as well, for launches
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Write the comments into the files rather than print a diff
+    #[arg(long)]
+    write: bool,
+}
+
 /// `nvtune lock`
 #[derive(Debug, clap::Args)]
 pub struct Lock {
@@ -208,6 +222,12 @@ impl From<Explain> for super::explain::ExplainOptions {
             (false, false) => super::explain::Form::Text,
         };
         Self { subject, form, arguments }
+    }
+}
+
+impl From<Init> for super::init::InitOptions {
+    fn from(Init { files, write }: Init) -> Self {
+        Self { files, write }
     }
 }
 

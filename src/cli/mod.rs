@@ -5,6 +5,7 @@ mod cache;
 mod doctor;
 mod exit_status;
 mod explain;
+mod init;
 mod jobs;
 mod language;
 mod lock;
@@ -50,6 +51,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
     match arguments.subcommand {
         Subcommand::Report(options) => report::run(&options.into()),
         Subcommand::Explain(options) => explain::run(&options.into()),
+        Subcommand::Init(options) => init::run(&options.into()),
         Subcommand::Doctor => doctor::run(),
         Subcommand::Cache { command } => cache::run(&command),
         Subcommand::Lock(options) => lock::run(&options.into()),

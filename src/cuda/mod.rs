@@ -2,14 +2,24 @@
 //!
 //! Text in, facts out. An unknown form is no fact; nothing here is an error of the user's.
 
+mod active_code;
 pub mod brackets;
 mod conditionals;
 pub mod declarations;
 mod element;
+mod evaluated_launch;
+mod host_evaluation;
+mod host_extents;
 mod host_launches;
+mod host_nodes;
+mod host_program;
+mod host_types;
 pub mod kernel;
+mod kernel_list;
+mod launch_argument;
 pub mod line_markers;
 pub mod macros;
+mod parameter_kind;
 pub mod preprocessed;
 pub mod template_instance;
 pub mod tokens;
@@ -17,8 +27,14 @@ mod types;
 
 pub use declarations::{may_be_structure, points_to_arrays, takes_no_value};
 pub use element::{Element, Scalar};
+pub use evaluated_launch::EvaluatedLaunch;
+pub use host_evaluation::Number;
 pub use host_launches::{HostCode, HostLaunch};
+pub use host_program::HostProgram;
 pub use kernel::{Kernel, TemplateParameter};
+pub use kernel_list::{ListedKernel, kernels_of};
+pub use launch_argument::{BufferBytes, LaunchArgument};
+pub use parameter_kind::ParameterKind;
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
 pub use template_instance::Spelled;
 pub(crate) use template_instance::template_arguments as instance_arguments;

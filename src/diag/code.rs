@@ -207,6 +207,7 @@ codes! {
     JobFailed = 232, "a source could not be tuned";
     DatabaseNotRead = 233, "the compilation database cannot be read";
     NothingMarked = 234, "no call compiles a marked kernel";
+    NotProposed = 235, "no comment is proposed for a kernel";
 }
 
 impl MessageCode {

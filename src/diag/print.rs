@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a line on standard error. Where that cannot be written to, all else goes on: a build
@@ -74,9 +74,21 @@ pub fn clear_line() {
 
 /// See [`put`].
 pub fn to_output(text: Arguments<'_>) {
+    write_to_output(printable(&text.to_string()).as_bytes());
+}
+
+/// Prints what another program reads, such as a diff, on standard output: the bytes as they are,
+/// but on a terminal as [`put`] does.
+pub fn bytes_to_output(bytes: &[u8]) {
+    match io::stdout().is_terminal() {
+        true => to_output(format_args!("{}", String::from_utf8_lossy(bytes))),
+        false => write_to_output(bytes),
+    }
+}
+
+fn write_to_output(bytes: &[u8]) {
     let mut output = io::stdout();
-    let text = text.to_string();
-    let Err(error) = output.write_all(printable(&text).as_bytes()).and_then(|()| output.flush()) else { return };
+    let Err(error) = output.write_all(bytes).and_then(|()| output.flush()) else { return };
     // A reader that has seen enough (`nvtune report ... | head`) is none of the user's troubles.
     if error.kind() == ErrorKind::BrokenPipe {
         std::process::exit(128 + libc::SIGPIPE);

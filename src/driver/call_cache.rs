@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// What the compiler's tools read of the environment, besides PATH, by which the programs are
-/// found that are compared anyway.
-const ENVIRONMENT: [&str; 10] = [
+/// found that are compared anyway; and which kernels are marked by it.
+const ENVIRONMENT: [&str; 11] = [
     "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS",
     "NVCC_CCBIN",
@@ -36,6 +36,7 @@ const ENVIRONMENT: [&str; 10] = [
     "GCC_EXEC_PREFIX",
     "SOURCE_DATE_EPOCH",
     "LC_ALL",
+    "NVTUNE_KERNELS",
 ];
 
 /// File systems may not tell two writes apart that are nearer than this: the times of so young

@@ -13,6 +13,7 @@ use crate::nvcc::{
     Dryrun, Invocation, Loads, MarkedFile, Phase, Pipeline, ScannedFiles, SearchPaths, included_files, marked_files,
     quoted_files,
 };
+use crate::settings::KernelSelection;
 use crate::tune;
 use crate::tune::Surroundings;
 use std::cell::RefCell;
@@ -30,6 +31,8 @@ pub struct MarkedSource {
     pub includes_header: bool,
     /// What the source and its files include the header by.
     header_includes: BTreeSet<String>,
+    /// Kernels that are marked by no comment of their own: file, and line.
+    selected: BTreeSet<(PathBuf, u32)>,
     /// Files that ask for its header by a misspelled name, with that name.
     missing_headers: Vec<(MarkedFile, String)>,
     /// Where includes are looked for.
@@ -42,19 +45,21 @@ pub struct MarkedSource {
 impl MarkedSource {
     /// The marked sources of a call; none where it makes no machine code.
     pub fn of(invocation: &Invocation) -> Vec<Self> {
-        Self::found(invocation).0
+        // A selection that cannot be read is an error of the build.
+        let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
+        Self::found(invocation, &selection).0
     }
 
     /// The same, and the files that are not marked, but may have been meant to be.
-    pub fn found(invocation: &Invocation) -> (Vec<Self>, Vec<MarkedFile>) {
+    pub fn found(invocation: &Invocation, selection: &KernelSelection) -> (Vec<Self>, Vec<MarkedFile>) {
         let (mut sources, mut nearly) = (Vec::new(), Vec::new());
         if invocation.phase == Phase::NoCode || invocation.dry {
             return (sources, nearly);
         }
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
-            let found = marked_files(path, &invocation.search, &Header::file_name(&stem));
-            let ScannedFiles { marked: files, nearly: others, header_includes, missing_headers } = found;
+            let found = marked_files(path, &invocation.search, &Header::file_name(&stem), selection);
+            let ScannedFiles { marked: files, selected, nearly: others, header_includes, missing_headers } = found;
             nearly.extend(others);
             if !files.is_empty() {
                 let search = invocation.search.clone();
@@ -66,6 +71,7 @@ impl MarkedSource {
                     files,
                     includes_header,
                     header_includes,
+                    selected,
                     missing_headers,
                     search,
                     compiled,
@@ -75,6 +81,11 @@ impl MarkedSource {
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
         nearly.dedup();
         (sources, nearly)
+    }
+
+    /// Whether a kernel is marked by `NVTUNE_KERNELS`, and has no comment of its own.
+    pub fn is_selected(&self, annotation: &Annotation) -> bool {
+        self.selected.contains(&(PathBuf::from(&annotation.source.path), annotation.kernel.line))
     }
 
     /// The source as nvcc names it.
@@ -405,7 +416,10 @@ pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option
         if !problems.is_empty() {
             return None;
         }
-        names.extend(annotations.into_iter().map(|annotation| annotation.name));
+        // Which of all kernels are tuned depends on recordings.
+        let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
+        let is_named = |annotation: &Annotation| !(selection.is_all() && marked.is_selected(annotation));
+        names.extend(annotations.into_iter().filter(is_named).map(|annotation| annotation.name));
     }
     Some(names)
 }

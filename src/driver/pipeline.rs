@@ -17,7 +17,7 @@ use crate::process;
 use crate::put;
 use crate::record::result_store::Results;
 use crate::record::{Record, WrittenFiles};
-use crate::settings::{Mode, Settings, Trust, is_off, unknown_variables};
+use crate::settings::{KernelSelection, Mode, Settings, Trust, is_off, unknown_variables};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -46,7 +46,14 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
         let arguments: Vec<OsString> = arguments.iter().cloned().chain(without_header).collect();
         return hand_over(&nvcc, &arguments, &Console::new(false));
     }
-    let found = invocation.map(|invocation| (MarkedSource::found(&invocation), invocation));
+    let selection = match KernelSelection::new(environment) {
+        Ok(selection) => selection,
+        Err(problem) => {
+            Console::new(false).fatal(MessageCode::InvalidSetting, problem);
+            return FATAL;
+        }
+    };
+    let found = invocation.map(|invocation| (MarkedSource::found(&invocation, &selection), invocation));
     let ((marked, nearly), invocation) = match found {
         Ok(((marked, nearly), invocation)) if !marked.is_empty() => ((marked, nearly), invocation),
         // What nvtune cannot read, nvcc has the better message for.

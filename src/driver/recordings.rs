@@ -15,6 +15,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// A kernel is tuned by `NVTUNE_KERNELS=all` if this many of it have the work of all: 1%.
+const LEAST_SHARE: u64 = 100;
+
 impl Build<'_> {
     /// Where the program records the launches of a source's kernels.
     fn capture_folder(&self, source: &MarkedSource) -> PathBuf {
@@ -30,9 +33,35 @@ impl Build<'_> {
             return;
         }
         let folder = self.capture_folder(source);
+        if self.settings.kernels.is_all() {
+            self.leave_out_minor(source, &folder, annotations);
+        }
         annotations.retain_mut(|annotation| {
             annotation.clauses.args.is_some() || self.apply_recording(source, &folder, annotation)
         });
+    }
+
+    /// Leaves out the kernels that `NVTUNE_KERNELS=all` marks and that have less than 1% of the
+    /// recorded work. Without a recording those count that the lock file has.
+    fn leave_out_minor(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
+        let before = annotations.len();
+        let total = recording::total_work(folder.parent().unwrap_or(folder));
+        annotations.retain(|annotation| {
+            if !source.is_selected(annotation) {
+                return true;
+            }
+            let work = RecordedKernel::read(folder, &annotation.name).work();
+            match work {
+                0 => self.apply_locked(source, &mut annotation.clone()),
+                work => work.saturating_mul(LEAST_SHARE) >= total,
+            }
+        });
+        if annotations.is_empty() && before > 0 && total == 0 {
+            let name = source.name();
+            self.console.summary(&MessageCode::NotRecorded.tag(format!(
+                "{name}: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run the program once"
+            )));
+        }
     }
 
     /// Gives one comment what the program recorded or, without a recording, what the lock file

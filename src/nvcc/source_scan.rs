@@ -4,9 +4,10 @@
 //! This runs at every compile, so it reads files once and looks at nothing but `#include`, what
 //! that may name by a macro, and the marker.
 
-use crate::comment::{Mark, mark, near_misses, occurrences, tune_pragma};
+use crate::comment::{Mark, mark, mark_selected, near_misses, occurrences, tune_pragma};
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, Source};
+use crate::settings::KernelSelection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -62,6 +63,8 @@ pub fn quoted_files<'a>(from: impl IntoIterator<Item = &'a Path>, paths: &Search
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScannedFiles {
     pub marked: Vec<MarkedFile>,
+    /// Kernels that are marked by no comment of their own: file, and line.
+    pub selected: BTreeSet<(PathBuf, u32)>,
     /// Files that are not marked, with what may have been meant as a mark.
     pub nearly: Vec<MarkedFile>,
     /// What they include the header by that is asked for: its name, or a path that ends in
@@ -86,8 +89,14 @@ pub fn included_files(source: &Path, paths: &SearchPaths) -> Vec<MarkedFile> {
     files
 }
 
-/// Looks for marks and for who includes the header `header_name`.
-pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> ScannedFiles {
+/// Looks for marks, for kernels that are selected, and for who includes the header
+/// `header_name`.
+pub fn marked_files(
+    source: &Path,
+    paths: &SearchPaths,
+    header_name: &str,
+    selection: &KernelSelection,
+) -> ScannedFiles {
     let mut found = ScannedFiles::default();
     walk_included(source, paths, |Visited { path, text, directives, is_quoted }| {
         let Directives { includes, queries, has_tune_pragma } = directives;
@@ -103,6 +112,17 @@ pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> Sc
         });
         let is_header = |name: &String| Path::new(name).file_name().is_some_and(|file| file == header_name);
         found.header_includes.extend(names.filter(is_header));
+        // A library's kernels are not the project's.
+        let selected = (!selection.is_nothing() && is_quoted)
+            .then(|| mark_selected(&path.to_string_lossy(), &text, &|name| selection.selects(name)))
+            .flatten();
+        let text = match selected {
+            Some(selected) => {
+                found.selected.extend(selected.lines.into_iter().map(|line| (path.clone(), line)));
+                selected.text
+            }
+            None => text,
+        };
         match mark(&text) {
             Mark::Tuned => found.marked.push(MarkedFile { path, text }),
             // Others' headers have words of their own.
@@ -341,13 +361,13 @@ mod tests {
         );
         let paths = |files: &[MarkedFile]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
         let quoted = SearchPaths { quoted: vec![folder.path().join("inc")], ..SearchPaths::default() };
-        let found = marked_files(&source, &quoted, "main.tune.h");
+        let found = marked_files(&source, &quoted, "main.tune.h", &KernelSelection::Nothing);
         assert_eq!((paths(&found.marked), paths(&found.nearly)), (vec![kernel], vec![nearly]));
         let header_includes = BTreeSet::from(["main.tune.h".to_owned()]);
         assert_eq!(found.header_includes, header_includes);
         let none = SearchPaths::default();
         assert_eq!(
-            marked_files(&source, &none, "main.tune.h"),
+            marked_files(&source, &none, "main.tune.h", &KernelSelection::Nothing),
             ScannedFiles { header_includes, ..ScannedFiles::default() }
         );
     }
@@ -362,7 +382,7 @@ mod tests {
             ("int x; #pragma tune\n", false),
         ] {
             let source = write(&folder, "a.cu", text);
-            let found = marked_files(&source, &SearchPaths::default(), "a.tune.h");
+            let found = marked_files(&source, &SearchPaths::default(), "a.tune.h", &KernelSelection::Nothing);
             assert_eq!((found.marked.len(), found.nearly.len()), (0, usize::from(is_nearly)), "{text}");
         }
     }
@@ -384,7 +404,7 @@ mod tests {
             ("#if __has_include(\"sxapy.h\")\n", None),
         ] {
             let source = write(&folder, "saxpy.cu", text);
-            let found = marked_files(&source, &paths, "saxpy.tune.h").missing_headers;
+            let found = marked_files(&source, &paths, "saxpy.tune.h", &KernelSelection::Nothing).missing_headers;
             let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
             assert_eq!(names, Vec::from_iter(missing), "{text}");
         }
@@ -414,7 +434,7 @@ mod tests {
             ("#include_next <kernel.cuh>\n#included <kernel.cuh>\n", base.clone(), false),
         ] {
             let source = write("main.cu", text);
-            let found = marked_files(&source, &paths, "main.tune.h").marked;
+            let found = marked_files(&source, &paths, "main.tune.h", &KernelSelection::Nothing).marked;
             let found: Vec<PathBuf> = found.into_iter().map(|file| file.path).collect();
             assert_eq!(found, Vec::from_iter(is_found.then(|| kernel.clone())), "{text}");
         }

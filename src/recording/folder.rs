@@ -112,6 +112,13 @@ impl RecordedKernel {
         found
     }
 
+    /// Threads of all recorded launches: a measure of the kernel's work, for recordings have no
+    /// times.
+    pub fn work(&self) -> u64 {
+        let work = |counted: &CountedLaunch| counted.launch.threads().saturating_mul(counted.count);
+        self.launches.iter().map(work).fold(0, u64::saturating_add)
+    }
+
     /// The launch that stands for the kernel: the kind with the most threads in all its
     /// launches.
     pub fn main_launch(&self) -> Option<&CountedLaunch> {
@@ -119,6 +126,18 @@ impl RecordedKernel {
         // Of equals the first.
         self.launches.iter().rev().max_by_key(work)
     }
+}
+
+/// The work of all kernels that are recorded in the folders of one place.
+pub fn total_work(parent: &Path) -> u64 {
+    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = below(parent).filter(|path| path.extension() == Some(OsStr::new("capture")));
+    let kernels = folders.flat_map(|folder| below(&folder).map(move |kernel| (folder.clone(), kernel)));
+    let work = |(folder, kernel): (PathBuf, PathBuf)| {
+        let name = kernel.file_name()?.to_str()?.to_owned();
+        Some(RecordedKernel::read(&folder, &name).work())
+    };
+    kernels.filter_map(work).fold(0, u64::saturating_add)
 }
 
 /// Whether a folder, or a regular file, is the user's own or root's.

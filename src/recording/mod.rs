@@ -11,5 +11,5 @@ mod launch_inference;
 
 pub use apply::{apply, load};
 pub use file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer, RecordingError};
-pub use folder::{RecordedKernel, clear, folder};
+pub use folder::{RecordedKernel, clear, folder, total_work};
 pub use launch_inference::{InferredGrid, KnownLaunch, infer_grid};

@@ -1,7 +1,9 @@
 //! What the environment says: nvtune's own options (`NVTUNE_*`), read once and checked.
 
+mod kernel_selection;
 mod strategy;
 
+pub use kernel_selection::KernelSelection;
 pub use strategy::Strategy;
 
 use super::process;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub header_in_depfile: bool,
     /// Where recordings are; next to the object where unset.
     pub captures: Option<PathBuf>,
+    /// Kernels that count as marked without a comment.
+    pub kernels: KernelSelection,
     /// Folder outside the sources' own that buffers may be read from.
     pub files: Option<PathBuf>,
     /// Folder of the cache; none where neither `NVTUNE_CACHE_DIR` nor a home is known, or the
@@ -85,7 +89,7 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 20] = [
+pub const VARIABLES: [Variable; 21] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure, capture",
@@ -183,6 +187,12 @@ pub const VARIABLES: [Variable; 20] = [
         default: "1G",
     },
     Variable {
+        name: "NVTUNE_KERNELS",
+        values: "regular expression, all",
+        meaning: "kernels that are treated as if `//@tune` stood above them: those whose whole name it matches; all: those with 1% or more of the recorded work. Templates need a comment",
+        default: "none",
+    },
+    Variable {
         name: "NVTUNE_FILES",
         values: "folder",
         meaning: "where file(\"x.bin\") may read besides the source's own folder",
@@ -243,6 +253,10 @@ impl Settings {
         let cache_bytes =
             parsed(&environment, &mut problems, "NVTUNE_CACHE_SIZE", "a number of bytes, such as 500M", bytes);
         let cache_bytes = cache_bytes.unwrap_or(DEFAULT_CACHE_BYTES);
+        let kernels = KernelSelection::new(&environment).unwrap_or_else(|problem| {
+            problems.push(problem);
+            KernelSelection::Nothing
+        });
         let settings = Self {
             cache: cache_folder(&environment).filter(|_| cache_bytes > 0),
             cache_bytes,
@@ -255,6 +269,7 @@ impl Settings {
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
             header_in_depfile: set(&environment, "NVTUNE_HEADER_IN_DEPFILE").is_none_or(|value| value != "0"),
             captures: set(&environment, "NVTUNE_CAPTURE_DIR").map(PathBuf::from),
+            kernels,
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
             sanitize: set(&environment, "NVTUNE_SANITIZE").is_some_and(|value| value != "0"),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),

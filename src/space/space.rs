@@ -273,6 +273,11 @@ impl Space {
         names_grid || block.contains(&true) || !macros.is_disjoint(&self.tied_macros())
     }
 
+    /// Returns the parameter without a value that the launch depends on, if there is one.
+    pub fn name_without_value(&self) -> Option<&str> {
+        self.unbound.as_ref().map(|(name, _)| name.as_str())
+    }
+
     /// How a configuration is launched.
     ///
     /// # Errors

@@ -44,6 +44,11 @@ pub enum Problem {
     Default { configuration: Configuration },
     #[error("{0} is not an architecture that this version of nvtune knows")]
     Architecture(String),
+    /// The comment leaves all values to a recording, and its launch depends on one.
+    #[error(
+        "its comment gives no value for `{name}` and no launch is recorded: build with NVTUNE=capture and run the program once"
+    )]
+    NotRecorded { name: String },
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },
 }
@@ -97,6 +102,7 @@ impl Problem {
             Self::Twice { .. } => MessageCode::InstanceTwice,
             Self::Default { .. } => MessageCode::WrongDefault,
             Self::Architecture(_) => MessageCode::UnknownArchitecture,
+            Self::NotRecorded { .. } => MessageCode::NotRecorded,
             Self::Baseline { .. } => MessageCode::BaselineUnusable,
         }
     }

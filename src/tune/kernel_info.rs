@@ -130,7 +130,10 @@ impl Subject<'_> {
             }
             false => None,
         };
-        Ok((self.space.launch(configuration)?, workload))
+        match self.space.name_without_value() {
+            Some(name) if self.annotation.clauses.args.is_none() => Err(Problem::NotRecorded { name: name.to_owned() }),
+            _ => Ok((self.space.launch(configuration)?, workload)),
+        }
     }
 }
 

@@ -385,7 +385,9 @@ fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
     std::fs::create_dir(project.path("src")).expect("a folder");
     project.write("src/a.cu", "#include \"k.cuh\"\n");
     // One is found in the comment itself, the other with what the compiler says of the kernel.
-    for (clauses, line) in [("bock(256)", "unknown clause `bock`"), ("block(256) threads(n)", "`n` has no value")] {
+    for (clauses, line) in
+        [("bock(256)", "unknown clause `bock`"), ("block(256) threads(n) args(n = 1, x = 2)", "`x` is ")]
+    {
         project.write("src/k.cuh", &format!("//@tune {clauses}\n__global__ void k(int n, float *x) {{ x[0] = n; }}\n"));
         let ran = run(&mut project.nvtune(&compile("src/a.cu", "a.o")));
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
@@ -398,13 +400,30 @@ fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
 fn errors_of_all_kernels_are_counted_once() {
     let project = Project::new(&[]);
     let kernel = |name: &str| {
-        format!("//@tune block(256) threads(n)\n__global__ void {name}(int n, float *x) {{ x[0] = n; }}\n")
+        format!(
+            "//@tune block(256) threads(n) args(n = 1, x = 2)\n__global__ void {name}(int n, float *x) {{ x[0] = n; }}\n"
+        )
     };
     project.write("a.cu", &(kernel("k") + &kernel("l")));
     let ran = run(&mut project.nvtune(&compile("a.cu", "a.o")));
     assert_eq!((ran.code, ran.stderr.matches(": error: ").count()), (Some(2), 2), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("\n\n2 errors detected in the compilation of \"a.cu\".\n"), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("detected in").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn launch_by_an_argument_without_a_value_waits_for_a_recording() {
+    let project = Project::new(&[]);
+    let kernel = "__global__ void k(int n, float *x) { x[0] = n; }\n";
+    project.write("a.cu", &format!("//@tune block({{128, 256}}) threads(n)\n{kernel}"));
+    let ran = succeed(&mut project.nvtune(&compile("a.cu", "a.o")));
+    let expected = "nvtune warning : k: not tuned: its comment gives no value for `n` and no launch is recorded: build with \
+        NVTUNE=capture and run the program once [N0094]\n";
+    assert_eq!(ran.stderr, expected);
+    // A value that is given for another argument is a comment that waits for nothing.
+    project.write("a.cu", &format!("//@tune block({{128, 256}}) threads(n) args(x = zeros[4])\n{kernel}"));
+    let ran = run(&mut project.nvtune(&compile("a.cu", "a.o")));
+    assert!(ran.code == Some(2) && ran.stderr.contains("parameter `n` of `k` has no value"), "{}", ran.stderr);
 }
 
 #[test]

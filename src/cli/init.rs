@@ -1,0 +1,198 @@
+//! `nvtune init`: sources -> proposed tuning comments, as a diff or in the files.
+
+use super::exit_status::{CommandFailure, exit_code};
+use crate::cuda::HostProgram;
+use crate::diag::print::bytes_to_output;
+use crate::diag::{MessageCode, Source, render};
+use crate::nvcc::{SearchPaths, quoted_files};
+use crate::proposal::{FileProposals, Proposal, insert_lines, propose, unified_diff};
+use crate::recording::{RecordedKernel, folder};
+use crate::settings::Settings;
+use crate::{say, say_on};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What `nvtune init` is to do.
+pub struct InitOptions {
+    pub files: Vec<PathBuf>,
+    pub write: bool,
+}
+
+/// Sources, then headers: a header is read as the first source that includes it has it.
+const SOURCES: [&str; 5] = ["cu", "cpp", "cc", "cxx", "c"];
+const HEADERS: [&str; 6] = ["cuh", "h", "hpp", "hxx", "inl", "inc"];
+
+/// The most files of a folder that are read for launches, and the most bytes of one.
+const MOST_FILES: usize = 256;
+const MOST_BYTES: u64 = 2 << 20;
+
+/// What came of all files.
+#[derive(Default)]
+struct Outcome {
+    proposed: usize,
+    refused: usize,
+    has_failed: bool,
+}
+
+/// Runs it; the exit code is 1 where no kernel of the files gets a comment, or a file cannot be
+/// read or written.
+pub fn run(options: &InitOptions) -> u8 {
+    let mut outcome = Outcome::default();
+    for (parent, files) in by_folder(&options.files) {
+        let texts = texts_around(&parent, &files);
+        let program = HostProgram::new(&texts);
+        for file in files {
+            if exit_code(propose_for(&file, &program, options.write, &mut outcome).map(|()| 0)) != 0 {
+                outcome.has_failed = true;
+            }
+        }
+    }
+    u8::from(outcome.has_failed || outcome.proposed == 0 && outcome.refused > 0)
+}
+
+/// The files by their folders, each once.
+fn by_folder(files: &[PathBuf]) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+    let mut folders: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+    for file in files {
+        let parent = file.parent().unwrap_or(Path::new("")).to_path_buf();
+        folders.entry(parent).or_default().insert(file.clone());
+    }
+    folders
+}
+
+/// The files, the others of their folder and all that they include with quotes: path and text.
+fn texts_around(parent: &Path, files: &BTreeSet<PathBuf>) -> Vec<(String, String)> {
+    let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let rank = |path: &Path| {
+        let extension = path.extension().and_then(OsStr::to_str).unwrap_or("");
+        SOURCES.iter().chain(&HEADERS).position(|known| *known == extension)
+    };
+    let entries = std::fs::read_dir(here).into_iter().flatten().flatten();
+    let names = entries.map(|entry| parent.join(entry.file_name()));
+    let is_readable = |path: &PathBuf| path.metadata().is_ok_and(|data| data.is_file() && data.len() <= MOST_BYTES);
+    let mut others: Vec<PathBuf> = names.filter(|path| rank(path).is_some() && !files.contains(path)).collect();
+    others.retain(is_readable);
+    others.sort();
+    others.truncate(MOST_FILES);
+    let roots: Vec<PathBuf> = files.iter().cloned().chain(others).collect();
+    let found = quoted_files(roots.iter().rev().map(PathBuf::as_path), &SearchPaths::default());
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for file in found {
+        let source = Source::new(file.path.to_string_lossy(), &file.text);
+        texts.push((source.path, source.text));
+    }
+    let is_header = |path: &str| rank(Path::new(path)).is_none_or(|rank| rank >= SOURCES.len());
+    let is_asked = |path: &str| files.contains(Path::new(path));
+    texts.sort_by_key(|(path, _)| (is_header(path), !is_asked(path)));
+    texts
+}
+
+/// Proposes comments for one file, and prints or writes them.
+fn propose_for(
+    path: &Path,
+    program: &HostProgram,
+    is_to_write: bool,
+    outcome: &mut Outcome,
+) -> Result<(), CommandFailure> {
+    let name = path.display();
+    let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
+    let bytes = std::fs::read(path).map_err(|error| failed(format!("'{name}' cannot be read: {error}")))?;
+    let source = Source::new(path.to_string_lossy(), &bytes);
+    let around = || -> Vec<Source> {
+        let files = quoted_files([path], &SearchPaths::default());
+        files.into_iter().map(|file| Source::new(file.path.to_string_lossy(), &file.text)).collect()
+    };
+    let recordings = recordings(path);
+    let is_recorded = |kernel: &str| !RecordedKernel::read(&recordings, kernel).launches.is_empty();
+    let found = match propose(&source, program, &around, &is_recorded) {
+        Ok(found) => found,
+        Err(problems) => {
+            say_on!("{}", render(&problems));
+            outcome.has_failed = true;
+            return Ok(());
+        }
+    };
+    let FileProposals { proposals, refusals, marked } = &found;
+    for refusal in refusals {
+        let line = format!("{name}:{}: {}: {}", refusal.line, refusal.kernel, refusal.reason);
+        say!("{}", MessageCode::NotProposed.tag(line));
+    }
+    outcome.proposed += proposals.len();
+    outcome.refused += refusals.len();
+    let all: Vec<&Proposal> = proposals.iter().collect();
+    if !all.is_empty() && is_to_write {
+        write(path, &bytes, &insert_lines(&bytes, &all)).map_err(failed)?;
+    } else if !all.is_empty() {
+        bytes_to_output(&unified_diff(&source.path, &bytes, &all));
+    }
+    let verb = if is_to_write { "written" } else { "proposed" };
+    say!("nvtune: {name}: {verb}: {}; left out: {}; marked already: {marked}", all.len(), refusals.len());
+    Ok(())
+}
+
+/// Returns the folder of a source's recordings: next to an object in the source's folder, or in
+/// the folder that the environment names.
+fn recordings(path: &Path) -> PathBuf {
+    let (settings, _) = Settings::new(|name| std::env::var_os(name));
+    let parent = settings.captures.or(settings.header_folder);
+    let parent = parent.unwrap_or_else(|| path.parent().unwrap_or(Path::new("")).to_path_buf());
+    folder(&parent, path.file_stem().unwrap_or_default())
+}
+
+/// Puts a text in the place of a file, whole or not at all.
+fn write(path: &Path, before: &[u8], after: &[u8]) -> Result<(), String> {
+    let name = path.display();
+    let failed = |error: std::io::Error| format!("'{name}' cannot be written: {error}");
+    // A link is kept.
+    let target = path.canonicalize().map_err(failed)?;
+    let data = target.metadata().map_err(failed)?;
+    let parent = target.parent().unwrap_or(Path::new("/"));
+    let mut unfinished = tempfile_in(parent, &target).map_err(failed)?;
+    let mut written = || -> Result<(), String> {
+        unfinished.1.write_all(after).map_err(failed)?;
+        unfinished.1.set_permissions(data.permissions()).map_err(failed)?;
+        unfinished.1.sync_all().map_err(failed)?;
+        let now = target.metadata().map_err(failed)?;
+        let is_same = now.ino() == data.ino() && std::fs::read(&target).map_err(failed)? == before;
+        if !is_same {
+            return Err(format!("'{name}' has changed since it was read, and is left as it is: run nvtune init again"));
+        }
+        std::fs::rename(&unfinished.0, &target).map_err(failed)
+    };
+    let outcome = written();
+    outcome.inspect_err(|_| {
+        // The folder may have lost it already.
+        let _ = std::fs::remove_file(&unfinished.0);
+    })
+}
+
+/// Makes a new file next to another one.
+fn tempfile_in(parent: &Path, target: &Path) -> std::io::Result<(PathBuf, std::fs::File)> {
+    let mut name = OsStr::new(".").to_owned();
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".nvtune-{}", std::process::id()));
+    let path = parent.join(name);
+    let file = std::fs::File::options().write(true).create_new(true).open(&path)?;
+    Ok((path, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write;
+
+    #[test]
+    fn file_that_changed_meanwhile_is_left_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.cu");
+        std::fs::write(&path, "changed").expect("written");
+        let problem = write(&path, b"before", b"after").expect_err("refused");
+        assert!(problem.contains("has changed since it was read"), "{problem}");
+        assert_eq!(std::fs::read(&path).expect("read"), b"changed");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 1);
+        assert_eq!(write(&path, b"changed", b"after"), Ok(()));
+        assert_eq!(std::fs::read(&path).expect("read"), b"after");
+    }
+}

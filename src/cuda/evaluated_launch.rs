@@ -1,0 +1,347 @@
+//! The launches of a kernel in host code -> shape, values and sizes of buffers, as far as the
+//! text tells, with what was assumed for the rest.
+
+use super::host_evaluation::{Evaluation, Number, Scope};
+use super::host_nodes::{arguments, called_name, last_name};
+use super::host_program::{HostProgram, Place};
+use super::host_types::angle_arguments;
+use super::launch_argument::LaunchArgument;
+use super::parameter_kind::ParameterKind;
+use std::collections::BTreeMap;
+use tree_sitter::Node;
+
+/// A launch in host code with its values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvaluatedLaunch {
+    pub path: String,
+    pub line: u32,
+    pub block: Option<[i64; 3]>,
+    /// Whether an extent of the block is assumed.
+    pub is_block_assumed: bool,
+    pub grid: Option<[i64; 3]>,
+    /// Whether the grid is not known at all, and is one of many blocks.
+    pub is_grid_assumed: bool,
+    /// Bytes of dynamic shared memory; `None` if they are not known.
+    pub shared: Option<i64>,
+    pub is_cooperative: bool,
+    pub arguments: Vec<LaunchArgument>,
+    /// Template arguments as text; `None` for one that is not known.
+    pub template_arguments: Vec<Option<String>>,
+    /// Names that have no value in the text, with what they are taken for.
+    pub assumed: Vec<(String, i64)>,
+    /// The launch with other numbers in the place of each literal that arguments come from: it
+    /// tells equal numbers of one launch apart.
+    pub variation: Option<Box<EvaluatedLaunch>>,
+}
+
+/// A block that is not known: threads in one dimension, and in several.
+const ASSUMED_BLOCK: [i64; 2] = [256, 16];
+
+/// The blocks of a grid that is not known.
+const ASSUMED_GRID: i64 = 1024;
+
+/// How far numbers of a variation are apart: whole tiles and blocks of usual sizes.
+const VARIED_BY: i64 = 1024;
+
+/// Threads of a block (all GPUs).
+const MOST_THREADS: i64 = 1024;
+
+/// The most bytes of the name of a kernel that a pointer is given.
+const LONGEST_NAME: usize = 120;
+
+/// The most launches of a kernel that are looked at.
+const MOST_LAUNCHES: usize = 16;
+
+/// The parts of a launch in the text.
+struct LaunchParts<'t> {
+    grid: Node<'t>,
+    block: Node<'t>,
+    shared: Option<Node<'t>>,
+    arguments: Vec<Node<'t>>,
+    template: Option<String>,
+    is_cooperative: bool,
+}
+
+impl HostProgram {
+    /// Whether device code launches a kernel.
+    pub fn is_launched_by_device(&self, kernel: &str) -> bool {
+        let places = self.launches.get(kernel).into_iter().flatten();
+        places.into_iter().any(|place| self.is_in_device_code(place))
+    }
+
+    /// The launches of a kernel with these parameters. Numbers that the text does not tell are
+    /// `assumption`.
+    pub fn evaluated_launches(
+        &self,
+        kernel: &str,
+        parameters: &[ParameterKind],
+        assumption: i64,
+    ) -> Vec<EvaluatedLaunch> {
+        let places = self.host_launches(kernel);
+        places.into_iter().filter_map(|place| self.evaluated(place, parameters, assumption)).collect()
+    }
+
+    /// The launches of a kernel in host code: by its name, or by a pointer that is given it.
+    fn host_launches(&self, kernel: &str) -> Vec<&Place> {
+        let is_given = |name: &String| {
+            let mut definitions = self.definitions.get(name).into_iter().flatten();
+            let is_it = |place: &Place| place.range.len() < LONGEST_NAME && last_name(self.slice(place)) == kernel;
+            definitions.any(|definition| is_it(&definition.value))
+        };
+        let own = self.launches.get(kernel).into_iter().flatten();
+        let mut pointers: Vec<(&String, &Vec<Place>)> =
+            self.launches.iter().filter(|(name, _)| *name != kernel && is_given(name)).collect();
+        pointers.sort_by_key(|(name, _)| name.as_str());
+        let by_pointer = pointers.into_iter().flat_map(|(_, places)| places);
+        own.chain(by_pointer).filter(|place| !self.is_in_device_code(place)).take(MOST_LAUNCHES).collect()
+    }
+
+    fn is_in_device_code(&self, place: &Place) -> bool {
+        let Some(function) = self.function_around(place.file, place.range.start) else { return false };
+        let Some(body) = function.child_by_field_name("body") else { return false };
+        let head = self.slice(&Place { file: place.file, range: function.start_byte()..body.start_byte() });
+        head.contains("__global__") || head.contains("__device__") && !head.contains("__host__")
+    }
+
+    fn evaluated(&self, place: &Place, parameters: &[ParameterKind], assumption: i64) -> Option<EvaluatedLaunch> {
+        let parts = self.parts(place)?;
+        let (mut launch, varied) = self.evaluated_with(place, &parts, parameters, assumption, BTreeMap::new())?;
+        if !varied.is_empty() {
+            let other = self.evaluated_with(place, &parts, parameters, assumption, varied).map(|(launch, _)| launch);
+            launch.variation = other.map(Box::new);
+        }
+        Some(launch)
+    }
+
+    /// Evaluates a launch in which some names have other values; returns other values for the
+    /// names that its arguments come from.
+    fn evaluated_with(
+        &self,
+        place: &Place,
+        parts: &LaunchParts<'_>,
+        parameters: &[ParameterKind],
+        assumption: i64,
+        replaced: BTreeMap<String, i64>,
+    ) -> Option<(EvaluatedLaunch, BTreeMap<String, i64>)> {
+        let text = &self.files.get(place.file)?.text;
+        let evaluation = Evaluation::with(self, replaced);
+        let scope = Scope::new(place);
+        let is_launched = |extents: &[i64; 3]| extents.iter().all(|extent| *extent > 0);
+        let sure = evaluation.extents(parts.block, text, &scope).filter(is_launched);
+        let is_block_assumed = sure.is_none();
+        let block = sure.or_else(|| {
+            ASSUMED_BLOCK.into_iter().find_map(|threads| {
+                evaluation.assume(Some(threads));
+                let block = evaluation.extents(parts.block, text, &scope);
+                block.filter(is_launched).filter(|block| block.iter().product::<i64>() <= MOST_THREADS)
+            })
+        });
+        let block = block.or(Some([ASSUMED_BLOCK[0], 1, 1]));
+        let of_block = evaluation.take_leaves();
+        evaluation.assume(None);
+        let shared = match parts.shared {
+            None => Some(0),
+            Some(node) => evaluation.value(node, text, &scope).map(Number::as_integer),
+        };
+        evaluation.assume(Some(assumption));
+        let grid = evaluation.extents(parts.grid, text, &scope).filter(is_launched);
+        let is_grid_assumed = grid.is_none();
+        let grid = grid.or(Some([ASSUMED_GRID, 1, 1]));
+        let argument = |number: usize, kind: &ParameterKind| match parts.arguments.get(number) {
+            Some(node) => evaluation.argument(*node, kind, &scope, assumption),
+            None => LaunchArgument::default(),
+        };
+        // Sizes of buffers come first: a number among them is a size.
+        let mut varied = BTreeMap::new();
+        let mut given: Vec<LaunchArgument> = vec![LaunchArgument::default(); parameters.len()];
+        for wants_pointers in [true, false] {
+            for (number, kind) in parameters.iter().enumerate() {
+                if (*kind == ParameterKind::Pointer) == wants_pointers {
+                    evaluation.take_leaves();
+                    given[number] = argument(number, kind);
+                    let leaves = evaluation.take_leaves();
+                    varied.extend(leaves.into_iter().filter(|_| matches!(kind, ParameterKind::Scalar { .. })));
+                }
+            }
+        }
+        evaluation.assume(None);
+        let template = parts.template.as_deref().and_then(angle_arguments).unwrap_or_default();
+        let template_arguments = template.iter().map(|argument| evaluation.template_text(argument, &scope)).collect();
+        let (path, line) = self.source(place);
+        varied.retain(|name, value| *value > 1 && !of_block.contains_key(name));
+        let steps = (1..).map(|step| step * VARIED_BY);
+        varied.values_mut().zip(steps).for_each(|(value, more)| *value = value.saturating_add(more));
+        let launch = EvaluatedLaunch {
+            path,
+            line,
+            block,
+            is_block_assumed,
+            grid,
+            is_grid_assumed,
+            shared,
+            is_cooperative: parts.is_cooperative,
+            arguments: given,
+            template_arguments,
+            assumed: evaluation.assumed(),
+            variation: None,
+        };
+        Some((launch, varied))
+    }
+
+    /// Finds the parts of a launch: `k<<<grid, block>>>(...)`, or one by address with an array of
+    /// arguments.
+    fn parts(&self, place: &Place) -> Option<LaunchParts<'_>> {
+        let text = &self.files.get(place.file)?.text;
+        let node = self.node(place).filter(|node| node.kind() == "call_expression")?;
+        let mut cursor = node.walk();
+        let shape = node.children(&mut cursor).find(|child| child.kind() == "kernel_call_syntax");
+        let given = arguments(node);
+        if let Some(shape) = shape {
+            let function = &text[node.child_by_field_name("function")?.byte_range()];
+            return Some(LaunchParts {
+                grid: shape.named_child(0)?,
+                block: shape.named_child(1)?,
+                shared: shape.named_child(2),
+                arguments: given,
+                template: function.find('<').map(|at| function[at..].to_owned()),
+                is_cooperative: false,
+            });
+        }
+        let function = called_name(node.child_by_field_name("function")?, text);
+        if !matches!(function, "cudaLaunchKernel" | "cudaLaunchCooperativeKernel") {
+            return None;
+        }
+        let kernel = &text[given.first()?.byte_range()];
+        let kernel = kernel.rsplit(')').next().filter(|rest| !rest.is_empty()).unwrap_or(kernel);
+        let scope = Scope::new(&Place { file: place.file, range: node.byte_range() });
+        let array = last_name(&text[given.get(3)?.byte_range()]);
+        let evaluation = Evaluation::new(self);
+        let definition = evaluation.nearest(array, array, &scope).into_iter();
+        let mut lists = definition.filter_map(|definition| self.node(&definition.value));
+        let list = lists.find(|node| node.kind() == "initializer_list");
+        let mut cursor = node.walk();
+        let elements: Vec<Node<'_>> = match list {
+            Some(list) => list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect(),
+            None => Vec::new(),
+        };
+        Some(LaunchParts {
+            grid: *given.get(1)?,
+            block: *given.get(2)?,
+            shared: given.get(4).copied(),
+            arguments: elements.into_iter().map(|element| without_address(element, text)).collect(),
+            template: kernel.find('<').map(|at| kernel[at..].to_owned()),
+            is_cooperative: function.contains("Cooperative"),
+        })
+    }
+}
+
+/// The variable whose address an element of an array of arguments is: `n` of `(void *)&n`.
+fn without_address<'t>(element: Node<'t>, text: &str) -> Node<'t> {
+    let mut node = element;
+    loop {
+        let is_address = node.kind() == "pointer_expression" && text[node.byte_range()].starts_with('&');
+        let inner = match node.kind() {
+            "cast_expression" => node.child_by_field_name("value"),
+            "pointer_expression" if is_address => node.child_by_field_name("argument"),
+            "parenthesized_expression" => node.named_child(0),
+            "call_expression" => arguments(node).first().copied(),
+            _ => None,
+        };
+        match inner {
+            Some(inner) => node = inner,
+            None => return node,
+        }
+    }
+}
+
+impl HostProgram {
+    /// The declared type of each argument of a kernel's first launch in host code.
+    pub fn argument_types(&self, kernel: &str) -> Vec<Option<String>> {
+        let Some(place) = self.host_launches(kernel).into_iter().next() else { return Vec::new() };
+        let (Some(parts), Some(file)) = (self.parts(place), self.files.get(place.file)) else { return Vec::new() };
+        let (evaluation, scope) = (Evaluation::new(self), Scope::new(place));
+        parts.arguments.iter().map(|node| evaluation.type_of_argument(*node, &file.text, &scope)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EvaluatedLaunch, HostProgram, ParameterKind};
+    use crate::cuda::Number;
+
+    /// The first launch of `k(int n, float *x)`.
+    fn launch(files: &[(&str, &str)]) -> EvaluatedLaunch {
+        let files: Vec<(String, String)> =
+            files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
+        let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
+        HostProgram::new(&files).evaluated_launches("k", &kinds, 1024).swap_remove(0)
+    }
+
+    type Extents = Option<[i64; 3]>;
+
+    /// Grid, block, `n`, bytes of `x`.
+    fn values(text: &str) -> (Extents, Extents, Option<Number>, Option<i64>) {
+        let launch = launch(&[("a.cu", text)]);
+        let [n, x] = &launch.arguments[..] else { panic!("two arguments") };
+        (launch.grid, launch.block, n.value, x.buffer.map(|buffer| buffer.bytes))
+    }
+
+    #[test]
+    fn values_come_from_what_stands_around_a_launch() {
+        for text in [
+            "int main() { int n = 1000; float *x; cudaMalloc(&x, n * sizeof(float)); k<<<(n + 255) / 256, 256>>>(n, x); }",
+            "#define N 1000\n#define UP(a, b) (((a) + (b) - 1) / (b))\nint main() { float *x; CHECK(cudaMalloc((void **)&x, sizeof(float) * N));\n\
+             dim3 g(UP(N, 256)), b(256); k<<<g, b>>>(N, x); }",
+            "static int up(int a, int b) { return a % b != 0 ? a / b + 1 : a / b; }\n\
+             void run(float *data, int m) { dim3 b = dim3(256, 1); dim3 g; g.x = up(m, b.x); k<<<g, b>>>(m, data); }\n\
+             int main() { float *d; cudaMalloc(&d, 4000); run(d, 1000); }",
+            "const int SIZE = 1000; float *x;\nvoid make() { x = (float *)malloc(SIZE * sizeof *x); }\n\
+             int main() { k<<<ceil(SIZE / 256.0f), 256>>>(SIZE, x + 0); }",
+            "template <typename T, int B> void run(int n) { T *x; cudaMallocManaged(&x, n * sizeof(T)); k<<<(n + B - 1) / B, B>>>(n, x); }\n\
+             int main() { run<float, 256>(1000); }",
+            "struct P { int n; float *x; };\nint main() { P p; p.n = 1000; cudaMalloc(&p.x, sizeof(float) * p.n); k<<<4, 256>>>(p.n, p.x); }",
+            "#if defined(SMALL)\n#define N 8\n#else\n#define N 1000\n#endif\nint main() { thrust::device_vector<float> v(N); k<<<N / 256 + 1, 256>>>(N, thrust::raw_pointer_cast(v.data())); }",
+            "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); void *args[] = {&n, (void *)&x}; cudaLaunchKernel((void *)k, dim3(4), dim3(256), args, 0, 0); }",
+            "int main() { float *x = new float[1000]; void (*kernel)(int, float *) = &k; kernel<<<4, 256>>>(1000, x); }",
+        ] {
+            let expected = (Some([4, 1, 1]), Some([256, 1, 1]), Some(Number::Int(1000)), Some(4000));
+            assert_eq!(values(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_and_other_sources_count() {
+        let launch = launch(&[
+            ("d/main.cpp", "#include \"sizes.h\"\nvoid run(int n);\nint main() { run(ROWS); }"),
+            (
+                "d/k.cu",
+                "#define THREADS 64\nvoid run(int n) { float *x; cudaMalloc(&x, n); k<<<n / THREADS, THREADS>>>(n, x); }",
+            ),
+            ("d/sizes.h", "#pragma once\n#define ROWS 640"),
+        ]);
+        assert_eq!((launch.grid, launch.arguments[0].value), (Some([10, 1, 1]), Some(Number::Int(640))));
+    }
+
+    #[test]
+    fn names_without_a_value_are_assumed_and_listed() {
+        let text = "int main(int c, char **v) { int n = atoi(v[1]); float *x; cudaMalloc(&x, 4 * n); k<<<n / 64, 64>>>(n, x); }";
+        let launch = launch(&[("a.cu", text)]);
+        assert_eq!(launch.assumed, [("atoi(...)".to_owned(), 1024)]);
+        assert_eq!((launch.grid, launch.is_block_assumed), (Some([16, 1, 1]), false));
+    }
+
+    #[test]
+    fn variation_tells_equal_numbers_apart() {
+        let text = "#define W 512\n#define H 512\nint main() { float *x; cudaMalloc(&x, 4 * W * W); k<<<H / 64, 64>>>(H, x); }";
+        let launch = launch(&[("a.cu", text)]);
+        let other = launch.variation.expect("another launch");
+        assert_eq!((other.grid, other.arguments[0].value), (Some([24, 1, 1]), Some(Number::Int(1536))));
+        assert_eq!(other.arguments[1].buffer.map(|buffer| buffer.bytes), Some(4 * 512 * 512));
+    }
+
+    #[test]
+    fn unknown_shapes_are_marked() {
+        let launch = launch(&[("a.cu", "void run(dim3 g, dim3 b) { k<<<g, b>>>(1, nullptr); }")]);
+        assert_eq!((launch.is_block_assumed, launch.is_grid_assumed, launch.arguments[1].is_null), (true, false, true));
+    }
+}

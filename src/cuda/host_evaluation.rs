@@ -1,0 +1,504 @@
+//! An expression of host code and where it stands -> its value, as far as the text tells.
+//!
+//! Of several definitions of a name the last one above counts, of several callers of a function
+//! the first whose argument has a value. What no text tells may be assumed: each name then has
+//! one value throughout, and is listed.
+
+use super::active_code::integer;
+use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
+use super::host_program::{Definition, HostProgram, Place};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use tree_sitter::{Node, Parser};
+
+/// A number of host code.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    Int(i64),
+    Float(f64),
+}
+
+/// Where an expression stands, and what its function's parameters are.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub file: usize,
+    pub at: usize,
+    bindings: Vec<(String, Number)>,
+    depth: u32,
+}
+
+/// How deep names, calls and callers lead to others.
+const DEEPEST: u32 = 24;
+
+/// The most expressions that are looked at for one launch.
+const MOST_STEPS: u32 = 50_000;
+
+/// What text that is parsed, or searched for in all files, counts as.
+const COSTLY: u32 = 50;
+
+/// The most callers of a function that are looked at.
+const MOST_CALLERS: usize = 16;
+
+/// The most bytes of an assumed name.
+const LONGEST_NAME: usize = 40;
+
+/// What is known of one launch, and what was assumed for it.
+pub struct Evaluation<'p> {
+    pub(super) program: &'p HostProgram,
+    /// What names without a value are taken for; `None` if nothing is assumed.
+    assumption: Cell<Option<i64>>,
+    assumed: RefCell<BTreeMap<String, i64>>,
+    /// Names that have other values than the text gives them.
+    replaced: BTreeMap<String, i64>,
+    /// Names that the text gives a number, and those that were assumed.
+    leaves: RefCell<BTreeMap<String, i64>>,
+    steps: Cell<u32>,
+}
+
+impl Scope {
+    pub fn new(place: &Place) -> Self {
+        Self { file: place.file, at: place.range.start, bindings: Vec::new(), depth: DEEPEST }
+    }
+
+    /// The same, one step further away; `None` if that is too far.
+    pub fn deeper(&self) -> Option<Self> {
+        Some(Self { depth: self.depth.checked_sub(1)?, ..self.clone() })
+    }
+
+    /// Another place, one step further away.
+    pub fn moved(&self, place: &Place) -> Option<Self> {
+        Some(Self { file: place.file, at: place.range.start, bindings: Vec::new(), depth: self.depth.checked_sub(1)? })
+    }
+}
+
+impl Number {
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Int(value) => value as f64,
+            Number::Float(value) => value,
+        }
+    }
+
+    /// The number as C converts it to an integer.
+    pub fn as_integer(self) -> i64 {
+        match self {
+            Number::Int(value) => value,
+            Number::Float(value) => value as i64,
+        }
+    }
+}
+
+impl<'p> Evaluation<'p> {
+    pub fn new(program: &'p HostProgram) -> Self {
+        Self::with(program, BTreeMap::new())
+    }
+
+    /// Evaluates as if these names had these values.
+    pub fn with(program: &'p HostProgram, replaced: BTreeMap<String, i64>) -> Self {
+        let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
+        Self { program, assumption, assumed, replaced, leaves, steps: Cell::new(MOST_STEPS) }
+    }
+
+    /// Returns the names that values came from since the last call of it.
+    pub fn take_leaves(&self) -> BTreeMap<String, i64> {
+        self.leaves.take()
+    }
+
+    /// From now on names without a value have this one, unless they have another already.
+    pub fn assume(&self, value: Option<i64>) {
+        self.assumption.set(value);
+    }
+
+    /// The names that have assumed values.
+    pub fn assumed(&self) -> Vec<(String, i64)> {
+        self.assumed.borrow().iter().map(|(name, value)| (name.clone(), *value)).collect()
+    }
+
+    pub(super) fn step(&self) -> Option<()> {
+        self.steps.set(self.steps.get().checked_sub(1)?);
+        Some(())
+    }
+
+    /// A step that takes as long as many others.
+    pub(super) fn costly_step(&self) -> Option<()> {
+        self.steps.set(self.steps.get().checked_sub(COSTLY)?);
+        Some(())
+    }
+
+    /// The value of a node of a file.
+    pub(super) fn value_at(&self, place: &Place, scope: &Scope) -> Option<Number> {
+        let text = &self.program.files.get(place.file)?.text;
+        self.value(self.program.node(place)?, text, scope)
+    }
+
+    /// The value of an expression; `text` is what the node is of.
+    pub(super) fn value(&self, node: Node<'_>, text: &str, scope: &Scope) -> Option<Number> {
+        self.step()?;
+        let scope = &scope.deeper()?;
+        let slice = |node: Node<'_>| &text[node.byte_range()];
+        let field = |name: &str| node.child_by_field_name(name);
+        match node.kind() {
+            "number_literal" => literal(slice(node)),
+            "true" => Some(Number::Int(1)),
+            "false" => Some(Number::Int(0)),
+            "char_literal" => {
+                let inner = slice(node).strip_prefix('\'')?.strip_suffix('\'')?;
+                let mut characters = inner.chars();
+                let first = characters.next().filter(|&c| c != '\\')?;
+                characters.next().is_none().then_some(Number::Int(i64::from(u32::from(first))))
+            }
+            "parenthesized_expression" | "argument_list" | "initializer_list" if node.named_child_count() == 1 => {
+                self.value(node.named_child(0)?, text, scope)
+            }
+            "cast_expression" => {
+                let value = self.value(field("value")?, text, scope)?;
+                Some(self.converted(value, slice(field("type")?), scope.file))
+            }
+            "unary_expression" => {
+                let value = self.value(field("argument")?, text, scope)?;
+                match (slice(field("operator")?), value) {
+                    ("-", Number::Int(value)) => Some(Number::Int(value.checked_neg()?)),
+                    ("-", Number::Float(value)) => Some(Number::Float(-value)),
+                    ("+", value) => Some(value),
+                    ("!", value) => Some(Number::Int(i64::from(value.as_f64() == 0.0))),
+                    ("~", Number::Int(value)) => Some(Number::Int(!value)),
+                    _ => None,
+                }
+            }
+            "binary_expression" => {
+                let (left, right) =
+                    (self.value(field("left")?, text, scope)?, self.value(field("right")?, text, scope)?);
+                binary(slice(field("operator")?), left, right)
+            }
+            "conditional_expression" => {
+                let part = match self.value(field("condition")?, text, scope) {
+                    Some(condition) if condition.as_f64() == 0.0 => field("alternative")?,
+                    _ => field("consequence")?,
+                };
+                self.value(part, text, scope)
+            }
+            "sizeof_expression" => {
+                let kind = field("type").or_else(|| field("value"))?;
+                let kind = slice(kind).trim_start_matches('(').trim_end_matches(')');
+                let declared = self.declared_type(kind.trim(), scope);
+                let pointed = kind.trim().strip_prefix('*').and_then(|name| self.declared_type(name.trim(), scope));
+                let pointed = pointed.and_then(|kind| kind.trim_end().strip_suffix('*').map(str::to_owned));
+                let kind = pointed.or(declared).unwrap_or_else(|| kind.to_owned());
+                Some(Number::Int(self.size_of(&self.in_scope(&kind, scope), scope.file)?))
+            }
+            "call_expression" => self.call(node, text, scope),
+            "identifier" => self.named(slice(node), slice(node), scope),
+            "qualified_identifier" | "field_expression" => {
+                let whole: String = slice(node).split_whitespace().collect();
+                self.named(&whole, last_name(&whole), scope)
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of an expression that is text.
+    pub(super) fn value_of_text(&self, code: &str, scope: &Scope) -> Option<Number> {
+        self.costly_step()?;
+        let mut parser = Parser::new();
+        parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
+        let text = format!("auto value = ({code});");
+        let tree = parser.parse(text.as_bytes(), None)?;
+        let start = text.find('(')?;
+        let node = tree.root_node().descendant_for_byte_range(start, text.len() - 1)?;
+        self.value(node, &text, scope)
+    }
+
+    /// The value of a call: a cast, a function of C, a macro or one of the program's functions.
+    fn call(&self, node: Node<'_>, text: &str, scope: &Scope) -> Option<Number> {
+        let function = node.child_by_field_name("function")?;
+        let name = called_name(function, text);
+        let given = arguments(node);
+        let value = |at: usize| self.value(*given.get(at)?, text, scope);
+        if name.ends_with("_cast") || self.scalar_named(name, scope.file).is_some() {
+            let whole = &text[function.byte_range()];
+            let kind = whole.split_once('<').and_then(|(_, kind)| kind.strip_suffix('>')).unwrap_or(name);
+            return Some(self.converted(value(0)?, kind, scope.file));
+        }
+        if let Some(found) = self.program.macro_of(scope.file, name)
+            && let Some(parameters) = &found.parameters
+        {
+            let values: Option<Vec<Number>> = (0..given.len()).map(value).collect();
+            let bindings = parameters.iter().cloned().zip(values?).chain(scope.bindings.iter().cloned());
+            return self.value_of_text(&found.body, &Scope { bindings: bindings.collect(), ..scope.clone() });
+        }
+        match (name, given.len()) {
+            ("ceil" | "ceilf", 1) => Some(Number::Float(value(0)?.as_f64().ceil())),
+            ("floor" | "floorf", 1) => Some(Number::Float(value(0)?.as_f64().floor())),
+            ("round" | "roundf" | "rint" | "rintf", 1) => Some(Number::Float(value(0)?.as_f64().round())),
+            ("fabs" | "fabsf", 1) => Some(Number::Float(value(0)?.as_f64().abs())),
+            ("abs", 1) => match value(0)? {
+                Number::Int(value) => value.checked_abs().map(Number::Int),
+                Number::Float(value) => Some(Number::Float(value.abs())),
+            },
+            ("sqrt" | "sqrtf", 1) => Some(Number::Float(value(0)?.as_f64().sqrt())),
+            ("log2" | "log2f", 1) => Some(Number::Float(value(0)?.as_f64().log2())),
+            ("pow" | "powf", 2) => Some(Number::Float(value(0)?.as_f64().powf(value(1)?.as_f64()))),
+            ("min" | "fmin" | "fminf" | "MIN", 2) => {
+                let (a, b) = (value(0)?, value(1)?);
+                Some(if b.as_f64() < a.as_f64() { b } else { a })
+            }
+            ("max" | "fmax" | "fmaxf" | "MAX", 2) => {
+                let (a, b) = (value(0)?, value(1)?);
+                Some(if b.as_f64() > a.as_f64() { b } else { a })
+            }
+            _ => self.returned(name, &given, text, scope).or_else(|| self.take_assumed(&format!("{name}(...)"))),
+        }
+    }
+
+    /// What a function of the program returns that is one `return`.
+    fn returned(&self, name: &str, given: &[Node<'_>], text: &str, scope: &Scope) -> Option<Number> {
+        let place = self.program.functions.get(name)?.first()?;
+        let node = self.program.node(place)?;
+        let own = &self.program.files.get(place.file)?.text;
+        let mut cursor = node.walk();
+        let body = node.child_by_field_name("body")?;
+        let last = body.named_children(&mut cursor).filter(|node| node.kind() != "comment").last()?;
+        let result = last.named_child(0).filter(|_| last.kind() == "return_statement")?;
+        let names = parameter_names(node, own);
+        let values: Option<Vec<Number>> = given.iter().map(|argument| self.value(*argument, text, scope)).collect();
+        let bindings: Vec<(String, Number)> = names.into_iter().zip(values?).collect();
+        let inside = Place { file: place.file, range: result.byte_range() };
+        self.value(result, own, &Scope { bindings, ..scope.moved(&inside)? })
+    }
+
+    /// The value of a name, or of a field as it is written.
+    fn named(&self, whole: &str, name: &str, scope: &Scope) -> Option<Number> {
+        if let Some((_, value)) = scope.bindings.iter().find(|(bound, _)| bound == whole) {
+            return Some(*value);
+        }
+        if let Some(value) = self.replaced.get(whole) {
+            return Some(Number::Int(*value));
+        }
+        if self.assumed.borrow().contains_key(whole) {
+            return self.take_assumed(whole);
+        }
+        // `block.x`
+        if let Some((base, extent)) = whole.rsplit_once('.').filter(|(_, extent)| ["x", "y", "z"].contains(extent))
+            && let Some(extents) = self.extents_named(base, scope)
+        {
+            return Some(Number::Int(extents[usize::from(extent.as_bytes()[0] - b'x')]));
+        }
+        self.defined(whole, name, scope)
+            .or_else(|| {
+                let found = self.program.macro_of(scope.file, name).filter(|found| found.parameters.is_none())?;
+                let value = self.value_of_text(&found.body, &scope.deeper()?)?;
+                self.note_leaf(whole, &found.body, value);
+                Some(value)
+            })
+            .or_else(|| self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope)))
+            .or_else(|| self.of_template_parameter(whole, scope))
+            .or_else(|| self.take_assumed(whole))
+    }
+
+    /// The value that the nearest definition above gives a name.
+    fn defined(&self, whole: &str, name: &str, scope: &Scope) -> Option<Number> {
+        self.nearest(whole, name, scope).into_iter().find_map(|definition| {
+            let place = &definition.value;
+            let node = self.program.node(place)?;
+            // `dim3 grid(w, h)` as the grammar has it.
+            if node.kind() == "parameter_list" {
+                return self.value_of_text(self.program.slice(place), &scope.moved(place)?);
+            }
+            let value = self.value_at(place, &scope.moved(place)?)?;
+            self.note_leaf(whole, self.program.slice(place), value);
+            Some(value)
+        })
+    }
+
+    /// Notes that a name has the value of a literal.
+    fn note_leaf(&self, name: &str, code: &str, value: Number) {
+        if let (Number::Int(value), Some(_)) = (value, literal(code.trim_matches(['(', ')', ' ']))) {
+            self.leaves.borrow_mut().insert(name.to_owned(), value);
+        }
+    }
+
+    /// The definitions of a name that may count at a place, the likeliest first.
+    pub(super) fn nearest(&self, whole: &str, name: &str, scope: &Scope) -> Vec<&'p Definition> {
+        let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
+        let mut found: Vec<(usize, &Definition)> = Vec::new();
+        let field = |target: &str| target.rsplit(['.', '>', ':']).next().unwrap_or("").to_owned();
+        for definition in self.program.definitions.get(name).into_iter().flatten() {
+            if self.step().is_none() {
+                break;
+            }
+            let Place { file, range } = &definition.value;
+            let is_here = *file == scope.file && range.start < scope.at;
+            let is_known = |around: &std::ops::Range<usize>| around.contains(&scope.at);
+            let is_same = definition.target == whole;
+            let rank = match &definition.scope {
+                // The value of a variable itself is no value of a field of that name.
+                Some(around) if is_same && is_here && is_known(around) && definition.function == function => 0,
+                None if is_same && is_here && definition.function == function => 0,
+                Some(_) if is_same && definition.function.is_none() => 1 + usize::from(*file != scope.file),
+                None if is_same && !self.is_local(whole, scope) => 3,
+                None if !is_same && field(&definition.target) == field(whole) && !self.is_local(whole, scope) => 4,
+                Some(_) | None => continue,
+            };
+            found.push((rank, definition));
+        }
+        // Of those in the same function the last.
+        found.sort_by_key(|(rank, definition)| {
+            let start = definition.value.range.start;
+            (*rank, if *rank == 0 { usize::MAX - start } else { start })
+        });
+        found.into_iter().map(|(_, definition)| definition).collect()
+    }
+
+    /// Whether a name is declared in the function at a place, itself or as a parameter.
+    fn is_local(&self, name: &str, scope: &Scope) -> bool {
+        let Some(function) = self.program.function_around(scope.file, scope.at) else { return false };
+        let declarations = self.program.declarations.get(name).into_iter().flatten();
+        let bytes = function.byte_range();
+        declarations
+            .into_iter()
+            .any(|own| own.file == scope.file && own.scope.start >= bytes.start && own.scope.end <= bytes.end)
+            || self.parameter(name, scope).is_some()
+    }
+
+    /// The function around a place and the number of its parameter of a name.
+    pub(super) fn parameter(&self, name: &str, scope: &Scope) -> Option<(Node<'p>, usize)> {
+        let function = self.program.function_around(scope.file, scope.at)?;
+        let text = &self.program.files.get(scope.file)?.text;
+        let number = parameter_names(function, text).iter().position(|own| own == name)?;
+        Some((function, number))
+    }
+
+    /// What callers give a parameter of the function around a place, if anything has it.
+    pub(super) fn of_parameter<T>(
+        &self,
+        name: &str,
+        scope: &Scope,
+        read: &dyn Fn(&Place, &Scope) -> Option<T>,
+    ) -> Option<T> {
+        let base = name.split(['.', '-', '[']).next().unwrap_or(name);
+        let (function, number) = self.parameter(base, scope)?;
+        let text = &self.program.files.get(scope.file)?.text;
+        let own_name = function.child_by_field_name("declarator").map(|node| function_name(node, text))?;
+        let calls = self.program.calls.get(own_name).into_iter().flatten();
+        calls.take(MOST_CALLERS).find_map(|call| {
+            self.step()?;
+            let node = self.program.node(call)?;
+            let argument = *arguments(node).get(number)?;
+            // A call by itself leads nowhere.
+            if call.file == scope.file && function.byte_range().contains(&call.range.start) {
+                return None;
+            }
+            let place = Place { file: call.file, range: argument.byte_range() };
+            let moved = scope.moved(&place)?;
+            match name.strip_prefix(base).filter(|field| !field.is_empty()) {
+                None => read(&place, &moved),
+                Some(_) => None,
+            }
+        })
+    }
+
+    /// The value of a parameter of the template around a place, by those who name it.
+    fn of_template_parameter(&self, name: &str, scope: &Scope) -> Option<Number> {
+        let (text, place) = self.template_argument(name, scope)?;
+        self.value_of_text(&text, &scope.moved(&place)?)
+    }
+
+    fn take_assumed(&self, name: &str) -> Option<Number> {
+        let is_name = name.len() <= LONGEST_NAME && !name.is_empty() && !name.contains(['"', '\'']);
+        let known = self.assumed.borrow().get(name).copied();
+        let value = known.or(self.assumption.get().filter(|_| is_name))?;
+        let value = self.replaced.get(name).copied().unwrap_or(value);
+        self.assumed.borrow_mut().insert(name.to_owned(), value);
+        self.leaves.borrow_mut().insert(name.to_owned(), value);
+        Some(Number::Int(value))
+    }
+
+    fn converted(&self, value: Number, kind: &str, file: usize) -> Number {
+        match self.scalar_named(kind, file) {
+            Some(scalar) if scalar.is_float() => Number::Float(value.as_f64()),
+            Some(_) => Number::Int(value.as_integer()),
+            None => value,
+        }
+    }
+}
+
+/// The names of a function's parameters in order.
+pub(super) fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
+    let mut declarator = function.child_by_field_name("declarator");
+    while let Some(node) = declarator.filter(|node| node.kind() != "function_declarator") {
+        declarator = node.child_by_field_name("declarator").or_else(|| node.named_child(0));
+    }
+    let Some(list) = declarator.and_then(|node| node.child_by_field_name("parameters")) else { return Vec::new() };
+    let mut cursor = list.walk();
+    let parameters = list.named_children(&mut cursor).filter(|node| node.kind().ends_with("parameter_declaration"));
+    let name = |node: Node<'_>| {
+        let declarator = node.child_by_field_name("declarator");
+        declarator.map_or("", |declarator| last_name(&text[declarator.byte_range()])).to_owned()
+    };
+    parameters.map(name).collect()
+}
+
+/// The name that a function's declarator declares.
+pub(super) fn function_name<'t>(declarator: Node<'_>, text: &'t str) -> &'t str {
+    let mut node = declarator;
+    while let Some(inner) = node
+        .child_by_field_name("declarator")
+        .or_else(|| node.child_by_field_name("name"))
+        .or_else(|| node.named_child(0).filter(|_| is_wrapper(node)))
+    {
+        node = inner;
+    }
+    &text[node.byte_range()]
+}
+
+/// Reads a number as C writes it.
+fn literal(text: &str) -> Option<Number> {
+    if let Some(value) = integer(text) {
+        return Some(Number::Int(value));
+    }
+    let is_hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    let digits = text.trim_end_matches(['f', 'F', 'l', 'L']).replace('\'', "");
+    digits.parse().ok().filter(|value: &f64| !is_hexadecimal && value.is_finite()).map(Number::Float)
+}
+
+/// Applies an operator of C.
+fn binary(operator: &str, left: Number, right: Number) -> Option<Number> {
+    let truth = |value: bool| Some(Number::Int(i64::from(value)));
+    let (a, b) = (left.as_f64(), right.as_f64());
+    match operator {
+        "&&" => return truth(a != 0.0 && b != 0.0),
+        "||" => return truth(a != 0.0 || b != 0.0),
+        "==" => return truth(a == b),
+        "!=" => return truth(a != b),
+        "<" => return truth(a < b),
+        ">" => return truth(a > b),
+        "<=" => return truth(a <= b),
+        ">=" => return truth(a >= b),
+        _ => {}
+    }
+    let (Number::Int(left), Number::Int(right)) = (left, right) else {
+        let value = match operator {
+            "+" => a + b,
+            "-" => a - b,
+            "*" => a * b,
+            "/" => a / b,
+            _ => return None,
+        };
+        return value.is_finite().then_some(Number::Float(value));
+    };
+    let shift = u32::try_from(right).ok();
+    let value = match operator {
+        "+" => left.checked_add(right),
+        "-" => left.checked_sub(right),
+        "*" => left.checked_mul(right),
+        "/" => left.checked_div(right),
+        "%" => left.checked_rem(right),
+        "<<" => left.checked_shl(shift?).filter(|value| value >> right == left),
+        ">>" => left.checked_shr(shift?),
+        "&" => Some(left & right),
+        "|" => Some(left | right),
+        "^" => Some(left ^ right),
+        _ => None,
+    };
+    value.map(Number::Int)
+}

@@ -1,0 +1,451 @@
+//! Source texts -> where their host code defines names, allocates memory, calls functions and
+//! launches kernels, by name.
+//!
+//! A reader of text that stands for a compiler: it takes the first or nearest of several
+//! possible meanings. What comes of it is a proposal to the user and nothing else.
+
+use super::active_code::{ActiveCode, Macro, Macros};
+use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text};
+use crate::diag::Source;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use tree_sitter::{Node, Parser, Tree};
+
+/// Host code of several files.
+pub struct HostProgram {
+    pub(super) files: Vec<HostFile>,
+    /// Macros of each source with what it includes.
+    units: Vec<Macros>,
+    pub(super) definitions: HashMap<String, Vec<Definition>>,
+    pub(super) declarations: HashMap<String, Vec<Declaration>>,
+    pub(super) memory: HashMap<String, Vec<Memory>>,
+    pub(super) functions: HashMap<String, Vec<Place>>,
+    /// The bytes of the functions of each file, in order.
+    function_bytes: Vec<Vec<Range<usize>>>,
+    pub(super) calls: HashMap<String, Vec<Place>>,
+    /// `typedef` and `using`.
+    pub(super) aliases: HashMap<String, String>,
+    pub(super) structures: HashMap<String, Vec<(String, String)>>,
+    pub(super) launches: HashMap<String, Vec<Place>>,
+}
+
+pub(super) struct HostFile {
+    pub path: String,
+    /// What is not compiled is blank.
+    pub text: String,
+    pub tree: Tree,
+    unit: usize,
+}
+
+/// A node: its file and its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub file: usize,
+    pub range: Range<usize>,
+}
+
+/// A value that a variable is given.
+#[derive(Clone, Debug)]
+pub(super) struct Definition {
+    /// The value, or the arguments of a constructor.
+    pub value: Place,
+    /// What is assigned, as written: `n`, `grid.x`, `params->n`.
+    pub target: String,
+    /// Where a declared name is in scope; empty for an assignment.
+    pub scope: Option<Range<usize>>,
+    /// The first byte of the function around it.
+    pub function: Option<usize>,
+}
+
+/// A variable or a parameter with its type.
+#[derive(Clone, Debug)]
+pub(super) struct Declaration {
+    pub file: usize,
+    pub scope: Range<usize>,
+    /// With `*` for each level of pointers.
+    pub kind: String,
+}
+
+/// A call that gives a variable memory, or copies from it or to it.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    pub call: Place,
+    pub bytes: MemoryBytes,
+    pub function: Option<usize>,
+}
+
+/// What says how much memory a call means.
+#[derive(Clone, Debug)]
+pub(super) enum MemoryBytes {
+    /// The arguments with these numbers, multiplied.
+    Arguments(Vec<usize>),
+    /// Elements of a type.
+    Elements { count: Range<usize>, element: String },
+    /// As much as another variable has.
+    Of(String),
+    /// At least this: an argument of a copy.
+    Copied(usize),
+}
+
+/// Functions that allocate: which argument is given the address, and which are multiplied.
+const ALLOCATIONS: [(&str, usize, &[usize]); 10] = [
+    ("cudaMalloc", 0, &[1]),
+    ("cudaMallocManaged", 0, &[1]),
+    ("cudaMallocAsync", 0, &[1]),
+    ("cudaMallocFromPoolAsync", 0, &[1]),
+    ("cudaMallocHost", 0, &[1]),
+    ("cudaHostAlloc", 0, &[1]),
+    ("cudaHostRegister", 0, &[1]),
+    ("cudaMallocPitch", 0, &[2, 3]),
+    ("cuMemAlloc", 0, &[1]),
+    ("cudaMallocArray", 0, &[2, 3]),
+];
+
+/// Functions that return memory: which arguments are multiplied.
+const ALLOCATORS: [(&str, &[usize]); 2] = [("malloc", &[0]), ("calloc", &[0, 1])];
+
+/// Copies: the arguments that are addresses, and the size.
+const COPIES: [(&str, [usize; 2], usize); 4] = [
+    ("cudaMemcpy", [0, 1], 2),
+    ("cudaMemcpyAsync", [0, 1], 2),
+    ("cudaMemset", [0, 0], 2),
+    ("cudaMemsetAsync", [0, 0], 2),
+];
+
+impl HostProgram {
+    /// Reads files; each is a source of its own unless one before it includes it.
+    pub fn new(files: &[(String, String)]) -> Self {
+        let mut program = Self {
+            files: Vec::new(),
+            units: Vec::new(),
+            definitions: HashMap::new(),
+            declarations: HashMap::new(),
+            memory: HashMap::new(),
+            functions: HashMap::new(),
+            function_bytes: Vec::new(),
+            calls: HashMap::new(),
+            aliases: HashMap::new(),
+            structures: HashMap::new(),
+            launches: HashMap::new(),
+        };
+        let mut seen = BTreeSet::new();
+        for root in 0..files.len() {
+            if seen.contains(&root) {
+                continue;
+            }
+            let code = ActiveCode::new(files, root);
+            for (index, text) in code.texts.into_iter().rev() {
+                if seen.insert(index) {
+                    program.add_file(&files[index].0, text);
+                }
+            }
+            program.units.push(code.macros);
+        }
+        for file in 0..program.files.len() {
+            program.function_bytes.push(Vec::new());
+            Indexer { program: &mut program, file, scopes: Vec::new(), functions: Vec::new() }.index();
+        }
+        program
+    }
+
+    fn add_file(&mut self, path: &str, text: String) {
+        let mut parser = Parser::new();
+        if parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).is_err() {
+            return;
+        }
+        if let Some(tree) = parser.parse(text.as_bytes(), None) {
+            self.files.push(HostFile { path: path.to_owned(), text, tree, unit: self.units.len() });
+        }
+    }
+
+    /// The text of a file; what is not compiled is blank.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
+    }
+
+    /// A macro, by the file's own compile first.
+    pub(super) fn macro_of(&self, file: usize, name: &str) -> Option<&Macro> {
+        let own = self.files.get(file).and_then(|file| self.units.get(file.unit));
+        own.into_iter().chain(&self.units).find_map(|macros| macros.get(name))
+    }
+
+    /// The smallest node with these bytes.
+    pub(super) fn node(&self, place: &Place) -> Option<Node<'_>> {
+        let tree = &self.files.get(place.file)?.tree;
+        tree.root_node().descendant_for_byte_range(place.range.start, place.range.end)
+    }
+
+    pub(super) fn slice(&self, place: &Place) -> &str {
+        self.files.get(place.file).and_then(|file| file.text.get(place.range.clone())).unwrap_or("")
+    }
+
+    /// The line and the file of a place, as messages have it.
+    pub(super) fn source(&self, place: &Place) -> (String, u32) {
+        let Some(file) = self.files.get(place.file) else { return (String::new(), 0) };
+        let source = Source::new(file.path.clone(), file.text.as_bytes());
+        (file.path.clone(), source.line(place.range.start))
+    }
+
+    /// The definition of the function around a place.
+    pub(super) fn function_around(&self, file: usize, at: usize) -> Option<Node<'_>> {
+        let functions = self.function_bytes.get(file)?;
+        let after = functions.partition_point(|bytes| bytes.start <= at);
+        let innermost = functions[..after].iter().rev().take(NESTED_FUNCTIONS).find(|bytes| at <= bytes.end)?;
+        let node = self.node(&Place { file, range: innermost.clone() })?;
+        (node.kind() == "function_definition").then_some(node)
+    }
+}
+
+/// How many functions are within others, as methods of local structures are.
+const NESTED_FUNCTIONS: usize = 16;
+
+/// Collects what one file has.
+struct Indexer<'p> {
+    program: &'p mut HostProgram,
+    file: usize,
+    /// What is around the node that is visited, outermost first: bytes in which declared names are
+    /// known, and functions.
+    scopes: Vec<Range<usize>>,
+    functions: Vec<Range<usize>>,
+}
+
+impl Indexer<'_> {
+    fn index(&mut self) {
+        let tree = self.program.files[self.file].tree.clone();
+        let text = std::mem::take(&mut self.program.files[self.file].text);
+        let mut cursor = tree.walk();
+        'visit: loop {
+            let node = cursor.node();
+            let start = node.start_byte();
+            let is_over = |bytes: &mut Range<usize>| bytes.end <= start;
+            while self.scopes.pop_if(is_over).is_some() {}
+            while self.functions.pop_if(is_over).is_some() {}
+            self.visit(&text, node);
+            if is_scope(node) {
+                self.scopes.push(node.byte_range());
+            }
+            if node.kind() == "function_definition" {
+                self.functions.push(node.byte_range());
+                self.program.function_bytes[self.file].push(node.byte_range());
+            }
+            if cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    break 'visit;
+                }
+            }
+        }
+        self.program.files[self.file].text = text;
+    }
+
+    fn visit(&mut self, text: &str, node: Node<'_>) {
+        let slice = |node: Node<'_>| &text[node.byte_range()];
+        match node.kind() {
+            "init_declarator" => {
+                let parts = node.child_by_field_name("declarator").zip(node.child_by_field_name("value"));
+                if let Some((declarator, value)) = parts {
+                    let name = declared(declarator, text);
+                    self.define(name, name, value, Some(self.scope()));
+                    self.memory_of_value(text, name, value, node);
+                }
+            }
+            "assignment_expression" => {
+                let parts = node.child_by_field_name("left").zip(node.child_by_field_name("right"));
+                let is_plain = node.child_by_field_name("operator").is_none_or(|operator| slice(operator) == "=");
+                if let Some((left, right)) = parts.filter(|_| is_plain) {
+                    self.define(last_name(slice(left)), slice(left), right, None);
+                    self.memory_of_value(text, last_name(slice(left)), right, node);
+                }
+            }
+            "field_initializer" => {
+                let mut cursor = node.walk();
+                let parts: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+                if let [name, value] = parts[..] {
+                    self.define(slice(name), slice(name), value, None);
+                }
+            }
+            "enumerator" => {
+                let parts = node.child_by_field_name("name").zip(node.child_by_field_name("value"));
+                if let Some((name, value)) = parts {
+                    self.define(slice(name), slice(name), value, Some(self.scope()));
+                }
+            }
+            "declaration" | "parameter_declaration" | "optional_parameter_declaration" | "field_declaration" => {
+                self.declare(text, node);
+            }
+            "function_definition" => {
+                let name = node.child_by_field_name("declarator").map(|declarator| declared(declarator, text));
+                self.insert(name.unwrap_or(""), node, |program| &mut program.functions);
+            }
+            "type_definition" => {
+                if let Some((kind, name)) = node.child_by_field_name("type").zip(node.child_by_field_name("declarator"))
+                {
+                    let stars = "*".repeat(slice(name).matches('*').count());
+                    let target = kind.child_by_field_name("name").map_or(type_text(kind, text), slice);
+                    self.program.aliases.insert(declared(name, text).to_owned(), format!("{target} {stars}"));
+                    self.structure(text, kind, declared(name, text));
+                }
+            }
+            "alias_declaration" => {
+                if let Some((name, kind)) = node.child_by_field_name("name").zip(node.child_by_field_name("type")) {
+                    self.program.aliases.insert(slice(name).to_owned(), slice(kind).to_owned());
+                }
+            }
+            "struct_specifier" | "class_specifier" => {
+                let name = node.child_by_field_name("name").map_or("", slice);
+                self.structure(text, node, name);
+            }
+            "call_expression" => self.call(text, node),
+            _ => {}
+        }
+    }
+
+    fn insert(
+        &mut self,
+        name: &str,
+        node: Node<'_>,
+        table: impl Fn(&mut HostProgram) -> &mut HashMap<String, Vec<Place>>,
+    ) {
+        let place = self.place(node);
+        table(self.program).entry(name.to_owned()).or_default().push(place);
+    }
+
+    fn place(&self, node: Node<'_>) -> Place {
+        Place { file: self.file, range: node.byte_range() }
+    }
+
+    /// The bytes in which what is declared here is known.
+    fn scope(&self) -> Range<usize> {
+        self.scopes.last().cloned().unwrap_or(0..0)
+    }
+
+    fn function(&self) -> Option<usize> {
+        self.functions.last().map(|bytes| bytes.start)
+    }
+
+    fn define(&mut self, name: &str, target: &str, value: Node<'_>, scope: Option<Range<usize>>) {
+        if target.len() > LONGEST {
+            return;
+        }
+        let definition = Definition {
+            value: self.place(value),
+            target: target.split_whitespace().collect(),
+            scope,
+            function: self.function(),
+        };
+        self.program.definitions.entry(name.to_owned()).or_default().push(definition);
+    }
+
+    /// Notes the names that a declaration declares with their types.
+    fn declare(&mut self, text: &str, node: Node<'_>) {
+        let Some(kind) = node.child_by_field_name("type") else { return };
+        let mut cursor = node.walk();
+        let declarators: Vec<Node<'_>> = node.children_by_field_name("declarator", &mut cursor).collect();
+        for declarator in declarators {
+            let name = declared(declarator, text).to_owned();
+            let head = &text[declarator.start_byte()..];
+            let name_at = head.find(name.as_str()).unwrap_or(0);
+            let stars = "*".repeat(head[..name_at].matches('*').count());
+            let own = Declaration {
+                file: self.file,
+                scope: self.scope(),
+                kind: format!("{} {stars}", type_text(kind, text)),
+            };
+            self.program.declarations.entry(name.clone()).or_default().push(own);
+            // `dim3 grid(w, h)` is a function by the grammar.
+            if declarator.kind() == "function_declarator"
+                && node.kind() == "declaration"
+                && let Some(parameters) = declarator.child_by_field_name("parameters")
+            {
+                self.define(&name, &name, parameters, Some(self.scope()));
+            }
+            // `thrust::device_vector<float> x(n)`
+            let kind = type_text(kind, text).trim();
+            if let Some(element) = kind.split_once("_vector<").and_then(|(_, rest)| rest.strip_suffix('>')) {
+                let value = declarator.child_by_field_name("value").or(declarator.child_by_field_name("parameters"));
+                let count = value.and_then(|value| value.named_child(0)).map(|count| count.byte_range());
+                self.allocate(&name, node, count.map(|count| elements(count, element)));
+            }
+        }
+    }
+
+    /// Notes the fields of a structure: name and type.
+    fn structure(&mut self, text: &str, node: Node<'_>, name: &str) {
+        let Some(body) = node.child_by_field_name("body").filter(|_| !name.is_empty()) else { return };
+        let mut fields = Vec::new();
+        let mut cursor = body.walk();
+        for field in body.named_children(&mut cursor).filter(|field| field.kind() == "field_declaration") {
+            let Some(kind) = field.child_by_field_name("type") else { continue };
+            let mut inner = field.walk();
+            for declarator in field.children_by_field_name("declarator", &mut inner) {
+                if declarator.kind() == "function_declarator" {
+                    continue;
+                }
+                let whole = &text[declarator.byte_range()];
+                let own = declared(declarator, text);
+                let extents = whole.find('[').map_or("", |at| &whole[at..]);
+                let stars = "*".repeat(whole.matches('*').count());
+                fields.push((own.to_owned(), format!("{} {stars}{extents}", type_text(kind, text))));
+            }
+        }
+        self.program.structures.entry(name.to_owned()).or_insert(fields);
+    }
+
+    fn allocate(&mut self, name: &str, call: Node<'_>, bytes: Option<MemoryBytes>) {
+        let Some(bytes) = bytes.filter(|_| !name.is_empty()) else { return };
+        let memory = Memory { call: self.place(call), bytes, function: self.function() };
+        self.program.memory.entry(name.to_owned()).or_default().push(memory);
+    }
+
+    /// Notes the memory that a value brings: `malloc(n)`, `new float[n]`.
+    fn memory_of_value(&mut self, text: &str, name: &str, value: Node<'_>, around: Node<'_>) {
+        let mut value = value;
+        while let Some(inner) = value.child_by_field_name("value").filter(|_| value.kind() == "cast_expression") {
+            value = inner;
+        }
+        if value.kind() == "new_expression"
+            && let Some((kind, length)) = value.child_by_field_name("type").zip(value.child_by_field_name("declarator"))
+            && let Some(count) = length.child_by_field_name("length")
+        {
+            self.allocate(name, around, Some(elements(count.byte_range(), &text[kind.byte_range()])));
+        }
+        let function = value.child_by_field_name("function").map(|function| &text[function.byte_range()]);
+        if let Some((_, sizes)) = ALLOCATORS.iter().find(|(known, _)| Some(*known) == function) {
+            self.allocate(name, value, Some(MemoryBytes::Arguments(sizes.to_vec())));
+        }
+    }
+
+    /// Notes a call: a launch, an allocation, a copy, or one of the program's own functions.
+    fn call(&mut self, text: &str, node: Node<'_>) {
+        let Some(function) = node.child_by_field_name("function") else { return };
+        let name = called_name(function, text);
+        let mut cursor = node.walk();
+        if node.children(&mut cursor).any(|child| child.kind() == "kernel_call_syntax") {
+            return self.insert(name, node, |program| &mut program.launches);
+        }
+        self.insert(name, node, |program| &mut program.calls);
+        let arguments: Vec<Node<'_>> = arguments(node);
+        let slice = |at: usize| arguments.get(at).map_or("", |node: &Node<'_>| &text[node.byte_range()]);
+        if let Some((_, address, sizes)) = ALLOCATIONS.iter().find(|(known, _, _)| *known == name) {
+            self.allocate(last_name(slice(*address)), node, Some(MemoryBytes::Arguments(sizes.to_vec())));
+        }
+        if let Some((_, addresses, size)) = COPIES.iter().find(|(known, _, _)| *known == name) {
+            for address in addresses {
+                self.allocate(last_name(slice(*address)), node, Some(MemoryBytes::Copied(*size)));
+            }
+        }
+        if matches!(name, "cudaHostGetDevicePointer" | "cudaGetSymbolAddress") {
+            let other = last_name(slice(1)).to_owned();
+            self.allocate(last_name(slice(0)), node, Some(MemoryBytes::Of(other)));
+        }
+        if name.starts_with("cudaLaunch") {
+            self.insert(last_name(slice(0)), node, |program| &mut program.launches);
+        }
+    }
+}
+
+fn elements(count: Range<usize>, element: &str) -> MemoryBytes {
+    MemoryBytes::Elements { count, element: element.to_owned() }
+}

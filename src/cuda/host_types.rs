@@ -1,0 +1,218 @@
+//! Types as host code names them -> types that a comment knows, and their sizes.
+
+use super::element::Scalar;
+use super::host_evaluation::{Evaluation, Scope, function_name};
+use super::host_program::{HostProgram, Place};
+use super::tokens::is_word;
+use super::types::Type;
+use tree_sitter::Node;
+
+/// Names of types in the system's and CUDA's headers.
+const KNOWN: [(&str, &str); 10] = [
+    ("clock_t", "long"),
+    ("time_t", "long"),
+    ("cuComplex", "float2"),
+    ("cuFloatComplex", "float2"),
+    ("cuDoubleComplex", "double2"),
+    ("cufftComplex", "float2"),
+    ("cufftDoubleComplex", "double2"),
+    ("cufftReal", "float"),
+    ("cufftDoubleReal", "double"),
+    ("GLuint", "unsigned int"),
+];
+
+/// How often names of types stand for others.
+const DEEPEST: usize = 8;
+
+/// The most bytes of a type's text.
+const LONGEST: usize = 400;
+
+impl HostProgram {
+    /// A type without macros and names that stand for other types, in which a name of a template's
+    /// parameters is replaced.
+    pub(super) fn resolved_type(&self, file: usize, kind: &str, parameters: &[(String, String)]) -> String {
+        let mut text = kind.to_owned();
+        for _ in 0..DEEPEST {
+            let replaced = words(&text, |word| {
+                let of_parameter =
+                    parameters.iter().find(|(name, _)| name == word).map(|(_, argument)| argument.clone());
+                let of_macro = || {
+                    let found = self.macro_of(file, word).filter(|found| found.parameters.is_none())?;
+                    Some(found.body.clone())
+                };
+                let of_alias = || self.aliases.get(word).filter(|target| target.trim() != word).cloned();
+                let of_header = || KNOWN.iter().find(|(name, _)| *name == word).map(|(_, kind)| (*kind).to_owned());
+                of_parameter.or_else(of_macro).or_else(of_alias).or_else(of_header)
+            });
+            if replaced == text || replaced.len() > LONGEST {
+                break;
+            }
+            text = replaced;
+        }
+        for word in ["struct ", "class ", "enum ", "typename "] {
+            text = text.replace(word, "");
+        }
+        text
+    }
+}
+
+impl Evaluation<'_> {
+    /// The scalar that a name of a type stands for.
+    pub(super) fn scalar_named(&self, kind: &str, file: usize) -> Option<Scalar> {
+        match Type::parse_type(&self.program.resolved_type(file, kind, &[])) {
+            Type::Scalar(scalar) => Some(scalar),
+            Type::Pointer { .. } | Type::Other(_) => None,
+        }
+    }
+
+    /// Bytes of a type.
+    pub(super) fn size_of(&self, kind: &str, file: usize) -> Option<i64> {
+        self.layout(kind, file, DEEPEST).map(|(size, _)| size)
+    }
+
+    /// Size and alignment of a type.
+    fn layout(&self, kind: &str, file: usize, depth: usize) -> Option<(i64, i64)> {
+        self.step()?;
+        let text = self.program.resolved_type(file, kind, &[]);
+        let (stem, extents) = text.split_once('[').unwrap_or((&text, ""));
+        if stem.contains('*') {
+            return Some((8, 8));
+        }
+        let (size, align) = match Type::element(stem.trim()) {
+            Some(element) => {
+                let (size, scalar) = (element.size() as i64, element.scalar.size() as i64);
+                (size, if element.lanes == 3 { scalar } else { size.min(16) })
+            }
+            None => {
+                let name = stem.replace("const", "");
+                let fields = self.program.structures.get(name.trim())?;
+                let (mut end, mut most) = (0_i64, 1_i64);
+                for (_, kind) in fields {
+                    let (size, align) = self.layout(kind, file, depth.checked_sub(1)?)?;
+                    end = end.checked_add(align - 1)? / align * align;
+                    end = end.checked_add(size)?;
+                    most = most.max(align);
+                }
+                ((end + most - 1) / most * most, most)
+            }
+        };
+        let mut count = 1_i64;
+        for extent in extents.split('[').filter(|extent| !extent.is_empty()) {
+            let extent = extent.trim().strip_suffix(']')?.trim();
+            let value = super::active_code::integer(extent).or_else(|| {
+                let body = &self.program.macro_of(file, extent)?.body;
+                super::active_code::integer(body.trim_matches(['(', ')', ' ']))
+            })?;
+            count = count.checked_mul(value)?;
+        }
+        Some((size.checked_mul(count)?, align))
+    }
+
+    /// The type that a variable or parameter is declared with at a place.
+    pub(super) fn declared_type(&self, name: &str, scope: &Scope) -> Option<String> {
+        let declarations = self.program.declarations.get(name)?;
+        let mut known: Vec<_> = declarations
+            .iter()
+            .filter(|own| own.file == scope.file && own.scope.contains(&scope.at))
+            .map(|own| (own.scope.len(), own))
+            .collect();
+        known.sort_by_key(|(length, _)| *length);
+        let nearest = known.first().map(|(_, own)| *own);
+        nearest.or_else(|| declarations.first().filter(|_| known.is_empty())).map(|own| own.kind.clone())
+    }
+
+    /// A type with the parameters of the template around a place replaced.
+    pub(super) fn in_scope(&self, kind: &str, scope: &Scope) -> String {
+        words(kind, |word| self.template_argument(word, scope).map(|(text, _)| text))
+    }
+
+    /// What a parameter of the template around a place stands for, by a call or an instance of it,
+    /// and where that is.
+    pub(super) fn template_argument(&self, name: &str, scope: &Scope) -> Option<(String, Place)> {
+        let function = self.program.function_around(scope.file, scope.at)?;
+        let template = function.parent().filter(|node| node.kind() == "template_declaration")?;
+        let text = &self.program.files.get(scope.file)?.text;
+        let names = template_parameters(template, text);
+        let number = names.iter().position(|own| own == name)?;
+        self.costly_step()?;
+        let function_name = function.child_by_field_name("declarator").map(|node| function_name(node, text))?;
+        let head = format!("{function_name}<");
+        for (index, file) in self.program.files.iter().enumerate() {
+            for (at, _) in file.text.match_indices(&head) {
+                let is_word_before = file.text[..at].chars().next_back().is_some_and(is_word);
+                if self.step().is_none() || is_word_before {
+                    continue;
+                }
+                let open = at + head.len() - 1;
+                let place = Place { file: index, range: at..open };
+                let Some(arguments) = angle_arguments(&file.text[open..]) else { continue };
+                let Some(argument) = arguments.get(number).filter(|argument| !argument.is_empty()) else { continue };
+                // A call from within another template leads further.
+                let argument = self
+                    .template_argument(argument, &scope.moved(&place)?)
+                    .map_or((argument.clone(), place.clone()), |(text, place)| (text, place));
+                if !names.contains(&argument.0) {
+                    return Some(argument);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The names of a template's parameters.
+pub(super) fn template_parameters(template: Node<'_>, text: &str) -> Vec<String> {
+    let Some(list) = template.child_by_field_name("parameters") else { return Vec::new() };
+    let mut cursor = list.walk();
+    let parameters = list.named_children(&mut cursor).filter(|node| node.kind() != "comment");
+    let name = |node: Node<'_>| {
+        let text = &text[node.byte_range()];
+        let text = text.split('=').next().unwrap_or(text).trim_end();
+        text.rsplit(|c: char| !is_word(c)).next().unwrap_or("").to_owned()
+    };
+    parameters.map(name).collect()
+}
+
+/// The arguments between `<` and its `>` at the start of a text; `None` if that is no list.
+pub(super) fn angle_arguments(text: &str) -> Option<Vec<String>> {
+    let mut depth = 0_i32;
+    let mut arguments = vec![String::new()];
+    for character in text.chars().take(LONGEST) {
+        match character {
+            '<' | '(' | '[' => depth += 1,
+            '>' | ')' | ']' => depth -= 1,
+            ';' | '{' | '}' => return None,
+            ',' if depth == 1 => {
+                arguments.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(arguments.iter().map(|argument| argument.trim().to_owned()).collect());
+        }
+        if depth != 1 || character != '<' {
+            arguments.last_mut()?.push(character);
+        }
+    }
+    None
+}
+
+/// A text with some of its words replaced.
+pub(super) fn words(text: &str, replace: impl Fn(&str) -> Option<String>) -> String {
+    let mut replaced = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match is_word(first) {
+            true => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (word, after) = rest.split_at(length);
+        match replace(word).filter(|_| is_word(first) && !first.is_ascii_digit()) {
+            Some(other) => replaced.push_str(&other),
+            None => replaced.push_str(word),
+        }
+        rest = after;
+    }
+    replaced
+}

@@ -1,0 +1,211 @@
+//! An argument of a launch in host code -> its value, or the bytes behind it.
+
+use super::host_evaluation::{Evaluation, Number, Scope};
+use super::host_nodes::{arguments, last_name};
+use super::host_program::{Memory, MemoryBytes, Place};
+use super::host_types::words;
+use super::parameter_kind::ParameterKind;
+use super::types::Type;
+use tree_sitter::Node;
+
+/// Bytes of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferBytes {
+    pub bytes: i64,
+    /// Whether it may be more or fewer.
+    pub is_guess: bool,
+}
+
+/// What a launch gives one parameter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LaunchArgument {
+    pub value: Option<Number>,
+    pub buffer: Option<BufferBytes>,
+    pub is_null: bool,
+    /// Of a structure, in the order of its fields.
+    pub fields: Vec<LaunchArgument>,
+}
+
+/// Words in names of numbers that are sizes.
+const SIZES: [&str; 14] = [
+    "size", "width", "height", "num", "count", "len", "dim", "row", "col", "elem", "pitch", "stride", "total", "point",
+];
+
+impl Evaluation<'_> {
+    /// What a launch gives a parameter.
+    pub(super) fn argument(
+        &self,
+        node: Node<'_>,
+        kind: &ParameterKind,
+        scope: &Scope,
+        assumption: i64,
+    ) -> LaunchArgument {
+        let Some(file) = self.program.files.get(scope.file) else { return LaunchArgument::default() };
+        let text = &file.text;
+        let code = &text[node.byte_range()];
+        match kind {
+            ParameterKind::Scalar { is_float } => {
+                self.assume(Some(assumption_for(code, *is_float, assumption)));
+                LaunchArgument { value: self.value(node, text, scope), ..LaunchArgument::default() }
+            }
+            ParameterKind::Pointer => {
+                let is_null = matches!(code.trim(), "NULL" | "nullptr" | "0");
+                let buffer = if is_null { None } else { self.bytes_of(node, text, scope) };
+                LaunchArgument { buffer: buffer.filter(|of| of.bytes > 0), is_null, ..LaunchArgument::default() }
+            }
+            ParameterKind::Structure(fields) => {
+                let values = self.structure(node, text, fields, scope, assumption);
+                LaunchArgument { fields: values, ..LaunchArgument::default() }
+            }
+            ParameterKind::Other => LaunchArgument::default(),
+        }
+    }
+
+    /// The fields of a structure: by the arguments of a constructor, a list, or assignments.
+    fn structure(
+        &self,
+        node: Node<'_>,
+        text: &str,
+        fields: &[(String, ParameterKind)],
+        scope: &Scope,
+        assumption: i64,
+    ) -> Vec<LaunchArgument> {
+        let code: String = text[node.byte_range()].split_whitespace().collect();
+        let listed: Vec<Node<'_>> = match node.kind() {
+            "call_expression" => arguments(node),
+            _ => Vec::new(),
+        };
+        let field = |(number, (name, kind)): (usize, &(String, ParameterKind))| {
+            if let Some(given) = listed.get(number).filter(|_| listed.len() == fields.len()) {
+                return self.argument(*given, kind, scope, assumption);
+            }
+            let whole = format!("{code}.{name}");
+            let definition = self.nearest(&whole, name, scope).into_iter().find(|of| of.target == whole);
+            let given = definition.and_then(|definition| {
+                let place = &definition.value;
+                let moved = scope.moved(place)?;
+                Some(self.argument(self.program.node(place)?, kind, &moved, assumption))
+            });
+            given.unwrap_or_else(|| match kind {
+                ParameterKind::Pointer => {
+                    let found = self.bytes_named(&whole, name, scope);
+                    LaunchArgument { buffer: found, ..LaunchArgument::default() }
+                }
+                _ => LaunchArgument::default(),
+            })
+        };
+        fields.iter().enumerate().map(field).collect()
+    }
+
+    /// Bytes behind a pointer.
+    fn bytes_of(&self, node: Node<'_>, text: &str, scope: &Scope) -> Option<BufferBytes> {
+        self.step()?;
+        let scope = &scope.deeper()?;
+        let guess = |found: BufferBytes| BufferBytes { is_guess: true, ..found };
+        match node.kind() {
+            "cast_expression" => self.bytes_of(node.child_by_field_name("value")?, text, scope),
+            "parenthesized_expression" => self.bytes_of(node.named_child(0)?, text, scope),
+            "binary_expression" => self.bytes_of(node.child_by_field_name("left")?, text, scope).map(guess),
+            "pointer_expression" => self.bytes_of(node.child_by_field_name("argument")?, text, scope),
+            "subscript_expression" => {
+                let name: String = text[node.byte_range()].split_whitespace().collect();
+                self.bytes_named(&name, last_name(&name), scope)
+            }
+            "call_expression" => {
+                let function = node.child_by_field_name("function")?;
+                // `x.data()`, `x.begin()`
+                let object = function.child_by_field_name("argument").filter(|_| arguments(node).is_empty());
+                self.bytes_of(object.or_else(|| arguments(node).first().copied())?, text, scope)
+            }
+            "identifier" | "field_expression" | "qualified_identifier" => {
+                let name: String = text[node.byte_range()].split_whitespace().collect();
+                self.bytes_named(&name, last_name(&name), scope)
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes of the memory that a variable is given.
+    fn bytes_named(&self, whole: &str, name: &str, scope: &Scope) -> Option<BufferBytes> {
+        self.step()?;
+        let scope = &scope.deeper()?;
+        let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
+        let own: Vec<&Memory> = self.program.memory.get(name).into_iter().flatten().collect();
+        let is_here = |memory: &&&Memory| memory.call.file == scope.file && memory.function == function;
+        let is_copy = |memory: &&&Memory| matches!(memory.bytes, MemoryBytes::Copied(_));
+        let bytes = |memory: &&Memory| self.bytes_of_memory(memory, scope);
+        let here = own.iter().filter(is_here).filter(|memory| !is_copy(memory)).find_map(bytes);
+        let from_definition = || {
+            self.nearest(whole, name, scope).into_iter().find_map(|definition| {
+                let place = &definition.value;
+                let moved = scope.moved(place)?;
+                self.bytes_of(self.program.node(place)?, &self.program.files.get(place.file)?.text, &moved)
+            })
+        };
+        let from_caller = || {
+            self.of_parameter(whole, scope, &|place, scope| {
+                self.bytes_of(self.program.node(place)?, &self.program.files.get(place.file)?.text, scope)
+            })
+        };
+        let anywhere = || own.iter().filter(|memory| !is_copy(memory)).find_map(bytes);
+        let copied = || own.iter().filter(is_here).chain(own.iter()).filter(is_copy).find_map(bytes);
+        here.or_else(from_definition).or_else(from_caller).or_else(anywhere).or_else(copied)
+    }
+
+    fn bytes_of_memory(&self, memory: &Memory, scope: &Scope) -> Option<BufferBytes> {
+        let moved = scope.moved(&memory.call)?;
+        let text = &self.program.files.get(memory.call.file)?.text;
+        let argument = |number: usize| {
+            let node = *arguments(self.program.node(&memory.call)?).get(number)?;
+            self.value(node, text, &moved).map(Number::as_integer)
+        };
+        let (bytes, is_guess) = match &memory.bytes {
+            MemoryBytes::Arguments(numbers) => {
+                let factors: Option<Vec<i64>> = numbers.iter().map(|number| argument(*number)).collect();
+                (factors?.into_iter().try_fold(1_i64, i64::checked_mul)?, false)
+            }
+            MemoryBytes::Elements { count, element } => {
+                let place = Place { file: memory.call.file, range: count.clone() };
+                let size = self.size_of(&self.in_scope(element, &moved), memory.call.file)?;
+                (self.value_of_text(self.program.slice(&place), &moved)?.as_integer().checked_mul(size)?, false)
+            }
+            MemoryBytes::Of(name) => {
+                let found = self.bytes_named(name, name, &moved)?;
+                (found.bytes, found.is_guess)
+            }
+            MemoryBytes::Copied(number) => (argument(*number)?, true),
+        };
+        (bytes > 0).then_some(BufferBytes { bytes, is_guess })
+    }
+
+    /// A template argument as a comment has it: a type, or a number.
+    pub(super) fn template_text(&self, argument: &str, scope: &Scope) -> Option<String> {
+        let replaced = self.in_scope(argument, scope);
+        let resolved = self.program.resolved_type(scope.file, &replaced, &[]);
+        let is_type = !matches!(Type::parse_type(&resolved), Type::Other(_)) || Type::element(&resolved).is_some();
+        if is_type || matches!(resolved.as_str(), "true" | "false") {
+            return Some(resolved.trim().to_owned());
+        }
+        let name = replaced.trim();
+        if self.program.structures.contains_key(name) || name.contains("::") {
+            return Some(name.to_owned());
+        }
+        self.value_of_text(&replaced, scope).map(|value| value.as_integer().to_string())
+    }
+
+    /// The type of a variable that is an argument, for a template whose arguments follow from it.
+    pub(super) fn type_of_argument(&self, node: Node<'_>, text: &str, scope: &Scope) -> Option<String> {
+        let code = text[node.byte_range()].trim();
+        let name = last_name(code);
+        let kind = self.declared_type(name, scope)?;
+        let kind = words(&kind, |word| (word == "const").then(String::new));
+        Some(self.program.resolved_type(scope.file, &self.in_scope(&kind, scope), &[]))
+    }
+}
+
+/// What a number without a value is taken for: a size if its name says so.
+fn assumption_for(code: &str, is_float: bool, assumption: i64) -> i64 {
+    let name = last_name(code).to_ascii_lowercase();
+    let is_size = SIZES.iter().any(|word| name.contains(word)) || matches!(name.as_str(), "n" | "m" | "w" | "h");
+    if is_size && !is_float { assumption } else { 1 }
+}

@@ -1,0 +1,93 @@
+//! The type of a parameter, as the sources spell it out -> what a launch gives it.
+
+use super::host_evaluation::Evaluation;
+use super::host_program::HostProgram;
+use super::types::Type;
+
+/// What a parameter takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParameterKind {
+    Scalar {
+        is_float: bool,
+    },
+    Pointer,
+    /// A structure with its fields: names and types.
+    Structure(Vec<(String, ParameterKind)>),
+    /// A texture, a reference, a type that no text explains.
+    Other,
+}
+
+impl HostProgram {
+    /// What a parameter of this type takes; names of types are resolved in a file.
+    pub fn parameter_kind(&self, path: &str, kind: &str) -> ParameterKind {
+        self.kind_of(path, kind, 3)
+    }
+
+    fn kind_of(&self, path: &str, kind: &str, depth: usize) -> ParameterKind {
+        let text = self.parameter_type(path, kind);
+        match Type::parse_type(&text) {
+            Type::Scalar(scalar) => return ParameterKind::Scalar { is_float: scalar.is_float() },
+            Type::Pointer { .. } => return ParameterKind::Pointer,
+            Type::Other(_) if text.contains(['&', '(', '[']) => return ParameterKind::Other,
+            Type::Other(_) => {}
+        }
+        let stem = text.replace("const", "");
+        if stem.contains('*') {
+            return if stem.matches('*').count() == 1 { ParameterKind::Pointer } else { ParameterKind::Other };
+        }
+        let fields: Vec<(String, String)> = match Type::element(&stem) {
+            Some(element) => {
+                let names = ["x", "y", "z", "w"].into_iter().take(element.lanes.into());
+                names.map(|name| (name.to_owned(), element.scalar.name().to_owned())).collect()
+            }
+            None if stem.trim() == "dim3" => {
+                ["x", "y", "z"].map(|name| (name.to_owned(), "unsigned int".to_owned())).into()
+            }
+            None => match self.structures.get(stem.trim()) {
+                Some(fields) if depth > 0 && !fields.is_empty() => fields.clone(),
+                _ => return ParameterKind::Other,
+            },
+        };
+        let kinds = fields.into_iter().map(|(name, kind)| {
+            let kind = self.kind_of(path, &kind, depth.saturating_sub(1));
+            (name, kind)
+        });
+        ParameterKind::Structure(kinds.collect())
+    }
+
+    /// A type without names that stand for others, as seen from a file.
+    pub fn parameter_type(&self, path: &str, kind: &str) -> String {
+        let file = self.files.iter().position(|file| file.path == path).unwrap_or(0);
+        self.resolved_type(file, kind, &[])
+    }
+
+    /// The numbers that a structure is made of, if they are all of one type: it, and their number.
+    pub fn structure_element(&self, path: &str, kind: &str) -> Option<(String, i64)> {
+        let file = self.files.iter().position(|file| file.path == path)?;
+        let evaluation = Evaluation::new(self);
+        let kind = self.resolved_type(file, kind, &[]).replace("const", "");
+        let size = evaluation.size_of(&kind, file)?;
+        let fields = self.structures.get(kind.trim())?;
+        let mut scalars = fields.iter().map(|(_, kind)| {
+            let text = self.resolved_type(file, kind, &[]);
+            let stem = text.split('[').next().unwrap_or("").trim().to_owned();
+            Type::element(&stem).map(|element| element.scalar)
+        });
+        let first = scalars.next()??;
+        scalars.all(|other| other == Some(first)).then(|| (first.name().to_owned(), size / first.size() as i64))
+    }
+
+    /// The type of a structure's field, as seen from a file.
+    pub fn field_type(&self, path: &str, kind: &str, field: &str) -> Option<String> {
+        let kind = self.parameter_type(path, kind).replace("const", "");
+        let fields = self.structures.get(kind.trim())?;
+        let (_, own) = fields.iter().find(|(name, _)| name == field)?;
+        Some(self.parameter_type(path, own))
+    }
+
+    /// Bytes of a type, as seen from a file.
+    pub fn size_of_type(&self, path: &str, kind: &str) -> Option<i64> {
+        let file = self.files.iter().position(|file| file.path == path)?;
+        Evaluation::new(self).size_of(kind, file)
+    }
+}

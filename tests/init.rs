@@ -1,0 +1,252 @@
+//! `nvtune init`: comments that are proposed for kernels from the code around them, without a GPU and without nvcc.
+
+use expect_test::{Expect, expect};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+const SAXPY: &str = "\
+__global__ void saxpy(int n, float a, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+
+int main() {
+    const int n = 1 << 20;
+    float *x, *y;
+    cudaMalloc(&x, n * sizeof(float));
+    cudaMalloc(&y, n * sizeof(float));
+    saxpy<<<(n + 255) / 256, 256>>>(n, 2.0f, x, y);
+}
+";
+
+/// What a run gave: exit code, standard output, standard error.
+type Ran = (i32, String, String);
+
+/// Runs `nvtune init` in a folder in which no nvcc is found.
+fn init(folder: &Path, arguments: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    command.arg("init").args(arguments).current_dir(folder).env_clear().env("PATH", "/nowhere");
+    let ran = command.output().expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (ran.status.code().expect("it ends by itself"), text(&ran.stdout), text(&ran.stderr))
+}
+
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    files.iter().for_each(|(name, text)| std::fs::write(folder.path().join(name), text).expect("written"));
+    folder
+}
+
+/// The added lines of the diff for one file, then what is said.
+fn added(text: &str) -> String {
+    let folder = folder(&[("a.cu", text)]);
+    let (_, diff, said) = init(folder.path(), &["a.cu"]);
+    let lines = diff.lines().filter(|line| line.starts_with('+') && !line.starts_with("+++"));
+    lines.map(|line| format!("{}\n", &line[1..])).chain([said]).collect()
+}
+
+fn check(text: &str, expected: Expect) {
+    expected.assert_eq(&added(text));
+}
+
+#[test]
+fn diff_has_the_launch_and_every_argument() {
+    let folder = folder(&[("a.cu", SAXPY)]);
+    let (code, diff, said) = init(folder.path(), &["a.cu"]);
+    expect![[r#"
+        --- a/a.cu
+        +++ b/a.cu
+        @@ -1,3 +1,5 @@
+        +//@tune threads(n) block(auto) regs(auto) default(block = 256)
+        +//@tune args(n = 1 << 20, a = 2.0, x = random[n], y = random[n])
+         __global__ void saxpy(int n, float a, const float *x, float *y) {
+             const int i = blockIdx.x * blockDim.x + threadIdx.x;
+             if (i < n) y[i] = a * x[i] + y[i];
+    "#]]
+    .assert_eq(&diff);
+    assert_eq!((code, said.as_str()), (0, "nvtune: a.cu: proposed: 1; left out: 0; marked already: 0\n"));
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.cu")).expect("read"), SAXPY);
+}
+
+#[test]
+fn equal_numbers_are_told_apart_by_what_the_launch_comes_from() {
+    check(
+        "#define ROWS 512\n#define COLUMNS 512\n\
+         __global__ void add(int rows, int columns, float *a, float *row) { a[0] += row[0]; }\n\
+         int main() { float *a, *row; cudaMalloc(&a, ROWS * COLUMNS * 4); cudaMalloc(&row, COLUMNS * sizeof(float));\n\
+         add<<<dim3(COLUMNS / 32, ROWS / 8), dim3(32, 8)>>>(ROWS, COLUMNS, a, row); }\n",
+        expect![[r#"
+            //@tune threads(columns, rows) block(auto) regs(auto) default(block = {32, 8})
+            //@tune args(rows = 512, columns = 512, a = random[rows * columns], row = random[columns])
+            nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn guesses_are_named_above_the_comment() {
+    check(
+        "__global__ void scale(int n, float a, float *x, float *y) { y[0] = a * x[0]; }\n\
+         void run(float *x, float *y, int n, float a) { scale<<<(n + 127) / 128, 128>>>(n, a, x, y); }\n",
+        expect![[r#"
+            // Guesses of nvtune init: a = 1, n = 1024, size of x, size of y.
+            //@tune threads(n) block(auto) regs(auto) default(block = 128)
+            //@tune args(n = 1024, a = 1.0, x = random[n], y = out[n])
+            nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn template_takes_the_instance_that_is_launched() {
+    check(
+        "template <typename T, int TILE> __global__ void tiled(T *x, size_t n) { x[0] = n; }\n\
+         template <typename T> __global__ void plain(T *x, T a) { x[0] = a; }\n\
+         int main() { double *x; cudaMalloc(&x, 4096 * sizeof(double));\n\
+         tiled<double, 8><<<64, 64, 64 * sizeof(double)>>>(x, 4096); plain<<<16, 256>>>(x, 2.5); }\n",
+        expect![[r#"
+            //@tune threads(n) template(double, 8) block(auto) regs(auto) shared(block.size * 8)
+            //@tune default(block = 64)
+            //@tune args(x = out[n], n = 4096)
+            //@tune threads(4096) template(double) block(auto) regs(auto) default(block = 256)
+            //@tune args(x = out[4096], a = 2.5)
+            nvtune: a.cu: proposed: 2; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn structures_and_typedefs_get_values() {
+    check(
+        "typedef float real;\n#define REAL real\nstruct Point { real x, y; };\nstruct Mixed { int a; double b; };\n\
+         struct Sizes { int rows; float scale; };\n\
+         __global__ void k(Sizes sizes, const Point *points, Mixed *mixed, REAL *out, float2 corner) { out[0] = 1; }\n\
+         int main() { Sizes s; s.rows = 96; s.scale = 0.5f; Point *p; Mixed *m; REAL *o;\n\
+         cudaMalloc(&p, 96 * sizeof(Point)); cudaMalloc(&m, 96 * sizeof(Mixed)); cudaMalloc(&o, sizeof(REAL) * 96);\n\
+         k<<<3, 32>>>(s, p, m, o, make_float2(1, 2.5)); }\n",
+        expect![[r#"
+            //@tune threads(96) block(auto) regs(auto) default(block = 32)
+            //@tune args(sizes = {rows = 96, scale = 0.5}, float points = random[192],
+            //@tune      unsigned char mixed = zeros[1536], out = out[96], corner = {x = 1.0, y = 2.5})
+            nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn kernel_without_a_workload_gets_its_launch_and_the_reason() {
+    check(
+        "__global__ void blur(int w, cudaTextureObject_t image, float *y) { y[0] = w; }\n\
+         int main() { float *y; cudaMalloc(&y, 4096); blur<<<dim3(4, 8), dim3(16, 16)>>>(64, texture, y); }\n",
+        expect![[r#"
+            // No workload: `image` is of a type that takes no value, or none that is found. To record one,
+            // remove threads(...) or grid(...), and build with NVTUNE=capture.
+            //@tune threads(64, 128) block(auto) regs(auto) default(block = {16, 16})
+            nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn kernel_that_gets_no_comment_gets_one_line_with_the_reason() {
+    let text = "\
+#if 0
+__global__ void gone(int n) {}
+#endif
+__global__ void unlaunched(float *x) { x[0] = 1; }
+__global__ void inner(float *x) { x[0] = 1; }
+__global__ void outer(float *x) { inner<<<1, 32>>>(x); }
+int f() { return 1; } __global__ void crowded(float *x) {}
+template <int N> __global__ void open(float *x) {}
+void run(float *x, int n) { crowded<<<1, 32>>>(x); open<<<1, 32>>>(x); }
+";
+    let folder = folder(&[("a.cu", text)]);
+    let (code, diff, said) = init(folder.path(), &["a.cu"]);
+    assert_eq!((code, diff.as_str()), (1, ""));
+    expect![[r#"
+        a.cu:2: gone: `#if` leaves it out [N0235]
+        a.cu:4: unlaunched: no launch of it is found in host code [N0235]
+        a.cu:5: inner: only device code launches it [N0235]
+        a.cu:6: outer: no launch of it is found in host code [N0235]
+        a.cu:7: crowded: other code is on the line where its declaration begins [N0235]
+        a.cu:8: open: its launches do not tell its template arguments `N` [N0235]
+        nvtune: a.cu: proposed: 0; left out: 6; marked already: 0
+    "#]]
+    .assert_eq(&said);
+}
+
+#[test]
+fn launches_in_other_files_of_the_folder_count() {
+    let folder = folder(&[
+        ("k.cuh", "#pragma once\n__global__ void k(int n, float *x) { x[0] = n; }\n"),
+        ("main.cpp", "#include \"run.h\"\nint main() { run(COUNT); }\n"),
+        (
+            "run.cu",
+            "#include \"k.cuh\"\nvoid run(int n) { float *x; cudaMalloc(&x, 4 * n); k<<<n / 64, 64>>>(n, x); }\n",
+        ),
+        ("run.h", "#define COUNT 6400\nvoid run(int n);\n"),
+    ]);
+    let (code, diff, _) = init(folder.path(), &["k.cuh"]);
+    assert!(code == 0 && diff.contains("+//@tune args(n = 6400, x = out[n])\n"), "{diff}");
+}
+
+#[test]
+fn write_keeps_line_endings_permissions_and_links() {
+    let folder = folder(&[("a.cu", &SAXPY.replace('\n', "\r\n"))]);
+    let path = folder.path().join("a.cu");
+    std::fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("set");
+    symlink("a.cu", folder.path().join("link.cu")).expect("linked");
+    let (code, diff, said) = init(folder.path(), &["--write", "link.cu"]);
+    assert_eq!((code, diff.as_str()), (0, ""));
+    assert_eq!(said, "nvtune: link.cu: written: 1; left out: 0; marked already: 0\n");
+    let written = std::fs::read_to_string(&path).expect("read");
+    assert!(
+        written.starts_with("//@tune threads(n) block(auto) regs(auto) default(block = 256)\r\n//@tune args("),
+        "{written}"
+    );
+    assert_eq!(written.matches('\n').count(), written.matches("\r\n").count());
+    assert_eq!(path.metadata().expect("there").mode() & 0o777, 0o640);
+    assert!(folder.path().join("link.cu").is_symlink());
+    assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 2);
+    // Once more there is nothing to do.
+    let (code, diff, said) = init(folder.path(), &["--write", "a.cu"]);
+    assert_eq!((code, diff.as_str()), (0, ""));
+    assert_eq!(said, "nvtune: a.cu: written: 0; left out: 0; marked already: 1\n");
+    assert_eq!(std::fs::read_to_string(&path).expect("read"), written);
+}
+
+#[test]
+fn proposals_of_a_diff_apply() {
+    if which::which("patch").is_err() {
+        eprintln!("no patch here: not tried");
+        return;
+    }
+    let text = format!(
+        "{SAXPY}\n__global__ void other(float *x) {{ x[0] = 1; }}\nvoid run(float *x) {{ other<<<1, 32>>>(x); }}"
+    );
+    let folder = folder(&[("a.cu", &text), ("b.cu", &text)]);
+    let (_, diff, _) = init(folder.path(), &["a.cu"]);
+    std::fs::write(folder.path().join("diff"), diff).expect("written");
+    let patched =
+        Command::new("patch").args(["-p1", "-i", "diff"]).current_dir(folder.path()).status().expect("it starts");
+    assert!(patched.success());
+    init(folder.path(), &["--write", "b.cu"]);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("read");
+    assert_eq!(read("a.cu"), read("b.cu"));
+}
+
+#[test]
+fn wrong_comments_and_missing_files_are_errors() {
+    let folder =
+        folder(&[("a.cu", "//@tune bock(256)\n__global__ void k(int n) {}\n"), ("b.cu", "int x;\n"), ("c.cu", SAXPY)]);
+    let (code, _, said) = init(folder.path(), &["a.cu"]);
+    assert!(code == 1 && said.starts_with("a.cu(1): error: unknown clause `bock`"), "{said}");
+    let (code, _, said) = init(folder.path(), &["gone.cu", "c.cu"]);
+    assert!(code == 1 && said.contains("nvtune fatal   : 'gone.cu' cannot be read"), "{said}");
+    assert!(said.contains("c.cu: proposed: 1"), "{said}");
+    assert_eq!(init(folder.path(), &["b.cu"]).0, 0);
+    assert_eq!(init(folder.path(), &[]).0, 2);
+}
