@@ -44,4 +44,5 @@ pub use given_arguments::ONE_VALUE;
 pub use inferred::{give_inferred, inferred_text};
 pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
+pub use symbol_clause::variable_element;
 pub use value::{Binary, Fault, Function, Math, Unary, Value};
