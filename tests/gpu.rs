@@ -15,7 +15,7 @@ use nvtune::measure::verdict::{Verdict, faster};
 use nvtune::measure::{
     Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings, sanitize,
 };
-use nvtune::workload::{Argument, Buffer, Check, Fill, Symbol, Workload};
+use nvtune::workload::{Argument, Buffer, Check, Fill, Symbol, VariableCheck, Workload, WrittenVariable};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ const CASES: &[(&str, fn())] = &[
     ),
     ("workloads_may_differ", workloads_may_differ),
     ("variables_have_their_contents", variables_have_their_contents),
+    ("written_variables_are_compared_and_restored", written_variables_are_compared_and_restored),
     ("structures_hold_addresses", structures_hold_addresses),
     ("carve_outs_are_preferred_launch_by_launch", carve_outs_are_preferred_launch_by_launch),
     ("timings_repeat", timings_repeat),
@@ -65,6 +66,10 @@ const CASES: &[(&str, fn())] = &[
     ("remapped_launches", remapped_launches),
     ("launches_by_the_header", launches_by_the_header),
     ("a_program_is_tuned_on_what_it_recorded", a_program_is_tuned_on_what_it_recorded),
+    (
+        "variant_that_writes_another_value_to_a_variable_never_wins",
+        variant_that_writes_another_value_to_a_variable_never_wins,
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -140,6 +145,34 @@ fn a_program_is_tuned_on_what_it_recorded() {
     }
 }
 
+/// A program whose kernel writes variables: the fast variant wins, the one that is wrong in a variable alone is refused.
+fn variant_that_writes_another_value_to_a_variable_never_wins() {
+    let program = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("variables.cu"), include_str!("gpu/variables.cu")).expect("written");
+    let architecture = format!("-arch=sm_{}", start().device().compute_capability);
+    let run = |command: &mut std::process::Command| {
+        let output = command.current_dir(folder.path()).output().expect("it starts");
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{text}");
+        text
+    };
+    let mut compile = std::process::Command::new(&program);
+    compile.args(["nvcc", "-O3", &architecture, "-c", "variables.cu", "-o", "variables.o"]);
+    let said = run(compile.env("NVTUNE", "measure").env("NVTUNE_CACHE_SIZE", "0"));
+    run(std::process::Command::new("nvcc").args([&architecture, "variables.o", "-o", "program"]));
+    let printed = run(&mut std::process::Command::new(folder.path().join("program")));
+    println!("{said}{printed}");
+    assert_eq!(printed, "0 wrong, no error\n");
+    let winner =
+        said.lines().find(|line| line.starts_with("nvtune: count: ") && line.contains("VARIANT=")).unwrap_or_default();
+    assert!(winner.contains("VARIANT=1"), "{said}");
+    let refused =
+        |line: &str| line.contains("VARIANT=2") && line.contains("elements of `sums` differ from the baseline's");
+    assert!(said.lines().any(refused), "{said}");
+    assert!(!said.lines().any(|line| line.contains("refused") && line.contains("VARIANT=1")), "{said}");
+}
+
 /// Builds a program, its first source by nvtune under the recorded decision `block=64`, and runs it; gives the lines of what it
 /// found well. Needs nvcc on PATH; `NVTUNE_PROGRAM` names nvtune where it is not the one that cargo built.
 fn lines_of_program(sources: &[(&str, &str)], options: &[&str]) -> Vec<String> {
@@ -203,6 +236,7 @@ fn workload(n: u64, y: Fill) -> Workload {
         ],
         buffers: vec![buffer("x", n, RANDOM, 1), buffer("y", n, y, 2)],
         symbols: vec![],
+        written: vec![],
         checks: None,
     }
 }
@@ -282,7 +316,7 @@ fn right_candidates_are_timed() {
 fn candidate_that_only_a_comparison_proves_needs_compared_results() {
     // `untouched` leaves the last 100 elements alone: with 100 it writes nothing.
     for (baseline, n, first) in
-        [("untouched", 100, "writes no compared buffer"), ("untouched", N, "timed"), ("scale", N, "timed")]
+        [("untouched", 100, "writes no compared buffer or variable"), ("untouched", N, "timed"), ("scale", N, "timed")]
     {
         let workload = Arc::new(workload(n, Fill::Poison));
         let proved = candidate(baseline, 128, &workload);
@@ -499,6 +533,53 @@ fn variables_have_their_contents() {
     // A baseline that found its counts changed would be refused as unsteady.
     assert_eq!((outcomes[0].as_str(), outcomes[2].as_str()), ("timed", "timed"));
     assert!(outcomes[1].contains("elements of `y` differ"));
+}
+
+fn written_variables_are_compared_and_restored() {
+    let variable = |name: &str, scalar: Scalar| WrittenVariable {
+        symbol: name.to_owned(),
+        name: name.to_owned(),
+        element: Element { scalar, lanes: 1 },
+        check: Some(VariableCheck { relative: if scalar == Scalar::F32 { 1e-4 } else { 0.0 }, absolute: None }),
+    };
+    let written = vec![variable("events", Scalar::U64), variable("sums", Scalar::F32)];
+    let mut process = start();
+    // Launches of a short kernel are timed in a graph.
+    for n in [N, 1 << 16] {
+        let workload = Arc::new(Workload { written: written.clone(), ..workload(n, Fill::Poison) });
+        let kernels = [
+            ("counted", 64),
+            ("counted_nearly", 128),
+            ("counted_twice", 256),
+            ("summed_twice", 256),
+            ("scale", 256),
+            ("counted", 512),
+        ];
+        let candidates = kernels.map(|(kernel, block)| candidate(kernel, block, &workload));
+        // A second time: all of these have changed the variables of one module.
+        for _ in 0..2 {
+            let outcomes =
+                outcomes(&process.time(&candidate("counted", 256, &workload), &candidates, &plan()).unwrap());
+            println!("{outcomes:#?}");
+            assert_eq!([&outcomes[0], &outcomes[1], &outcomes[5]], ["timed"; 3]);
+            let events = (n - 7).div_ceil(4096);
+            let differs = |got: u64| {
+                format!("1 of 1 elements of `events` differ from the baseline's: events[0] is {got}, not {events}")
+            };
+            assert_eq!(outcomes[2], differs(2 * events));
+            assert!(
+                outcomes[3].contains(" of 1024 elements of `sums` differ from the baseline's: sums["),
+                "{}",
+                outcomes[3]
+            );
+            assert_eq!(outcomes[4], differs(0));
+        }
+        // Code that writes what the baseline does not.
+        let candidates = [candidate("counted", 256, &workload), candidate("scale", 512, &workload)];
+        let outcomes = outcomes(&process.time(&candidate("scale", 256, &workload), &candidates, &plan()).unwrap());
+        assert!(outcomes[0].starts_with("writes to `events` where the baseline leaves it alone"), "{}", outcomes[0]);
+        assert_eq!(outcomes[1], "timed");
+    }
 }
 
 fn structures_hold_addresses() {

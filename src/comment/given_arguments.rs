@@ -4,6 +4,7 @@
 use super::annotation::{Clauses, Given, GivenField, GivenTable, GivenValue, Grid, MacroAxis};
 use super::expression::{Expr, Located};
 use super::parsed::RawGiven;
+use super::symbol_clause::variable_element;
 use super::value::{Fault, Value};
 use crate::cuda::Kernel;
 use crate::cuda::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
@@ -141,10 +142,17 @@ pub(super) fn checked_buffers(source: &Source, clauses: &Clauses, kernel: &Kerne
                 format!("`{name}` is no buffer and cannot be checked: name a buffer of args(...)")
             }
             None if parameter_names(kernel).any(|known| known == name) => continue,
+            None if is_variable(source, clauses, name) => continue,
             None => format!("`{}` has no parameter `{name}`{}", kernel.name, suggestion(name, parameter_names(kernel))),
         };
         problems.push(source.error(MessageCode::CheckedBuffer, buffer.span, message));
     }
+}
+
+/// Returns whether a name is a `__device__` variable's: one of the `symbol` clause, or one that
+/// the file declares.
+fn is_variable(source: &Source, clauses: &Clauses, name: &str) -> bool {
+    clauses.symbols.iter().any(|given| given.name == *name) || variable_element(source, name).is_some()
 }
 
 /// The names of the kernel's parameters.

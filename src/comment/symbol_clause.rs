@@ -11,7 +11,7 @@ use super::parser::Cursor;
 use super::workload_clause;
 use crate::cuda::brackets::{Depth, closing_bracket, split_parts};
 use crate::cuda::instance_arguments;
-use crate::cuda::tokens::{CxxKind, CxxToken};
+use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
 use crate::diag::Diagnostic;
 use crate::diag::{MessageCode, Source, Span};
 
@@ -133,6 +133,12 @@ const SPECIFIERS: [&str; 11] = [
     "struct",
     "alignas",
 ];
+
+/// The type of the elements of a `__constant__` or `__device__` variable that the file
+/// declares, as text.
+pub fn variable_element(source: &Source, name: &str) -> Option<String> {
+    declared_element(source, &cxx_tokens(&source.text), name)
+}
 
 /// The type of the elements of a `__constant__` or `__device__` variable that is declared in
 /// `code`, as text; `None` where no declaration of that name is found, or one that is not

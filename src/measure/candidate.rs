@@ -20,8 +20,8 @@ pub struct Candidate {
     pub launch: Launch,
     /// Whether its blocks wait for each other, so that it must be launched cooperatively.
     pub cooperative: bool,
-    /// Whether it is refused unless the baseline writes a buffer that is compared: nothing else
-    /// proves that it works.
+    /// Whether it is refused unless the baseline writes a buffer or a variable that is
+    /// compared: nothing else proves that it works.
     pub needs_comparison: bool,
     /// Sent once, however many candidates share it.
     pub workload: Arc<Workload>,

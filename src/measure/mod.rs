@@ -30,6 +30,7 @@ mod protocol;
 mod replay;
 mod runner;
 mod schedule;
+mod variables;
 pub mod verdict;
 mod worker;
 

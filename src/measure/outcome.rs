@@ -77,8 +77,8 @@ pub enum Reason {
         #[serde(deserialize_with = "one_line")]
         buffer: String,
     },
-    /// Nothing proves that it gives the baseline's results: the baseline writes no buffer that
-    /// is compared.
+    /// Nothing proves that it gives the baseline's results: the baseline writes no buffer or
+    /// variable that is compared.
     Uncompared,
     /// The driver would not load or launch it; `error` is CUDA's name.
     LaunchFailed {
@@ -180,7 +180,7 @@ impl fmt::Display for Reason {
                 write!(f, "`{buffer}` has another size or type than the baseline's, so the results cannot be compared")
             }
             Reason::Uncompared => f.write_str(
-                "nothing proves that it works: the baseline writes no compared buffer on this workload (args)",
+                "nothing proves that it works: the baseline writes no compared buffer or variable on this workload (args)",
             ),
             Reason::LaunchFailed { stage, error } => write!(f, "{stage} failed: {error}"),
             Reason::TooManyResources { what } => f.write_str(what),

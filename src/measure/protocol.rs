@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of
 /// what they carry: the two sides must have the same.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
@@ -92,7 +92,7 @@ pub(crate) struct Job {
     /// Its blocks wait for each other: it is launched so that all of them are resident at once,
     /// or not at all.
     pub cooperative: bool,
-    /// Nothing but equal results in a compared buffer proves that it works.
+    /// Nothing but equal results in a compared buffer or variable proves that it works.
     pub needs_comparison: bool,
     /// Numbers of the variant and the workload.
     pub variant: usize,

@@ -370,7 +370,7 @@ impl Pinned {
 
 /// Version of the model, the strategies and the timing: it rises when the same inputs may be
 /// decided differently.
-pub const ENGINE: u32 = 39;
+pub const ENGINE: u32 = 40;
 
 /// A decision in the cache, with its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]

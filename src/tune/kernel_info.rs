@@ -5,7 +5,7 @@ use super::failure::Problem;
 use super::kernel::{effort, machine};
 use super::launch_path::LaunchPath;
 use super::variants::{FrontEnds, Macros, options_for};
-use super::{Tuner, header_functions, launches};
+use super::{Tuner, header_functions, launches, written_variables};
 use crate::analysis::{grid_sync, ptx_facts};
 use crate::comment;
 use crate::comment::{Annotation, NamedConstant};
@@ -22,7 +22,7 @@ use crate::space::Space;
 use crate::workload;
 use crate::workload::layout;
 use crate::workload::layout::Asked;
-use crate::workload::{Entry, Layout, Workload, template_args};
+use crate::workload::{Entry, Layout, Workload, WrittenVariable, template_args};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -43,6 +43,8 @@ pub struct Subject<'a> {
     pub machine: Machine,
     /// How launches select the kernel's winner.
     pub launch_path: LaunchPath,
+    /// The variables that the kernel may write under the baseline's macros.
+    pub written: Vec<WrittenVariable>,
     /// Whether all blocks of a launch must be resident at once: it is launched cooperatively.
     pub waits_for_grid: bool,
     /// Why the lock file's entry for it is not used.
@@ -126,7 +128,8 @@ impl Subject<'_> {
             true => {
                 let entry = self.entry(&configuration.macros).unwrap_or(&self.entry);
                 let prepared = self.launch_path.prepared(&self.space, configuration);
-                Some(workload::bind(self.annotation, entry, &self.space, &prepared)?)
+                let workload = workload::bind(self.annotation, entry, &self.space, &prepared)?;
+                Some(Workload { written: self.written.clone(), ..workload })
             }
             false => None,
         };
@@ -195,8 +198,9 @@ pub fn learn<'a>(
     // a block can be launched.
     let hangs_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if hangs_on_macros { unbounded } else { bounded };
+    let written = written_variables::written(annotation, &entry, &module);
     let launch_path = match tuner.surroundings() {
-        Some(around) => LaunchPath::new(annotation, &space, &module, &entry, around.build()),
+        Some(around) => LaunchPath::new(annotation, &space, &module, &entry, around.build()).with_written(&written),
         None => LaunchPath::in_place(),
     };
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
@@ -211,6 +215,7 @@ pub fn learn<'a>(
         space,
         machine,
         launch_path,
+        written,
         waits_for_grid,
         stale: None,
     };

@@ -15,12 +15,12 @@
 
 use super::argument_conditions::is_exact;
 use crate::analysis::work_coverage::{Shares, threads_by_dimension};
-use crate::analysis::{grid_sync, ptx_facts, shape_invariance, written_variables};
+use crate::analysis::{grid_sync, ptx_facts, shape_invariance};
 use crate::comment::{Annotation, Expr, GivenFill, GivenValue, Grid, Launching};
 use crate::launch::{Configuration, DIMENSIONS, Launch};
 use crate::ptx::{Destination, Linkage, Module};
 use crate::space::{Facts, MAX_GRID, Space};
-use crate::workload::{Entry, demangled_name};
+use crate::workload::{Entry, WrittenVariable};
 use std::collections::BTreeSet;
 
 /// Why a winner is out of reach where what is built has no launch stubs; with the remedy.
@@ -87,8 +87,8 @@ pub struct LaunchPath {
     is_invariant: bool,
     /// The comment promises that it works in other shapes.
     is_promised: bool,
-    /// A `__device__` variable that the kernel may write. No comparison of results sees it.
-    written_variable: Option<String>,
+    /// A `__device__` variable that the kernel may write and that is not compared.
+    uncompared_variable: Option<String>,
     shares: Shares,
     /// The block reaches the kernel as an argument.
     is_told_its_block: bool,
@@ -109,7 +109,7 @@ impl LaunchPath {
             fixed_extent: Default::default(),
             is_invariant: false,
             is_promised: true,
-            written_variable: None,
+            uncompared_variable: None,
             shares: Shares::default(),
             is_told_its_block: false,
             following: Vec::new(),
@@ -154,12 +154,18 @@ impl LaunchPath {
             fixed_extent: std::array::from_fn(|at| unaware_of_block(at, fixed[at], unread[at])),
             is_invariant,
             is_promised,
-            written_variable: written_variables::first_written(module, symbol).map(demangled_name),
+            uncompared_variable: None,
             shares,
             is_told_its_block: annotation.tells_block(),
             elements: elements(annotation, &following),
             following,
         }
+    }
+
+    /// Takes account of the variables that the kernel may write.
+    pub fn with_written(self, written: &[WrittenVariable]) -> Self {
+        let uncompared = written.iter().find(|variable| variable.check.is_none());
+        Self { uncompared_variable: uncompared.map(|variable| variable.name.clone()), ..self }
     }
 
     /// Why the kernel has no winners; with the remedy.
@@ -264,7 +270,7 @@ impl LaunchPath {
     /// Returns why timing a configuration does not suffice to choose it: the kernel writes what
     /// no comparison sees.
     pub fn refuses_uncompared(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
-        let variable = self.written_variable.as_ref()?;
+        let variable = self.uncompared_variable.as_ref()?;
         self.refuses_predicted(space, configuration, launch)?;
         Some(format!(
             "`{variable}` is written and not compared, so that nothing proves other shapes: launch(remap) allows them unproved"

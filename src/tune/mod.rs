@@ -32,6 +32,7 @@ mod surroundings;
 mod timing;
 mod validity;
 mod variants;
+mod written_variables;
 
 pub use baseline_run::BaselineRun;
 pub use buffer_files::load as load_files;

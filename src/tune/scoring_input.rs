@@ -9,12 +9,13 @@ use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::validity::Refusals;
 use super::variants::{FrontEnds, Macros, Variant, Variants};
+use super::written_variables;
 use crate::analysis::grid_sync;
 use crate::gpu::Machine;
 use crate::launch::{Configuration, Launch};
 use crate::model::Score;
 use crate::ptx::{Destination, Edits, Module, Transplant, calls_by_address};
-use crate::workload::Workload;
+use crate::workload::{Entry, Workload, WrittenVariable};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -78,6 +79,17 @@ impl VariantSource {
     }
 }
 
+impl VariantSource {
+    /// The variables that the kernel may write under these macros.
+    fn written(&self, subject: &Subject<'_>) -> Vec<WrittenVariable> {
+        // Hardly any kernel has one, and reading PTX takes a while.
+        let ptx = self.ptx.as_deref().filter(|ptx| ptx.contains(".global .align"));
+        let module = ptx.and_then(|ptx| Module::parse(ptx).ok());
+        let entry = Entry { symbol: self.symbol.clone(), ..subject.entry.clone() };
+        module.map_or(Vec::new(), |module| written_variables::written(subject.annotation, &entry, &module))
+    }
+}
+
 impl Laid {
     /// Lays out the space of a kernel under tuning.
     pub(super) fn new(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, variants: &Variants) -> Result<Self, Problem> {
@@ -87,24 +99,28 @@ impl Laid {
             configurations.push(baseline);
             configurations.len() - 1
         });
+        let (sources, source_of) = sources(subject, front_ends, &configurations);
+        let written: Vec<_> = sources.iter().map(|source| source.written(subject)).collect();
         let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
         let mut launches = Vec::with_capacity(configurations.len());
         let mut known: Vec<Arc<Workload>> = Vec::new();
-        for configuration in &configurations {
+        for (configuration, &source) in configurations.iter().zip(&source_of) {
             let (launch, workload) = subject.launch(configuration)?;
             launches.push(launch);
-            workloads.push(workload.map(|workload| match known.iter().find(|known| ***known == workload) {
-                Some(shared) => Arc::clone(shared),
-                None => {
-                    known.push(Arc::new(workload));
-                    Arc::clone(&known[known.len() - 1])
+            workloads.push(workload.map(|mut workload| {
+                written_variables::extend(&mut workload.written, &written[source]);
+                match known.iter().find(|known| ***known == workload) {
+                    Some(shared) => Arc::clone(shared),
+                    None => {
+                        known.push(Arc::new(workload));
+                        Arc::clone(&known[known.len() - 1])
+                    }
                 }
             }));
         }
         let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trip_counts(found)).collect();
         let mut of: Vec<Result<usize, String>> =
             configurations.iter().map(|configuration| variants.of(configuration)).collect();
-        let (sources, source_of) = sources(subject, front_ends, &configurations);
         let natural = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
         let transplants = transplants(subject, front_ends, &sources, source_of[baseline]);
         let mut refusals = Refusals::new(subject, natural);

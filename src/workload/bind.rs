@@ -95,7 +95,7 @@ pub fn bind(
         problems.push(source.error(MessageCode::BufferSize, annotation.comment, message));
     }
     if problems.is_empty() {
-        workload.checks = bind_checks(annotation, &workload.buffers, &mut problems);
+        workload.checks = bind_checks(annotation, entry, &workload.buffers, &mut problems);
     }
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
 }

@@ -169,6 +169,28 @@ pub struct Symbol {
     pub contents: Buffer,
 }
 
+/// A `__device__` variable that the kernel may write. It is restored before each launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WrittenVariable {
+    /// Its name in PTX and cubin.
+    pub symbol: String,
+    /// Its name in the source, for messages.
+    pub name: String,
+    /// What it is made of; bytes if that is not known.
+    pub element: Element,
+    /// How closely it must agree with the baseline's; `None` if it is not compared.
+    pub check: Option<VariableCheck>,
+}
+
+/// How closely a variable must agree with the baseline's after the launch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariableCheck {
+    /// As [`Check::relative`].
+    pub relative: f64,
+    /// As [`Check::absolute`].
+    pub absolute: Option<f64>,
+}
+
 /// The launch that candidates are timed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
@@ -176,6 +198,9 @@ pub struct Workload {
     pub buffers: Vec<Buffer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
+    /// The variables that the kernel may write, under these macros or the baseline's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<WrittenVariable>,
     /// What is compared; `None`: every buffer that the baseline wrote, to
     /// [`super::bind::default_tolerance`].
     pub checks: Option<Vec<Check>>,

@@ -1,7 +1,8 @@
-//! The `check` clause -> the buffers that are compared with the baseline's, each with what it may
-//! differ by.
+//! The `check` clause -> the buffers and variables that are compared with the baseline's, each
+//! with what it may differ by.
 
-use super::buffer::{Buffer, Check};
+use super::buffer::{Buffer, Check, VariableCheck};
+use super::entry::Entry;
 use crate::comment::Annotation;
 use crate::cuda::Scalar;
 use crate::diag::{Diagnostic, MessageCode};
@@ -20,6 +21,7 @@ pub fn default_tolerance(scalar: Scalar) -> f64 {
 /// The checks of a comment; `None` without a `check` clause.
 pub(super) fn bind_checks(
     annotation: &Annotation,
+    entry: &Entry,
     buffers: &[Buffer],
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Vec<Check>> {
@@ -28,6 +30,9 @@ pub(super) fn bind_checks(
     let mut checks = Vec::new();
     for named in &clause.buffers {
         let Some(index) = buffers.iter().position(|buffer| buffer.name == named.value) else {
+            if entry.variables.iter().any(|variable| !variable.constant && variable.is_called(&named.value)) {
+                continue;
+            }
             let message = format!("`{}` is no buffer and cannot be checked", named.value);
             problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
             continue;
@@ -45,4 +50,17 @@ pub(super) fn bind_checks(
         checks.push(Check { buffer: index, relative, absolute });
     }
     Some(checks)
+}
+
+/// How closely a variable that the kernel writes must agree with the baseline's; `None` if the
+/// comment has a `check` clause that does not name it.
+pub fn variable_check(annotation: &Annotation, name: &str, scalar: Scalar) -> Option<VariableCheck> {
+    let own = VariableCheck { relative: default_tolerance(scalar), absolute: None };
+    let Some(clause) = &annotation.clauses.check else { return Some(own) };
+    let plain_name = name.rsplit("::").next().unwrap_or(name);
+    clause.buffers.iter().find(|named| named.value == plain_name)?;
+    Some(match scalar.is_float() {
+        true => VariableCheck { relative: clause.relative.unwrap_or(own.relative), absolute: clause.absolute },
+        false => own,
+    })
 }

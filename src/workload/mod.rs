@@ -36,8 +36,8 @@ pub mod fuzzed {
 }
 
 pub use bind::bind;
-pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
-pub use checks::default_tolerance;
+pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, VariableCheck, Workload, WrittenVariable};
+pub use checks::{default_tolerance, variable_check};
 pub use demangle::demangled_name;
 pub use entry::{Entry, entries, find};
 pub use floating::floating;

@@ -145,6 +145,24 @@ extern "C" __global__ void tabled(int n, float a, const float *x, float *y)
     if (i < 1024) counts[i] += 1;
 }
 
+__device__ unsigned long long events;
+__device__ float sums[1024];
+
+// Counts in one variable and adds to the elements of another; `step` and `share` say how.
+__device__ void count(int n, float a, const float *x, float *y, unsigned long long step, float share)
+{
+    int i = INDEX;
+    if (i >= n) return;
+    y[i] = a * x[i];
+    if (i % 4096 == 7) atomicAdd(&events, step);
+    if (i < 1024) sums[i] += share * x[i];
+}
+
+extern "C" __global__ void counted(int n, float a, const float *x, float *y) { count(n, a, x, y, 1, 1.0f); }
+extern "C" __global__ void counted_nearly(int n, float a, const float *x, float *y) { count(n, a, x, y, 1, 1.00001f); }
+extern "C" __global__ void counted_twice(int n, float a, const float *x, float *y) { count(n, a, x, y, 2, 1.0f); }
+extern "C" __global__ void summed_twice(int n, float a, const float *x, float *y) { count(n, a, x, y, 1, 2.0f); }
+
 struct Plan {
     char skipped;
     int n;

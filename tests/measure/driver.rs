@@ -4,7 +4,7 @@ use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
 use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process};
 use nvtune::workload::contents::fill_bytes;
-use nvtune::workload::{Argument, Buffer, FileBytes, Fill, Workload};
+use nvtune::workload::{Argument, Buffer, FileBytes, Fill, Symbol, VariableCheck, Workload, WrittenVariable};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock};
@@ -73,7 +73,7 @@ fn makes(kernel: &str, x: Buffer, y: Buffer) -> Candidate {
         launch: Launch { grid: [1; 3], block: [128, 1, 1], shared: 0, carveout: None },
         cooperative: false,
         needs_comparison: false,
-        workload: Arc::new(Workload { arguments, buffers: vec![x, y], symbols: vec![], checks: None }),
+        workload: Arc::new(Workload { arguments, buffers: vec![x, y], symbols: vec![], written: vec![], checks: None }),
     }
 }
 
@@ -187,4 +187,101 @@ fn candidates_are_compared_with_results_that_leave_too_little_memory() {
 fn baseline_larger_than_the_memory_is_an_error() {
     let huge = start(256 << 20).time(&beside("copies", 300 << 20, true), &[], &plan());
     assert!(matches!(huge, Err(Error::Baseline(_))), "{huge:?}");
+}
+
+/// A kernel of code that has the variables `total` and `sums`, which it may write.
+fn counting(kernel: &str, written: Vec<WrittenVariable>) -> Candidate {
+    let x = buffer("x", Scalar::U32, 1000, Fill::Iota);
+    let candidate = makes(kernel, x, buffer("y", Scalar::U32, 1000, Fill::Poison));
+    let workload = Workload { written, ..(*candidate.workload).clone() };
+    Candidate { cubin: Arc::from(&b".version .global total"[..]), workload: Arc::new(workload), ..candidate }
+}
+
+/// The variables, `sums` as a number of this type.
+fn variables(sums: Scalar) -> Vec<WrittenVariable> {
+    let variable = |name: &str, scalar: Scalar| WrittenVariable {
+        symbol: name.to_owned(),
+        name: format!("ns::{name}"),
+        element: Element { scalar, lanes: 1 },
+        check: Some(VariableCheck { relative: if scalar == Scalar::F32 { 1e-4 } else { 0.0 }, absolute: None }),
+    };
+    vec![variable("total", Scalar::U64), variable("sums", sums)]
+}
+
+#[test]
+fn written_variables_are_compared_by_their_types() {
+    for (sums, rounded) in
+        [(Scalar::F32, "timed"), (Scalar::U8, "elements of `ns::sums` differ from the baseline's: ns::sums[4] is ")]
+    {
+        let of = |kernel: &str| counting(kernel, variables(sums));
+        let candidates = ["counts", "counts_rounded", "counts_too_far", "copies", "counts"].map(of);
+        let said = outcomes(&mut start(1 << 30), &of("counts"), &candidates);
+        assert_eq!([&said[0], &said[4]], ["timed"; 2], "{said:?}");
+        assert!(said[1].contains(rounded), "{}", said[1]);
+        let total = "1 of 1 elements of `ns::total` differ from the baseline's: ns::total[0] is ";
+        assert_eq!(said[2], format!("{total}1101, not 1100"));
+        assert_eq!(said[3], format!("{total}100, not 1100"));
+    }
+}
+
+#[test]
+fn write_to_a_variable_that_the_baseline_leaves_alone_is_refused() {
+    let of = |kernel: &str| counting(kernel, variables(Scalar::F32));
+    let said = outcomes(&mut start(1 << 30), &of("copies"), &["copies", "counts", "copies"].map(of));
+    let stray = "writes to `ns::total` where the baseline leaves it alone (an index out of bounds?)";
+    assert_eq!(said, ["timed", stray, "timed"]);
+}
+
+/// `only_counts` adds to what it finds: a count that is left from the launch before would show.
+#[test]
+fn written_variables_have_their_contents_before_each_launch() {
+    let given = |kernel: &str| {
+        let candidate = counting(kernel, variables(Scalar::F32));
+        let symbol =
+            Symbol { symbol: "total".to_owned(), contents: buffer("total", Scalar::U64, 1, Fill::Constant(7.0)) };
+        let workload = Workload { symbols: vec![symbol], ..(*candidate.workload).clone() };
+        Candidate { workload: Arc::new(workload), ..candidate }
+    };
+    let mut process = start(1 << 30);
+    // Launches of one module on other contents, and on those that its code has.
+    for _ in 0..2 {
+        let said = outcomes(&mut process, &given("counts"), &["counts", "counts_too_far"].map(given));
+        assert!(said[0] == "timed" && said[1].ends_with("is 1008, not 1007"), "{said:?}");
+        let of = |kernel: &str| counting(kernel, variables(Scalar::F32));
+        let said = outcomes(&mut process, &of("counts"), &["counts", "counts_too_far"].map(of));
+        assert!(said[0] == "timed" && said[1].ends_with("is 1101, not 1100"), "{said:?}");
+    }
+}
+
+/// What ran before has changed them: the code is loaded anew.
+#[test]
+fn variables_that_a_later_workload_names_have_their_initial_contents() {
+    let mut process = start(1 << 30);
+    assert_eq!(outcomes(&mut process, &counting("counts", vec![]), &[counting("counts", vec![])]), ["timed"]);
+    let of = |kernel: &str| counting(kernel, variables(Scalar::F32));
+    let said = outcomes(&mut process, &of("counts"), &["counts_too_far"].map(of));
+    assert!(said[0].ends_with("is 1101, not 1100"), "{said:?}");
+}
+
+#[test]
+fn compared_variables_prove_results() {
+    let proved = |written: Vec<WrittenVariable>| {
+        let candidate = Candidate { needs_comparison: true, ..counting("only_counts", written.clone()) };
+        outcomes(&mut start(1 << 30), &counting("only_counts", written), &[candidate]).remove(0)
+    };
+    let uncompared = variables(Scalar::F32).into_iter().map(|variable| WrittenVariable { check: None, ..variable });
+    assert_eq!(proved(variables(Scalar::F32)), "timed");
+    for written in [vec![], uncompared.collect()] {
+        assert!(proved(written).contains("writes no compared buffer or variable"));
+    }
+}
+
+#[test]
+fn code_without_a_variable_is_launched_without_it() {
+    let without =
+        |kernel: &str| Candidate { cubin: Arc::from(&b".version"[..]), ..counting(kernel, variables(Scalar::F32)) };
+    let said = outcomes(&mut start(1 << 30), &counting("copies", variables(Scalar::F32)), &[without("copies")]);
+    assert_eq!(said, ["timed"]);
+    let said = outcomes(&mut start(1 << 30), &counting("counts", variables(Scalar::F32)), &[without("copies")]);
+    assert!(said[0].contains("`ns::total` has another size or type than the baseline's"), "{said:?}");
 }

@@ -43,6 +43,7 @@ pub fn workload() -> Arc<Workload> {
             seed: 1,
         }],
         symbols: vec![],
+        written: vec![],
         checks: None,
     })
 }

@@ -1,6 +1,7 @@
 // A driver and its management library of a GPU whose memory is the host's, of which this process sees one instance (MIG=1) or all.
 // It has MEMORY bytes (80 GB where not given); allocations lie one behind the other, so that what is written beyond one lands in the next.
 // It runs nvtune's own device code and the kernels below, whatever the code is that they are asked for in, and each takes 50 us.
+// Code whose text names `total` has the variables `total` and `sums`, each module its own.
 // In MIG mode cuDeviceGetUuid names the GPU and cuDeviceGetUuid_v2 the instance (CUDA Driver API); memory is the instance's.
 #include "device_code.h"
 
@@ -69,6 +70,35 @@ void sprays(void **arguments)
     memset((void *)begin, 0, allocations().next - begin);
 }
 
+// The variables of a loaded module, as its code initialises them.
+struct Loaded {
+    bool has_variables;
+    u64 total = 100;
+    float sums[4] = {1, 1, 1, 1};
+};
+Loaded *running; // the module of the kernel that is launched
+
+void only_counts(void **) { running->total += 1000; }
+
+void counts(void **arguments)
+{
+    copies(arguments);
+    running->total += 1000;
+    running->sums[1] *= 2;
+}
+
+void counts_rounded(void **arguments)
+{
+    counts(arguments);
+    running->sums[1] *= 1.00001f;
+}
+
+void counts_too_far(void **arguments)
+{
+    counts(arguments);
+    running->total += 1;
+}
+
 void fill(void **a)
 {
     nvtune_fill(argument<unsigned char *>(a, 0), argument<u64>(a, 1), argument<unsigned>(a, 2), argument<unsigned>(a, 3),
@@ -91,6 +121,13 @@ struct Kernel {
 const Kernel KERNELS[] = {
     {"nvtune_fill", fill},     {"nvtune_digest", digest}, {"nvtune_compare", compare},   {"copies", copies},
     {"rounded", rounded},      {"wrong", wrong},          {"overruns", overruns},        {"sprays", sprays},
+    {"counts", counts},        {"only_counts", only_counts}, {"counts_rounded", counts_rounded}, {"counts_too_far", counts_too_far},
+};
+
+// A kernel of a module.
+struct Function {
+    const Kernel *kernel;
+    Loaded *loaded;
 };
 }
 
@@ -151,16 +188,24 @@ int cuMemcpyHtoD_v2(u64 to, const void *from, size_t bytes) { memcpy((void *)to,
 int cuMemcpyDtoH_v2(void *to, u64 from, size_t bytes) { memcpy(to, (void *)from, bytes); return 0; }
 int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, void *) { memcpy((void *)to, (void *)from, bytes); return 0; }
 
-int cuModuleLoadData(void **module, const void *) { *module = &gpu; return 0; }
-int cuModuleUnload(void *) { return 0; }
-int cuModuleGetFunction(const Kernel **function, void *, const char *name)
+int cuModuleLoadData(Loaded **module, const void *image) { *module = new Loaded{strstr((const char *)image, "total") != nullptr}; return 0; }
+int cuModuleUnload(Loaded *module) { delete module; return 0; }
+int cuModuleGetFunction(const Function **function, Loaded *module, const char *name)
 {
     for (const Kernel &kernel : KERNELS) {
         if (strcmp(kernel.name, name)) continue;
-        *function = &kernel;
+        *function = new Function{&kernel, module};
         return 0;
     }
     return NOT_FOUND;
+}
+int cuModuleGetGlobal_v2(u64 *address, size_t *bytes, Loaded *module, const char *name)
+{
+    const bool is_total = !strcmp(name, "total"), is_sums = !strcmp(name, "sums");
+    if (!module->has_variables || (!is_total && !is_sums)) return NOT_FOUND;
+    *address = is_total ? (u64)&module->total : (u64)module->sums;
+    *bytes = is_total ? sizeof module->total : sizeof module->sums;
+    return 0;
 }
 int cuFuncGetAttribute(int *value, int attribute, void *) { *value = attribute ? 0 : 1024; return 0; }
 int cuFuncSetAttribute(void *, int, int) { return 0; }
@@ -172,9 +217,10 @@ int cuFuncGetParamInfo(void *, size_t index, size_t *offset, size_t *size)
     *offset = 4 * index;
     return 0;
 }
-int cuLaunchKernel(const Kernel *kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **arguments, void **)
+int cuLaunchKernel(const Function *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **arguments, void **)
 {
-    kernel->run(arguments);
+    running = function->loaded;
+    function->kernel->run(arguments);
     return 0;
 }
 

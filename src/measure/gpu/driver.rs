@@ -312,7 +312,11 @@ impl Drop for Module {
     }
 }
 
+/// Bytes that are brought to the host at a time.
+pub(super) const PIECE: usize = 256 << 20;
+
 /// A variable of a loaded module.
+#[derive(Clone, Copy)]
 pub(super) struct Global {
     address: sys::CUdeviceptr,
     bytes: usize,
@@ -324,6 +328,17 @@ impl Global {
         let length = length.min(memory.bytes).min(self.bytes);
         // SAFETY: the length is within the variable and the allocation, and a stream keeps the order.
         unsafe { result::memcpy_dtod_async(self.address, memory.address, length, stream.0) }
+    }
+
+    /// Reads all of it; waits.
+    pub fn read(&self, alive: &mut dyn FnMut()) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.bytes];
+        for (number, piece) in bytes.chunks_mut(PIECE).enumerate() {
+            alive();
+            // SAFETY: the piece lies within the variable, and the destination is a slice of its length.
+            unsafe { result::memcpy_dtoh_sync(piece, self.address + (number * PIECE) as u64) }?;
+        }
+        Ok(bytes)
     }
 }
 

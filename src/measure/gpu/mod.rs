@@ -1,13 +1,14 @@
 //! [`Bench`] by a GPU: the one place that runs kernels.
 //!
 //! Invariant: the buffers have their contents of before a launch when a job is checked,
-//! and those that the kernel reads have them when it is sampled; a candidate that wrote where
-//! the baseline does not is refused, and what it spoiled is made good before the next.
+//! and those that the kernel reads have them when it is sampled; so have the variables that it
+//! may write; a candidate that wrote where the baseline does not is refused, and what it spoiled is made good before the next.
 
 mod device_code;
 mod driver;
 mod fault;
 mod kernel;
+mod loaded;
 mod pool;
 mod reference;
 
@@ -16,14 +17,16 @@ use super::candidate::Caches;
 use super::outcome::Reason;
 use super::outcome::quantile;
 use super::protocol::Job;
+use super::variables::{Observed, VariableResults};
 use crate::gpu::nvml;
 use crate::gpu::nvml::Watch;
 use crate::gpu::{Condition, Device};
 use crate::launch::Launch;
 use crate::workload::Workload;
-use driver::{Context, DriverFault, Event, Global, Graph, Memory, Module, Stream, name};
+use driver::{Context, DriverFault, Event, Global, Graph, Memory, Stream, name};
 use fault::faulted;
 use kernel::{Kernel, launch_failed};
+use loaded::{InitialContents, LoadedModule};
 use pool::{Pool, Slab};
 use reference::{Reference, Verdict};
 use std::collections::HashMap;
@@ -47,7 +50,8 @@ pub(super) struct Gpu {
     /// By slot of a job.
     graphs: HashMap<u32, (LaunchStep, Graph)>,
     functions: HashMap<(usize, String), Kernel>,
-    modules: HashMap<usize, Module>,
+    modules: HashMap<usize, LoadedModule>,
+    initial: InitialContents,
     reference: Option<Reference>,
     /// By number of a workload: which of its buffers kernels write, once that is known.
     written: HashMap<usize, Vec<bool>>,
@@ -87,6 +91,7 @@ impl Gpu {
             watch: Watch::new(&context.device.uuid),
             functions: HashMap::new(),
             modules: HashMap::new(),
+            initial: InitialContents::default(),
             reference: None,
             written: HashMap::new(),
             pool: Pool::new(&context, guarded).map_err(failed)?,
@@ -114,7 +119,7 @@ impl Gpu {
         &mut self,
         workload: &Workload,
         alive: &mut dyn FnMut(),
-        make: impl Fn(&mut Pool, &Context, &mut dyn FnMut()) -> Result<T, DriverFault>,
+        mut make: impl FnMut(&mut Pool, &Context, &mut dyn FnMut()) -> Result<T, DriverFault>,
     ) -> Result<T, Halt> {
         let mut made = make(&mut self.pool, &self.context, alive);
         if matches!(made, Err(DriverFault::OutOfMemory(_))) {
@@ -160,7 +165,7 @@ impl Gpu {
         };
         let mut globals = Vec::new();
         for (symbol, place) in workload.symbols.iter().zip(places.get(workload.buffers.len()..).unwrap_or_default()) {
-            if let Some(global) = module.global(&symbol.symbol).map_err(faulted)? {
+            if let Some(global) = module.module.global(&symbol.symbol).map_err(faulted)? {
                 globals.push((global, *place));
             }
         }
@@ -170,12 +175,34 @@ impl Gpu {
     /// Gives the variables of a job's code their contents, which a kernel before may have
     /// changed.
     fn give(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), Halt> {
+        if let Some(module) = self.modules.get(&job.variant) {
+            for variable in module.variables(&workload.written).flatten() {
+                variable.restore(Stream::DEFAULT).map_err(faulted)?;
+            }
+        }
         for (global, place) in self.globals(job, workload, places)? {
             if let Some(slab) = self.pool.slabs.get(place) {
                 global.copy_from(&slab.live, slab.used(), Stream::DEFAULT).map_err(faulted)?;
             }
         }
         Ok(())
+    }
+
+    /// Reads the variables that a job's code may write; `None` for those that it does not have.
+    fn read_variables(
+        &self,
+        job: &Job,
+        workload: &Workload,
+        alive: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<u8>>>, Halt> {
+        let Some(module) = self.modules.get(&job.variant) else {
+            return Ok(vec![None; workload.written.len()]);
+        };
+        let mut contents = Vec::with_capacity(workload.written.len());
+        for variable in module.variables(&workload.written) {
+            contents.push(variable.map(|variable| variable.global.read(alive)).transpose().map_err(faulted)?);
+        }
+        Ok(contents)
     }
 
     /// Makes good what a kernel may have spoiled.
@@ -194,12 +221,18 @@ impl Gpu {
     }
 
     /// The kernel of a job, loaded, with as much shared memory as it asks for.
-    fn kernel(&mut self, job: &Job, workload: &Workload) -> Result<Kernel, Halt> {
+    fn kernel(&mut self, job: &Job, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Kernel, Halt> {
+        // Kernels of it have run, so that what its variables held at first is lost.
+        if self.modules.get(&job.variant).is_some_and(|module| !module.keeps(&workload.written)) {
+            self.graphs.clear();
+            self.functions.retain(|(variant, _), _| *variant != job.variant);
+            self.modules.remove(&job.variant);
+        }
         let key = (job.variant, job.kernel.clone());
         let kernel = match self.functions.get(&key) {
             Some(kernel) => kernel.clone(),
             None => {
-                let kernel = self.load_kernel(job)?;
+                let kernel = self.load_kernel(job, workload, alive)?;
                 self.functions.insert(key, kernel.clone());
                 kernel
             }
@@ -208,7 +241,7 @@ impl Gpu {
         Ok(kernel)
     }
 
-    fn load_kernel(&mut self, job: &Job) -> Result<Kernel, Halt> {
+    fn load_kernel(&mut self, job: &Job, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Kernel, Halt> {
         let refused = |stage: &str| {
             let stage = stage.to_owned();
             move |error| Halt::Refused(Reason::LaunchFailed { stage, error: name(&error) })
@@ -218,13 +251,19 @@ impl Gpu {
                 .variants
                 .get(job.variant)
                 .ok_or_else(|| Halt::Failed(format!("there is no variant {}", job.variant)))?;
-            let module = Module::load(&self.context, image).map_err(refused("loading its code"))?;
+            let mut module = LoadedModule::load(&self.context, image).map_err(refused("loading its code"))?;
+            let mut initial = std::mem::take(&mut self.initial);
+            let kept = self.make_room(workload, alive, |_, context, alive| {
+                module.keep(context, &mut initial, &workload.written, alive)
+            });
+            self.initial = initial;
+            kept?;
             self.modules.insert(job.variant, module);
         }
         let missing = || Halt::Failed("a module was lost".to_owned());
         let module = self.modules.get(&job.variant).ok_or_else(missing)?;
         let finding = format!("finding the kernel `{}`", job.kernel);
-        let function = module.function(&job.kernel).map_err(refused(&finding))?;
+        let function = module.module.function(&job.kernel).map_err(refused(&finding))?;
         Kernel::new(&self.context, function).map_err(refused("asking for its parameters"))
     }
 
@@ -302,9 +341,14 @@ impl Gpu {
         if self.graphs.get(&job.slot).is_none_or(|(known, _)| *known != step) {
             let globals = self.globals(job, workload, places)?;
             let (pool, flush) = (&self.pool, &self.flush);
+            let module = self.modules.get(&job.variant);
+            let variables = || module.into_iter().flat_map(|module| module.variables(&workload.written)).flatten();
             let give = |stream| {
                 for slab in places.iter().filter_map(|place| pool.slabs.get(*place)).filter(|slab| slab.read()) {
                     slab.restore(stream)?;
+                }
+                for variable in variables() {
+                    variable.restore(stream)?;
                 }
                 for (global, slab) in
                     globals.iter().filter_map(|(global, place)| Some((global, pool.slabs.get(*place)?)))
@@ -339,7 +383,8 @@ impl Gpu {
         Ok(quantile(&times, 0.5))
     }
 
-    /// One launch on buffers as they were before, timed.
+    /// One launch on buffers and variables as they were before, timed; what it did to the
+    /// variables.
     fn run(
         &self,
         kernel: &Kernel,
@@ -347,29 +392,33 @@ impl Gpu {
         workload: &Workload,
         places: &[usize],
         alive: &mut dyn FnMut(),
-    ) -> Result<f64, Halt> {
+    ) -> Result<(f64, Vec<Option<Observed>>), Halt> {
         self.restore(places, |_| true)?;
         self.give(job, workload, places)?;
         self.context.synchronize().map_err(faulted)?;
+        let before = self.read_variables(job, workload, alive)?;
         let us = self.launch(kernel, job, workload, places)?;
         alive();
-        Ok(us)
+        let after = self.read_variables(job, workload, alive)?;
+        let pairs = before.into_iter().zip(after);
+        let observed = pairs.map(|(before, after)| before.zip(after).map(|(before, after)| Observed { before, after }));
+        Ok((us, observed.collect()))
     }
 
     /// Runs a job to find which of its buffers it writes. They are left as the kernel left
     /// them.
     fn learn(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<Learned, Halt> {
         let workload = self.workload(job)?;
-        let kernel = self.kernel(job, &workload)?;
+        let kernel = self.kernel(job, &workload, alive)?;
         let places = self.places(job.workload, &workload, alive)?;
-        let us = self.run(&kernel, job, &workload, &places, alive)?;
+        let (us, observed) = self.run(&kernel, job, &workload, &places, alive)?;
         let digests = self.pool.digests(&places).map_err(faulted)?;
         let mut changed = Vec::with_capacity(places.len());
         for (place, digest) in places.iter().zip(digests) {
             let before = self.pool.slabs.get(*place).map(|slab| slab.digest);
             changed.push((before != Some(digest)).then_some(digest));
         }
-        Ok(Learned { us, workload, kernel, places, changed })
+        Ok(Learned { us, workload, kernel, places, changed, observed })
     }
 
     /// Runs the baseline and keeps its results; microseconds of the launch. `None` where
@@ -379,13 +428,14 @@ impl Gpu {
         let mut learned = self.learn(job, alive)?;
         // Results are kept on the device in what the copies leave.
         self.remember(job, &mut learned, alive)?;
-        let Learned { us, workload, kernel, places, changed } = &learned;
+        let variables = VariableResults::new(&learned.workload.written, std::mem::take(&mut learned.observed));
+        let Learned { us, workload, kernel, places, changed, .. } = &learned;
         let gpu = (&self.context, &self.pool);
-        let reference = Reference::of(gpu, job, workload, (places, changed), on_device, alive)?;
+        let reference = Reference::of(gpu, job, workload, (places, changed), variables, on_device, alive)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right
         // one.
-        self.run(kernel, job, workload, places, alive)?;
-        match reference.compare(&self.pool, workload, places, alive)? {
+        let (_, observed) = self.run(kernel, job, workload, places, alive)?;
+        match reference.compare(&self.pool, workload, places, &observed, alive)? {
             Verdict::Agrees => {
                 self.reference = Some(reference);
                 Ok(Some(*us))
@@ -405,6 +455,8 @@ struct Learned {
     places: Vec<usize>,
     /// The digest of each buffer that the kernel wrote.
     changed: Vec<Option<u64>>,
+    /// What it did to each variable.
+    observed: Vec<Option<Observed>>,
 }
 
 impl Bench for Gpu {
@@ -417,6 +469,7 @@ impl Bench for Gpu {
         self.graphs.clear();
         self.functions.clear();
         self.modules.clear();
+        self.initial.clear();
         self.reference = None;
         self.written.clear();
         self.pool.slabs.clear();
@@ -457,12 +510,12 @@ impl Bench for Gpu {
         }
         // Its buffers are taken to be written where the baseline writes its own.
         let written = reference.written();
-        let kernel = self.kernel(job, &workload)?;
+        let kernel = self.kernel(job, &workload, alive)?;
         self.written.entry(job.workload).or_insert(written);
         let places = self.places(job.workload, &workload, alive)?;
-        let us = self.run(&kernel, job, &workload, &places, alive)?;
+        let (us, observed) = self.run(&kernel, job, &workload, &places, alive)?;
         let reference = self.reference.as_ref().ok_or_else(lost)?;
-        match reference.compare(&self.pool, &workload, &places, alive)? {
+        match reference.compare(&self.pool, &workload, &places, &observed, alive)? {
             Verdict::Agrees => Ok(us),
             Verdict::Differs(reason) => {
                 self.repair(alive)?;
@@ -476,7 +529,7 @@ impl Bench for Gpu {
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         let workload = self.workload(job)?;
         if self.written.contains_key(&job.workload) {
-            self.kernel(job, &workload)?;
+            self.kernel(job, &workload, alive)?;
             return self.places(job.workload, &workload, alive).map(drop);
         }
         let mut learned = self.learn(job, alive)?;
@@ -486,7 +539,7 @@ impl Bench for Gpu {
 
     fn sample(&mut self, job: &Job, Sampling { short, caches }: Sampling) -> Result<f64, Halt> {
         let workload = self.workload(job)?;
-        let kernel = self.kernel(job, &workload)?;
+        let kernel = self.kernel(job, &workload, &mut || {})?;
         let places = self.places(job.workload, &workload, &mut || {})?;
         if short && let Some(us) = self.launch_together(&kernel, job, &workload, &places, caches)? {
             return Ok(us);

@@ -1,11 +1,11 @@
-//! What the baseline left in its buffers, and whether a candidate left the same.
+//! What the baseline left in its buffers and variables, and whether a candidate left the same.
 //!
 //! Invariant: that the numbers of a buffer differ is said by the host alone, which
 //! names the first that does; the device only says that they agree, by the same rule, so that
 //! no buffer has to be brought to the host for that. What lies on the device is in reach of the
 //! kernels that are compared: it counts only as long as it is what the baseline left.
 
-use super::driver::{Context, DriverFault, Memory, Stream};
+use super::driver::{Context, DriverFault, Memory, PIECE, Stream};
 use super::fault::faulted;
 use super::pool::{Pool, Slab};
 use crate::launch::Launch;
@@ -13,6 +13,7 @@ use crate::measure::bench::Halt;
 use crate::measure::compare::{Bounds, SAMPLE, Tolerance, compare, magnitude, median_magnitude, sample};
 use crate::measure::outcome::Reason;
 use crate::measure::protocol::Job;
+use crate::measure::variables::{Observed, VariableResults};
 use crate::workload::{Buffer, Workload};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -21,9 +22,6 @@ use std::cell::OnceCell;
 /// free: code, local memory and the buffers of other candidates have to fit there as well.
 const DEVICE_SHARE: u64 = 4;
 
-/// Bytes that are brought to the host at a time.
-const PIECE: usize = 256 << 20;
-
 /// What the baseline left behind.
 pub(super) struct Reference {
     variant: usize,
@@ -31,6 +29,7 @@ pub(super) struct Reference {
     workload: usize,
     /// For each buffer of its workload, what it wrote; `None` where it wrote nothing.
     results: Vec<Option<WrittenBuffer>>,
+    variables: VariableResults,
 }
 
 /// The contents that the baseline gave a buffer.
@@ -70,6 +69,7 @@ impl Reference {
         job: &Job,
         workload: &Workload,
         (places, changed): (&[usize], &[Option<u64>]),
+        variables: VariableResults,
         on_device: bool,
         alive: &mut dyn FnMut(),
     ) -> Result<Reference, Halt> {
@@ -92,7 +92,7 @@ impl Reference {
             };
             results.push(Some(WrittenBuffer { digest, compared }));
         }
-        Ok(Reference { variant: job.variant, launch: job.launch, workload: job.workload, results })
+        Ok(Reference { variant: job.variant, launch: job.launch, workload: job.workload, results, variables })
     }
 
     /// Whether it is of this baseline.
@@ -110,9 +110,9 @@ impl Reference {
         self.results.iter().map(Option::is_some).collect()
     }
 
-    /// Whether the baseline wrote a buffer that is compared.
+    /// Whether the baseline wrote a buffer or a variable that is compared.
     pub fn compares(&self) -> bool {
-        self.results.iter().flatten().any(|written| written.compared.is_some())
+        self.variables.compares() || self.results.iter().flatten().any(|written| written.compared.is_some())
     }
 
     /// The first of the baseline's buffers that is compared and has no like among those of a
@@ -139,12 +139,14 @@ impl Reference {
         Ok(())
     }
 
-    /// Compares the buffers as they are now with what the baseline left.
+    /// Compares the buffers as they are now, and the variables as they were `observed`, with
+    /// what the baseline left.
     pub fn compare(
         &self,
         pool: &Pool,
         workload: &Workload,
         places: &[usize],
+        observed: &[Option<Observed>],
         alive: &mut dyn FnMut(),
     ) -> Result<Verdict, Halt> {
         let stray = |buffer: &Buffer| Reason::Stray { buffer: buffer.name.clone() };
@@ -174,7 +176,7 @@ impl Reference {
                 _ => {}
             }
         }
-        Ok(Verdict::Agrees)
+        Ok(self.variables.refusal(&workload.written, observed).map_or(Verdict::Agrees, Verdict::Differs))
     }
 
     /// The first of the buffers whose results, as they lie on the device, are not what the
