@@ -1,7 +1,7 @@
 //! The variants of a kernel, compiled and scored: all of them, or a part (`macro_screening.rs`)
 //! if nothing will be timed.
 
-use super::compile_budget::{Budget, Sizes};
+use super::compile_budget::{Budget, MOST_SETS, Sizes};
 use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::macro_screening;
@@ -15,8 +15,7 @@ use crate::nvcc::Toolchain;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
 
-/// Sets of macros that are compiled at most, and how many at a time, if nothing is timed.
-const MOST_SETS: usize = 64;
+/// Sets of macros that are compiled at a time if nothing is timed.
 const AT_ONCE: usize = 2;
 
 /// What is known of a space before anything is timed.
@@ -52,7 +51,9 @@ impl Effort {
     fn budget(self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
         let Self::Screened { kernels } = self else { return None };
         let baseline = subject.baseline().macros;
-        Some(Budget::for_baseline(sizes(subject, front_ends, &baseline)?, kernels))
+        let workload = subject.launch(&subject.baseline()).ok().and_then(|(_, workload)| workload);
+        let formula_steps = workload.map_or(0, |workload| workload.formula_steps());
+        Some(Budget::for_baseline(sizes(subject, front_ends, &baseline)?, kernels, formula_steps))
     }
 }
 

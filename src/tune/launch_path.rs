@@ -207,7 +207,7 @@ impl LaunchPath {
 
     /// Whether the program makes its buffers and arguments for the baseline's launch, whatever
     /// the winner is.
-    fn keeps_arguments(&self) -> bool {
+    pub fn keeps_arguments(&self) -> bool {
         !matches!(self.way, Way::InPlace | Way::Entries { reshapes: false, .. })
     }
 

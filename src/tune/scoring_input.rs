@@ -104,11 +104,18 @@ impl Laid {
         let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
         let mut launches = Vec::with_capacity(configurations.len());
         let mut known: Vec<Arc<Workload>> = Vec::new();
-        for (configuration, &source) in configurations.iter().zip(&source_of) {
+        for (index, configuration) in configurations.iter().enumerate() {
+            // Arguments that do not follow the launch are the same for all of one source.
+            let bound = source_of[..index].iter().position(|&source| source == source_of[index]);
+            if let Some(bound) = bound.filter(|_| subject.launch_path.keeps_arguments()) {
+                workloads.push(workloads[bound].clone());
+                launches.push(subject.space.launch(configuration)?);
+                continue;
+            }
             let (launch, workload) = subject.launch(configuration)?;
             launches.push(launch);
             workloads.push(workload.map(|mut workload| {
-                written_variables::extend(&mut workload.written, &written[source]);
+                written_variables::extend(&mut workload.written, &written[source_of[index]]);
                 match known.iter().find(|known| ***known == workload) {
                     Some(shared) => Arc::clone(shared),
                     None => {

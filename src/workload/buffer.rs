@@ -259,6 +259,15 @@ impl Workload {
         true
     }
 
+    /// Number of operations of all formulas that contents are computed by.
+    pub fn formula_steps(&self) -> usize {
+        let steps = self.all_buffers().map(|buffer| match &buffer.fill {
+            Fill::Each(formula) => formula.steps(),
+            _ => 0,
+        });
+        steps.sum()
+    }
+
     /// Bytes of all buffers and variables; saturates.
     pub fn bytes(&self) -> u64 {
         self.all_buffers().map(Buffer::bytes).fold(0, u64::saturating_add)

@@ -69,6 +69,11 @@ impl Formula {
         Ok(Formula(steps))
     }
 
+    /// Number of operations that a value takes.
+    pub fn steps(&self) -> usize {
+        self.0.len()
+    }
+
     /// The value of one element; `None` where it has none, as after a division by zero.
     pub fn value(&self, index: u64) -> Option<Value> {
         // A value that is not there is no harm where nothing chooses it.

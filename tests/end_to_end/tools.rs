@@ -71,6 +71,29 @@ fn cudafe_runs_only_for_names_that_contain_the_module_id() {
     }
 }
 
+/// Processor time follows what is run: the front end for each set of macros, and ptxas. With CUDA's own headers nvcc takes as
+/// long for each front end as for the host's side of the compile.
+#[test]
+fn search_without_a_gpu_compiles_few_variants() {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+    let include = format!("-I{}", kernels.join("common").display());
+    let logged = "case \"$*\" in */nvtune-*--entry*) echo run >> \"$LOGGED\";; esac\nexec \"$real\" \"$@\"";
+    for (kernel, most_sets, most_runs) in [("attention", 2, 12), ("gemm_wmma", 3, 16), ("softmax", 4, 12)] {
+        let project = Project::new(&[]).with_cuda_headers();
+        let nvcc = toolkit(&project.path("bin"), "ptxas", logged);
+        let source = kernels.join(kernel).join(format!("{kernel}.cu"));
+        let mut build = project.nvtune(&["-O3", "-arch=sm_90", &include, "-c", "-o", "kernel.o"]);
+        build.arg(source).env("NVTUNE", "static").env("NVTUNE_NVCC", nvcc).env("NVTUNE_CACHE_SIZE", "0");
+        let ran = run(build.env("LOGGED", project.path("log")));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let notes = project.record(&format!("{kernel}.tune.json"))["kernels"][0]["notes"].to_string();
+        let (before, _) = notes.split_once(" sets of macros were compiled").expect("not all are compiled");
+        let sets: usize = before.rsplit(['"', ' ']).nth(2).and_then(|word| word.parse().ok()).expect("a number");
+        let runs = fs::read_to_string(project.path("log")).expect("a log").lines().count();
+        assert!(sets <= most_sets && runs <= most_runs, "{kernel}: {sets} sets, {runs} runs of ptxas");
+    }
+}
+
 #[test]
 fn hanging_tool_stops_the_tuning_and_not_the_build() {
     // nvcc's own run of the tool, which works on files of nvcc's, must not hang: nvtune sets no time for that.
