@@ -25,6 +25,8 @@ const DEVICE_SHARE: u64 = 4;
 /// What the baseline left behind.
 pub(super) struct Reference {
     variant: usize,
+    /// Its symbol: a variant may hold several kernels.
+    kernel: String,
     launch: Launch,
     workload: usize,
     /// For each buffer of its workload, what it wrote; `None` where it wrote nothing.
@@ -92,12 +94,13 @@ impl Reference {
             };
             results.push(Some(WrittenBuffer { digest, compared }));
         }
-        Ok(Reference { variant: job.variant, launch: job.launch, workload: job.workload, results, variables })
+        let kernel = job.kernel.clone();
+        Ok(Reference { variant: job.variant, kernel, launch: job.launch, workload: job.workload, results, variables })
     }
 
     /// Whether it is of this baseline.
     pub fn is_of(&self, job: &Job) -> bool {
-        (self.variant, self.launch, self.workload) == (job.variant, job.launch, job.workload)
+        (self.variant, &self.kernel, self.launch, self.workload) == (job.variant, &job.kernel, job.launch, job.workload)
     }
 
     /// The number of its workload.
