@@ -908,19 +908,21 @@ fn a_baseline_sent_ahead_is_not_waited_for() {
     tabled.buffers[0].fill = Fill::Table(vec![0x3f80_0000; 8]);
     let tabled = Arc::new(tabled);
     let of = |kernel, block| candidate(kernel, block, &tabled);
-    let [after, before] = [false, true].map(|is_ahead| {
+    let time_of = |is_ahead: bool| {
         let mut process = start();
         if is_ahead {
             process.ahead(&of("scale", 256));
         }
-        std::thread::sleep(Duration::from_secs(3));
+        std::thread::sleep(Duration::from_millis(1500));
         let begin = Instant::now();
         let timings = process.time(&of("scale", 256), &[of("scale", 64), of("wrong_at_96", 96)], &plan()).unwrap();
         let taken = begin.elapsed();
         let said = outcomes(&timings);
         assert!(said[0] == "timed" && said[1].contains("differ from the baseline's"), "{said:?}");
         taken
-    });
+    };
+    // The rest of a request varies by as much as is saved: the shortest of three.
+    let [after, before] = [false, true].map(|is_ahead| (0..3).map(|_| time_of(is_ahead)).min());
     println!("{after:?}; with the baseline ahead {before:?}");
     assert!(before < after);
 }
