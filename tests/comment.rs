@@ -82,6 +82,7 @@ const REFUSED: &[&str] = &[
     "//@tune block({32}, {32}, {64}) threads(n)\n<k>",
     "//@tune block(2048) threads(n)\n<k>",
     "//@tune block(1, 2, 3, 4) threads(n)\n<k>",
+    "//@tune block(32, {4, 8}) threads(n) default(block = 32x8, grid = (32, 8))\n<k>",
     "//@tune block(64..1024) threads(n) regs(16...255:8) define(A = 1..B, B = {1, ..., 4}, C = range(1, 4), D = {1, 2, ...}) shared(..)\n<k>",
     "//@tune block(auto, 4) threads(n)\n<k>",
     "<c>//@tune regs({0, 8, 300})\n<k>",

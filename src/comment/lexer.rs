@@ -173,8 +173,18 @@ fn number(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
         Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => {
             wrong("does not fit in 64 bits with a sign")
         }
-        Err(_) => wrong("is not a number"),
+        Err(_) => match shape(&text) {
+            Some(extents) => wrong(&format!("is not a number: a shape stands in braces, as in {{{extents}}}")),
+            None => wrong("is not a number"),
+        },
     }
+}
+
+/// Returns the extents of a shape as messages write it: `32, 8` for `32x8`.
+fn shape(text: &str) -> Option<String> {
+    let extents: Vec<&str> = text.split('x').collect();
+    let is_number = |extent: &&str| !extent.is_empty() && extent.bytes().all(|byte| byte.is_ascii_digit());
+    (matches!(extents.len(), 2 | 3) && extents.iter().all(is_number)).then(|| extents.join(", "))
 }
 
 /// How far a literal goes: letters, digits, points, and a sign after an exponent.

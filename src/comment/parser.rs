@@ -193,7 +193,7 @@ impl<'a> Cursor<'a> {
                     return Err(self.source.error(
                         MessageCode::NotExpected,
                         token.span,
-                        "one value is expected here: remove the comma and what follows it",
+                        "one value is expected here: remove the comma and what follows it; several stand in braces, as in {16, 16}",
                     ));
                 }
                 Err(self.source.error(
