@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_told_apart_by_symbol() {
+    fn variables_are_matched_by_symbol() {
         let (first, second) = (variable("a", Scalar::U32, true), variable("b", Scalar::U32, true));
         let results = VariableResults::new(&[first.clone(), second.clone()], vec![counted(1), counted(2)]);
         assert_eq!(results.refusal(&[second, first], &[counted(2), counted(1)]), None);
