@@ -67,7 +67,7 @@ fn done(options: &LockOptions) -> Result<u8, CommandFailure> {
     }
     let changed = merge(&mut file, &results);
     file.write(&path).map_err(CommandFailure::with(MessageCode::CommandFailed))?;
-    put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
+    put!("{}: entries: {}; new or changed: {changed}", path.display(), file.entries.len());
     Ok(u8::from(failed))
 }
 

@@ -68,7 +68,7 @@ fn done(options: &TuneOptions) -> Result<u8, CommandFailure> {
     }
     let changed = lock::merge(&mut file, &results);
     file.write(&path).map_err(CommandFailure::with(MessageCode::CommandFailed))?;
-    put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
+    put!("{}: entries: {}; new or changed: {changed}", path.display(), file.entries.len());
     Ok(code)
 }
 

@@ -86,7 +86,7 @@ codes! {
     MeasuringNotStarted = 82, "the measuring process does not start";
     MeasuringSilent = 83, "the measuring process is silent";
     MeasuringOther = 84, "the measuring process is not this nvtune";
-    GpuBusy = 85, "the GPU is busy";
+    GpuBusy = 85, "another nvtune has the GPU";
     Waiting = 86, "waiting for a GPU or a runner";
     MeasuringDied = 87, "the measuring process died";
     BaselineFails = 88, "not timed: the baseline cannot be measured";

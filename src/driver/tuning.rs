@@ -55,7 +55,7 @@ impl Tuning {
     /// nothing else is compiled (`alone`) all that is not; tells whether there are such.
     ///
     /// # Errors
-    /// Two kernels of one name, or with one macro, that are both compiled.
+    /// Two kernels of one name that are both compiled.
     pub fn leave_out_uncompiled(&mut self, toolchain: &Toolchain, alone: bool) -> Result<bool, Vec<Diagnostic>> {
         let all: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
         if has_alternatives(&self.annotations) {

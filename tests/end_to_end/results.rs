@@ -308,9 +308,9 @@ fn locked_build_without_a_gpu_gives_the_same_bytes() {
     two(&project);
     let timed = project.bytes("two.o");
     let ran = succeed(&mut nvtune(&project, &["lock"]));
-    assert!(ran.stdout.ends_with("nvtune.lock: 2 entries, 2 of them changed\n"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("nvtune.lock: entries: 2; new or changed: 2\n"), "{}", ran.stdout);
     let lock = project.read("nvtune.lock");
-    assert!(succeed(&mut nvtune(&project, &["lock"])).stdout.ends_with(" 0 of them changed\n"));
+    assert!(succeed(&mut nvtune(&project, &["lock"])).stdout.ends_with("; new or changed: 0\n"));
     assert!(succeed(&mut nvtune(&project, &["lock", "--check"])).stdout.starts_with("2 entries"));
 
     let farm = Project::new(&["two.cu"]).with_cuda_headers();
@@ -422,7 +422,7 @@ fn lock_update_times_only_stale_entries() {
     assert!(succeed(build.env("NVTUNE", "locked")).stderr.contains("bounded: its entry in nvtune.lock is stale"));
     let mut update = nvtune(&project, &["lock", "--update"]);
     let ran = succeed(update.env("NVTUNE_REPLAY", "recorded.json"));
-    assert!(ran.stdout.ends_with("2 entries, 1 of them changed\n"), "{} {}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.ends_with("entries: 2; new or changed: 1\n"), "{} {}", ran.stdout, ran.stderr);
     let after = project.read("nvtune.lock");
     let of =
         |text: &str, kernel: &str| text.split(kernel).nth(1).and_then(|rest| rest.split('}').next()).map(str::to_owned);

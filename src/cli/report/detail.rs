@@ -9,8 +9,8 @@ use std::collections::HashSet;
 const ROWS: usize = 12;
 
 /// What some of the columns are, by [`crate::model`] and [`crate::search`].
-const LEGEND: &str = "T: threads that an SM has room for besides; C: estimated cycles of one thread. Less of both is better (PO of Liang et al., ASP-DAC 2013).";
-const PROMISED: &str = "promised: the gain over the baseline in the mean over all that the model may be wrong about, by which it chooses; predicted: its time in us as it stands.";
+const LEGEND: &str = "T: further threads that would fit on an SM; C: estimated cycles of one thread. Less of both is better (PO of Liang et al., ASP-DAC 2013).";
+const PROMISED: &str = "promised: the expected gain over the baseline, averaged over the possible errors of the model, which chooses by it; predicted: the time in us.";
 
 /// Blanks before what follows a line break within a line that is too long.
 const INDENT: usize = 6;
