@@ -12,6 +12,7 @@ pub mod line_markers;
 pub mod macros;
 pub mod preprocessed;
 pub mod template_instance;
+mod template_use;
 pub mod tokens;
 mod types;
 
@@ -22,4 +23,5 @@ pub use kernel::{Kernel, TemplateParameter};
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
 pub use template_instance::Spelled;
 pub(crate) use template_instance::template_arguments as instance_arguments;
+pub use template_use::may_be_used;
 pub use types::{Type, vector_fields};
