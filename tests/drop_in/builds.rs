@@ -161,7 +161,7 @@ const BUILDS: &[(&str, &[&str], &str)] = &[
     (
         "Ninja, the header declared as an output and left out of the depfile; nothing is built twice",
         &["ninja"],
-        "printf 'rule nvcc\\n  command = NVTUNE_HEADER_IN_DEPFILE=0 nvcc -arch=sm_90 -c -MD -MF kernel.o.d $in -o kernel.o\\n  deps = gcc\\n  depfile = kernel.o.d\\nbuild kernel.o | kernel.tune.h: nvcc kernel.cu\\n' > build.ninja && ninja && ninja | grep 'no work to do'",
+        "printf 'rule nvcc\\n  command = NVTUNE_HEADER_IN_DEPFILE=0 nvcc -arch=sm_90 -c -MD -MF kernel.o.d $in -o kernel.o\\n  restat = 1\\n  deps = gcc\\n  depfile = kernel.o.d\\nbuild kernel.o | kernel.tune.h: nvcc kernel.cu\\n' > build.ninja && ninja && ninja | grep 'no work to do'",
     ),
     (
         "Meson, nvcc first on PATH",

@@ -707,6 +707,7 @@ fn baseline_is_inferred_from_the_source() {
 }
 
 /// Runs a command to its end; returns what it printed and the most memory that it and its processes had, in MB.
+#[expect(clippy::zombie_processes, reason = "`wait4` waits for it")]
 fn run_with_peak(command: &mut Command) -> (String, i64) {
     let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let mut said = String::new();
