@@ -22,6 +22,7 @@ pub mod macros;
 mod parameter_kind;
 pub mod preprocessed;
 pub mod template_instance;
+mod template_use;
 pub mod tokens;
 mod types;
 
@@ -38,4 +39,5 @@ pub use parameter_kind::ParameterKind;
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
 pub use template_instance::Spelled;
 pub(crate) use template_instance::template_arguments as instance_arguments;
+pub use template_use::may_be_used;
 pub use types::{Type, vector_fields};

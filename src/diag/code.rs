@@ -184,6 +184,7 @@ codes! {
     MacroUnused = 183, "a macro changes nothing";
     HeaderMisspelled = 184, "a misspelled header name";
     HeaderMacrosMissing = 185, "the header has no macros for a kernel";
+    SpaceSampled = 186, "only a sample of the space is searched";
 
     // What a build writes.
     OutputFolderMissing = 200, "the output folder does not exist";

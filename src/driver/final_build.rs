@@ -3,6 +3,7 @@
 
 use super::build::{Build, hand_over};
 use super::call_cache::Warm;
+use super::depfile;
 use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
 use crate::diag::{MessageCode, exit_code};
@@ -11,6 +12,7 @@ use crate::nvcc::Programs;
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
 use crate::process;
+use crate::process::Temporary;
 use crate::tune::Tuned;
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
@@ -121,10 +123,8 @@ impl Build<'_> {
             true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
             false => Vec::new(),
         };
-        let arguments = &self.invocation.arguments;
-        let built = self.including(folder, tunings, |options| {
-            final_build::build(programs, arguments, options, (sources, kernels, stubs))
-        });
+        let built = self
+            .including(folder, tunings, |arguments| final_build::build(programs, arguments, (sources, kernels, stubs)));
         match built.unwrap_or_else(Err) {
             // A signal ends the whole build.
             Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
@@ -139,7 +139,7 @@ impl Build<'_> {
         if !tunings.iter().any(Tuning::has_results) {
             return Attempt::Ended(self.plain());
         }
-        match self.including(folder, tunings, |options| self.status(options)) {
+        match self.including(folder, tunings, |arguments| self.status(arguments)) {
             Ok(Ok(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
             Ok(Ok(status)) => Attempt::Ended(self.end(status)),
             Ok(Err(code)) => Attempt::Ended(code),
@@ -157,7 +157,8 @@ impl Build<'_> {
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        self.including(folder, &tunings, |options| self.exec(options)).unwrap_or_else(|problem| self.go_back(&problem))
+        self.including(folder, &tunings, |arguments| self.exec(arguments))
+            .unwrap_or_else(|problem| self.go_back(&problem))
     }
 
     /// Builds with baselines after nvcc failed with winners, then as nvcc does, without
@@ -169,9 +170,8 @@ impl Build<'_> {
             // The threads of this process may be what nvcc lacks: it is gone once nvcc takes its place.
             return self.go_back(problem);
         }
-        let captured = |options: &[OsString]| {
-            let mut nvcc = Command::new(&self.nvcc.path);
-            run_with_captured_stderr(nvcc.args(&self.invocation.arguments).args(options))
+        let captured = |arguments: &[OsString]| {
+            run_with_captured_stderr(Command::new(&self.nvcc.path).args(arguments))
                 .map_err(|error| format!("cannot start '{}': {error}", self.nvcc.path.display()))
         };
         let passed = |(status, _): &(ExitStatus, Vec<u8>)| status.success();
@@ -194,7 +194,7 @@ impl Build<'_> {
         if retried.is_none() && !self.several_sources() {
             self.written.stay_where(None);
             self.restore_files();
-            retried = captured(&[format!("-D{}", Header::OFF).into()]).ok().filter(passed);
+            retried = captured(&self.with_options(vec![format!("-D{}", Header::OFF).into()])).ok().filter(passed);
             message = format!("neither header nor tuned result is used: {problem}");
         }
         let Some((retried, said)) = retried else { return self.end(status) };
@@ -244,21 +244,41 @@ impl Build<'_> {
         options
     }
 
-    /// Runs nvcc with the headers of the sources in a folder of its include path.
-    fn including<T>(&self, folder: &Path, tunings: &[Tuning], run: impl FnOnce(&[OsString]) -> T) -> Result<T, String> {
-        let included = self.include_folder(folder, tunings)?;
-        let ended = run(&self.extra_options(included.as_ref(), tunings));
-        if let Some(included) = &included {
-            included.rename_in(&self.invocation.depfiles(), self.settings.header_in_depfile);
-        }
-        Ok(ended)
+    /// The user's arguments, and others behind them.
+    fn with_options(&self, options: Vec<OsString>) -> Vec<OsString> {
+        [self.invocation.arguments.clone(), options].concat()
     }
 
-    fn exec(&self, options: &[OsString]) -> u8 {
-        if options.is_empty() && !self.console.has_deferred() && self.written.is_empty() {
+    /// Has nvcc run with the headers of the sources in a folder of its include path; `run` gets
+    /// its arguments.
+    fn including<T>(&self, folder: &Path, tunings: &[Tuning], run: impl FnOnce(&[OsString]) -> T) -> Result<T, String> {
+        let included = self.include_folder(folder, tunings)?;
+        let options = self.extra_options(included.as_ref(), tunings);
+        let Some(included) = included else { return Ok(run(&self.with_options(options))) };
+        let keeps_headers = self.settings.header_in_depfile;
+        // A dependency file in its place would name the folder until nvcc has ended.
+        let temporary = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let written = temporary.path().join("depfile");
+        match self.invocation.with_depfile_at(&written).filter(|(_, path)| depfile::can_be_written(path)) {
+            Some((arguments, path)) => {
+                let ended = run(&[arguments, options].concat());
+                included.move_depfile(&written, &path, keeps_headers).map(|()| ended)
+            }
+            None => {
+                let ended = run(&self.with_options(options));
+                included.rename_in(&self.invocation.depfiles(), keeps_headers);
+                Ok(ended)
+            }
+        }
+    }
+
+    /// Runs nvcc with the user's arguments, others among them.
+    fn exec(&self, arguments: &[OsString]) -> u8 {
+        let is_plain = arguments == self.invocation.arguments;
+        if is_plain && !self.console.has_deferred() && self.written.is_empty() {
             return hand_over(self.nvcc, &self.invocation.arguments, self.console);
         }
-        match self.status(options) {
+        match self.status(arguments) {
             Ok(status) if !status.success() && status.code().is_some() && process::is_short_of_processes() => {
                 self.go_back("nvcc fails, and the user may start few processes")
             }
@@ -271,8 +291,8 @@ impl Build<'_> {
     ///
     /// # Errors
     /// The exit code, once nvcc could not be started.
-    fn status(&self, options: &[OsString]) -> Result<ExitStatus, u8> {
-        process::wait_for_status(Command::new(&self.nvcc.path).args(&self.invocation.arguments).args(options))
+    fn status(&self, arguments: &[OsString]) -> Result<ExitStatus, u8> {
+        process::wait_for_status(Command::new(&self.nvcc.path).args(arguments))
             .map_err(|error| self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
     }
 
@@ -289,7 +309,7 @@ impl Build<'_> {
     }
 
     pub(super) fn plain(&self) -> u8 {
-        self.exec(&[])
+        self.exec(&self.invocation.arguments)
     }
 }
 

@@ -4,6 +4,7 @@
 //! compile should find. The compiler names files of this folder in dependency files, which get
 //! the names of the lasting headers once the compiler has ended.
 
+use super::depfile;
 use crate::nvcc::{Renamed, list_value, renamed};
 use crate::process::Temporary;
 use crate::record::read_regular;
@@ -77,23 +78,34 @@ impl IncludeFolder {
 
     /// Gives the headers their lasting names in these dependency files, or leaves them out.
     pub fn rename_in(&self, depfiles: &[PathBuf], keeps_headers: bool) {
-        let own = self.folder.path().as_os_str().as_bytes();
         for path in depfiles {
             // A device is no file to be written again.
-            if !path.symlink_metadata().is_ok_and(|data| data.is_file()) {
-                continue;
-            }
-            let Ok(text) = std::fs::read(path) else { continue };
-            if !keeps_headers || memchr::memmem::find(&text, own).is_some() {
-                let name = |name: &Path| match self.lasting_name(name) {
-                    Renamed::To(_) if !keeps_headers => Renamed::Removed,
-                    Renamed::Kept if !keeps_headers && self.is_lasting(name) => Renamed::Removed,
-                    renamed => renamed,
-                };
+            let Ok(text) = read_regular(path) else { continue };
+            if let Some(text) = self.renamed_text(&text, keeps_headers) {
                 // Where it cannot be written, its dates have the source compiled once more.
-                let _ = std::fs::write(path, renamed(&text, name));
+                let _ = depfile::write(path, &text);
             }
         }
+    }
+
+    /// Writes a dependency file of nvcc's to `path`, with the lasting names of the headers or
+    /// without them; does nothing if nvcc wrote none.
+    pub fn move_depfile(&self, written: &Path, path: &Path, keeps_headers: bool) -> Result<(), String> {
+        let Ok(text) = std::fs::read(written) else { return Ok(()) };
+        depfile::write(path, self.renamed_text(&text, keeps_headers).as_ref().unwrap_or(&text))
+            .map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))
+    }
+
+    /// Returns a dependency file with other names of the headers; `None` if it names none.
+    fn renamed_text(&self, text: &[u8], keeps_headers: bool) -> Option<Vec<u8>> {
+        let name = |name: &Path| match self.lasting_name(name) {
+            Renamed::To(_) if !keeps_headers => Renamed::Removed,
+            Renamed::Kept if !keeps_headers && self.is_lasting(name) => Renamed::Removed,
+            renamed => renamed,
+        };
+        let is_changed =
+            !keeps_headers || memchr::memmem::find(text, self.folder.path().as_os_str().as_bytes()).is_some();
+        is_changed.then(|| renamed(text, name))
     }
 
     /// Whether this is one of the lasting headers, however it is spelled.

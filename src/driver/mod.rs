@@ -6,6 +6,7 @@
 mod build;
 mod call_cache;
 mod decisions;
+mod depfile;
 mod final_build;
 mod include_folder;
 pub mod marked_source;

@@ -16,6 +16,12 @@ use std::time::Duration;
 /// a little earlier.
 const HEADER_AGE: Duration = Duration::from_millis(250);
 
+/// The largest record, in bytes: readers load it whole.
+const MOST_RECORD: usize = 16 << 20;
+
+/// Points that every kernel keeps in its record.
+const LEAST_ROWS: usize = 16;
+
 impl Build<'_> {
     /// Returns the folder for headers and records, which must be there before anything is
     /// written.
@@ -114,9 +120,17 @@ impl Build<'_> {
         process::uninterrupted(|| self.written.restore());
     }
 
-    /// The text of a source's record.
+    /// The text of a source's record, with as many points as there is room for.
     pub(super) fn record(&self, tuning: &Tuning) -> Option<Vec<u8>> {
-        serde_json::to_vec_pretty(&tuning.record(&self.invocation.arguments)).ok()
+        let mut record = tuning.record(&self.invocation.arguments);
+        loop {
+            let text = serde_json::to_vec_pretty(&record).ok()?;
+            let rows = record.kernels.iter().map(|decision| decision.configurations.len()).max().unwrap_or(0);
+            if text.len() <= MOST_RECORD || rows <= LEAST_ROWS {
+                return Some(text);
+            }
+            record.kernels.iter_mut().for_each(|decision| decision.thin_to(rows / 2));
+        }
     }
 
     /// The compile that makes a header also depends on it. Ninja takes what is newer than the

@@ -305,6 +305,10 @@ fn words(line: &str) -> Vec<Word> {
                 current.get_or_insert((position, String::new()));
             }
             (_, Some(open)) if character == open => quote = None,
+            // In double quotes a backslash that escapes nothing is a letter.
+            ('\\', Some('"')) if !line[position + 1..].starts_with(['$', '`', '"', '\\']) => {
+                current.get_or_insert((position, String::new())).1.push(character);
+            }
             ('\\', open) if open != Some('\'') => {
                 let word = current.get_or_insert((position, String::new()));
                 word.1.extend(characters.next().map(|(_, escaped)| escaped));
@@ -369,6 +373,15 @@ mod tests {
     fn a_steps_output_is_not_sent_to_files() {
         let step = DryrunStep::new(r#"ptxas "/tmp/a.ptx" -o "/tmp/b" > /tmp/x_1_stdout 2>/tmp/x_1_stderr"#);
         assert_eq!(step.rewritten(&[], &[]), r#"ptxas "/tmp/a.ptx" -o "/tmp/b""#);
+    }
+
+    #[test]
+    fn backslash_in_double_quotes_is_a_letter_unless_it_escapes() {
+        let text = |line| words(line).into_iter().map(|word| word.text).collect::<Vec<_>>();
+        assert_eq!(
+            text(r#""a\b/k.cu" "a\"b" "a\\b" "\$x" a\ b 'a\b' "a\"#),
+            [r"a\b/k.cu", "a\"b", r"a\b", "$x", "a b", r"a\b", r"a\"]
+        );
     }
 
     #[test]

@@ -26,15 +26,14 @@ pub struct Wrong {
     pub problem: String,
 }
 
-/// Runs nvcc with a ticket for the shims; `arguments` are the user's, `options` what nvtune
-/// adds. `sources` are those of the call, where it has several.
+/// Runs nvcc with a ticket for the shims; `sources` are those of the call, where it has
+/// several.
 ///
 /// # Errors
 /// Where nvcc cannot be started so; the text is for the user.
 pub fn build(
     Programs { bin, cicc }: &Programs,
     arguments: &[OsString],
-    options: &[OsString],
     (sources, kernels, stubs): (Vec<String>, Vec<TicketKernel>, Vec<StubText>),
 ) -> Result<Built, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
@@ -48,7 +47,7 @@ pub fn build(
         .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
         .map_err(|error| format!("cannot write the ticket: {error}"))?;
     let mut nvcc = Command::new(bin.join("nvcc"));
-    nvcc.arg0(overlay.nvcc()).args(arguments).args(options);
+    nvcc.arg0(overlay.nvcc()).args(arguments);
     let status = process::wait_for_status(nvcc.env(Ticket::VARIABLE, &ticket_file))
         .map_err(|error| format!("cannot start nvcc: {error}"))?;
     let outcomes = Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;

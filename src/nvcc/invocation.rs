@@ -43,9 +43,9 @@ pub struct Invocation {
     /// `-odir`, where given.
     pub output_directory: Option<PathBuf>,
     /// `-MF`, where given.
-    dependency_output: Option<PathBuf>,
+    pub(super) dependency_output: Option<PathBuf>,
     /// `-MD` or `-MMD`.
-    writes_dependencies: bool,
+    pub(super) writes_dependencies: bool,
     /// What sources include, and where that is looked for.
     pub search: SearchPaths,
     /// `--dryrun` or `--clean-targets`: nothing is compiled.

@@ -2,6 +2,7 @@
 //! behind it.
 
 mod depfile;
+mod depfile_place;
 mod dry_run;
 mod fatbin;
 pub mod final_build;

@@ -137,6 +137,9 @@ const MOST: f64 = 0.6;
 /// megabytes.
 const MOST_RECORDED: usize = 10_000;
 
+/// The end of the note of a record that does not have all points.
+const RECORDED: &str = "are recorded, the fastest by their times or by the model";
+
 impl RecordedConfiguration {
     /// What is measured comes first, by time; then what the model promises most of, then what
     /// it predicts to be fastest.
@@ -155,6 +158,11 @@ impl RecordedConfiguration {
 impl Decision {
     /// Leaves out the configurations that are neither baseline nor winner, nor wanted.
     pub fn retain(&mut self, is_wanted: impl Fn(&RecordedConfiguration) -> bool) {
+        let wanted: Vec<bool> = self.configurations.iter().map(is_wanted).collect();
+        self.retain_rows(&wanted);
+    }
+
+    fn retain_rows(&mut self, wanted: &[bool]) {
         let (baseline, winner, all) = (self.baseline, self.winner, std::mem::take(&mut self.configurations));
         for (index, configuration) in all.into_iter().enumerate() {
             if index == baseline {
@@ -163,7 +171,7 @@ impl Decision {
             if index == winner {
                 self.winner = self.configurations.len();
             }
-            if index == baseline || index == winner || is_wanted(&configuration) {
+            if index == baseline || index == winner || wanted.get(index) == Some(&true) {
                 self.configurations.push(configuration);
             }
         }
@@ -171,15 +179,23 @@ impl Decision {
 
     /// Leaves out of a large space what nobody would look up: the slowest points.
     pub fn thin(&mut self) {
-        if self.configurations.len() > MOST_RECORDED {
-            let mut sorted: Vec<&RecordedConfiguration> = self.configurations.iter().collect();
-            sorted.sort_by(|a, b| a.compare(b));
-            let last = sorted[MOST_RECORDED - 1].clone();
-            self.retain(|found| found.compare(&last).is_le());
-            let (left, points) = (self.configurations.len(), self.points);
-            self.notes
-                .push(format!("{left} of {points} points are recorded, the fastest by their times or by the model"));
+        self.thin_to(MOST_RECORDED);
+    }
+
+    /// Leaves out the slowest points beyond this number.
+    pub fn thin_to(&mut self, most: usize) {
+        if self.configurations.len() <= most {
+            return;
         }
+        let mut order: Vec<usize> = (0..self.configurations.len()).collect();
+        // Of equals the first.
+        order.sort_by(|&a, &b| self.configurations[a].compare(&self.configurations[b]));
+        let mut wanted = vec![false; order.len()];
+        order.into_iter().take(most).for_each(|index| wanted[index] = true);
+        self.retain_rows(&wanted);
+        let (left, points) = (self.configurations.len(), self.points);
+        self.notes.retain(|note| !note.ends_with(RECORDED));
+        self.notes.push(format!("{left} of {points} points {RECORDED}"));
     }
 
     /// Adds a note. The code becomes a part of its text, so that every build and report that

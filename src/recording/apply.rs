@@ -1,7 +1,7 @@
 //! A comment and what was recorded of its kernel -> the comment with what it leaves to the
 //! recording: workload, grid, shared memory and default block.
 
-use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer};
+use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer, variable_places};
 use super::folder::{CountedLaunch, RecordedKernel};
 use super::launch_inference::{InferredGrid, KnownLaunch, infer_grid};
 use crate::comment::{
@@ -230,14 +230,13 @@ fn contained(launch: &RecordedLaunch, holder: Holder) -> Vec<(u64, usize)> {
 }
 
 /// Puts the byte in its buffer in place of each address in buffers and variables.
-fn without_addresses(mut file: Vec<u8>, launch: &RecordedLaunch) -> Vec<u8> {
+pub(super) fn without_addresses(mut file: Vec<u8>, launch: &RecordedLaunch) -> Vec<u8> {
+    let places = variable_places(&launch.variables);
     for RecordedPointer { holder, offset, target, .. } in &launch.pointers {
         let place = match holder {
             Holder::Argument(_) => None,
             Holder::Buffer(index) => launch.buffers.get(*index),
-            Holder::Variable(number) => {
-                launch.variables.iter().find(|(own, _, _)| own == number).map(|(_, _, place)| place)
-            }
+            Holder::Variable(number) => places.get(number).copied(),
         };
         let at = place.and_then(|place| usize::try_from(place.start + offset).ok());
         if let Some(word) = at.and_then(|at| file.get_mut(at..)).and_then(<[u8]>::first_chunk_mut::<8>) {

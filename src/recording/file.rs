@@ -6,6 +6,7 @@
 //! (`src/emit/capture_runtime.h` writes them).
 
 use crate::launch::Dim3;
+use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use thiserror::Error;
@@ -189,6 +190,11 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Finds the contents of variables by their numbers; of equal numbers the first counts.
+pub(super) fn variable_places(variables: &[(usize, String, Range<u64>)]) -> HashMap<usize, &Range<u64>> {
+    variables.iter().rev().map(|(number, _, place)| (*number, place)).collect()
+}
+
 fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, RecordingError> {
     let mut words = Words { bytes: index };
     let mut dim3 = || -> Result<Dim3, RecordingError> { Ok([words.extent()?, words.extent()?, words.extent()?]) };
@@ -244,11 +250,11 @@ fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, 
         let symbol = std::str::from_utf8(words.piece(length)?).map_err(|_| RecordingError::Damaged)?;
         variables.push((number, symbol.to_owned(), inside(place, size)?));
     }
+    let places = variable_places(&variables);
     let is_outside = |pointer: &RecordedPointer| match pointer.holder {
-        Holder::Variable(number) => variables
-            .iter()
-            .find(|(own, _, _)| *own == number)
-            .is_none_or(|(_, _, place)| pointer.offset + 8 > place.end - place.start),
+        Holder::Variable(number) => {
+            places.get(&number).is_none_or(|place| pointer.offset + 8 > place.end - place.start)
+        }
         Holder::Argument(_) | Holder::Buffer(_) => false,
     };
     if !words.bytes.is_empty() || pointers.iter().any(is_outside) {

@@ -148,8 +148,14 @@ fn is_trusted(path: &Path) -> bool {
 
 /// The counters of one process: kinds with their numbers, and the launches that were not told
 /// apart.
-fn read_counters(path: &Path) -> Option<(Vec<(u64, u64)>, u64)> {
-    let bytes = crate::record::read_regular(path).ok()?;
+pub(super) type Counters = (Vec<(u64, u64)>, u64);
+
+fn read_counters(path: &Path) -> Option<Counters> {
+    counters(&crate::record::read_regular(path).ok()?)
+}
+
+/// Reads the bytes of a file of counters.
+pub(super) fn counters(bytes: &[u8]) -> Option<Counters> {
     let word = |index: usize| {
         let bytes = bytes.get(index * 8..index * 8 + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))

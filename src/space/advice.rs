@@ -74,6 +74,7 @@ pub fn give_advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec
     let mut advisor = Advisor { annotation, space, found: Vec::new() };
     let seen = Seen::of_space(space);
     advisor.check_powers();
+    advisor.check_size();
     advisor.check_axes(&seen);
     advisor.fixed_block(&seen, facts);
     advisor.check_shared(facts);
@@ -110,7 +111,8 @@ const MOST_SAMPLES: usize = 256;
 impl Seen {
     fn of_space(space: &Space) -> Seen {
         let mut seen = Seen::default();
-        let mut firsts: BTreeMap<BTreeMap<String, i64>, Dim3> = BTreeMap::new();
+        // Macros vary slowest.
+        let mut first: Option<(BTreeMap<String, i64>, Dim3)> = None;
         let first_cap = space.caps().first().copied().unwrap_or(0);
         let is_first =
             |found: &Configuration| found.cap == first_cap && found.cache.is_none() && found.carveout.is_none();
@@ -129,8 +131,11 @@ impl Seen {
             for (name, value) in &macros {
                 seen.macros.entry(name.clone()).or_default().insert(*value);
             }
-            let first = *firsts.entry(macros).or_insert(block);
-            for ((varies, one), other) in seen.varies.iter_mut().zip(first).zip(block) {
+            let (_, shape) = match first.take() {
+                Some(found) if found.0 == macros => first.insert(found),
+                _ => first.insert((macros, block)),
+            };
+            for ((varies, one), other) in seen.varies.iter_mut().zip(*shape).zip(block) {
                 *varies |= one != other;
             }
         }
@@ -172,6 +177,16 @@ impl Advisor<'_> {
                 format!("{base}^{exponent} is {}, for `^` is C's exclusive or and no power{remedy}", base ^ exponent);
             self.add_warning(MessageCode::PowerOperator, span, message);
         }
+    }
+
+    /// A space that is too large to be searched whole.
+    fn check_size(&mut self) {
+        let Some(all) = self.space.sampled_from() else { return };
+        let searched = self.space.searched().len();
+        let message = format!(
+            "of the {all} configurations a sample of {searched} is searched: give shorter lists, or ranges with larger steps"
+        );
+        self.add_warning(MessageCode::SpaceSampled, self.annotation.comment, message);
     }
 
     /// Axes that are none, and spaces with nothing in them.

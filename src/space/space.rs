@@ -38,6 +38,12 @@ const PATIENCE: u64 = 2_000_000;
 /// record.
 const MAX_CONFIGURATIONS: u64 = 1_000_000;
 
+/// The most configurations that a search looks at. Each takes up to 4 KB of memory.
+const MAX_SEARCHED: u64 = 100_000;
+
+/// 2^64 divided by the golden ratio: the multiples of it, modulo 2^64, lie evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// All valid configurations of a kernel. Never empty.
 #[derive(Clone, Debug)]
 pub struct Space {
@@ -113,6 +119,30 @@ impl Space {
         std::iter::from_fn(move || walk.advance_to(depth).then(|| self.configuration_at(walk.current_point())))
     }
 
+    /// The configurations that a search looks at: all, or of a large space an even sample that
+    /// is the same each time.
+    pub fn searched(&self) -> Vec<Configuration> {
+        let Some(all) = self.sampled_from() else { return self.iter().collect() };
+        let most = u64::MAX / all * MAX_SEARCHED;
+        let order: Vec<usize> = (0..self.table.axes.len()).collect();
+        let depth = order.len();
+        let mut walk = Walk::over_all(&self.table, order);
+        let mut found = Vec::new();
+        let mut place: u64 = 0;
+        while walk.advance_to(depth) {
+            if place <= most {
+                found.push(self.configuration_at(walk.current_point()));
+            }
+            place = place.wrapping_add(GOLDEN);
+        }
+        found
+    }
+
+    /// Returns the number of configurations if a search looks at a sample of them alone.
+    pub fn sampled_from(&self) -> Option<u64> {
+        Some(self.len()).filter(|&count| count > MAX_SEARCHED)
+    }
+
     /// The number of valid configurations, counted without making them; saturates. Takes time
     /// by the points of those axes that constraints connect (about 0.1 µs each), not of the
     /// whole space.
@@ -174,10 +204,17 @@ impl Space {
         varies
     }
 
-    /// The assignments of macros that occur in valid configurations, the baseline's first. One
-    /// empty assignment for a kernel without macro axes.
+    /// The assignments of macros that occur in the configurations of a search, the baseline's
+    /// first. One empty assignment for a kernel without macro axes.
     pub fn macro_sets(&self) -> Vec<BTreeMap<String, i64>> {
         let mut sets = vec![self.baseline.macros.clone()];
+        if self.sampled_from().is_some() {
+            let mut sampled: Vec<_> = self.searched().into_iter().map(|found| found.macros).collect();
+            // Macros vary slowest.
+            sampled.dedup();
+            sets.extend(sampled.into_iter().filter(|set| *set != self.baseline.macros));
+            return sets;
+        }
         let touched =
             self.table.connected_axes().into_iter().filter(|axes| axes.iter().any(|&axis| axis < self.macros));
         let mut order: Vec<usize> = touched.flatten().collect();

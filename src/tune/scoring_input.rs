@@ -93,7 +93,7 @@ impl VariantSource {
 impl Laid {
     /// Lays out the space of a kernel under tuning.
     pub(super) fn new(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, variants: &Variants) -> Result<Self, Problem> {
-        let mut configurations: Vec<Configuration> = subject.space.iter().collect();
+        let mut configurations = subject.space.searched();
         let baseline = subject.baseline();
         let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
             configurations.push(baseline);

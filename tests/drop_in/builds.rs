@@ -154,6 +154,16 @@ const BUILDS: &[(&str, &[&str], &str)] = &[
         ),
     ),
     (
+        "Ninja, k.o and k.ptx of one source, and two sources of one stem; nothing is built twice",
+        &["ninja"],
+        "mkdir a b o && sed 's/kernel_block/a_block/; s/scale/a_scale/' kernel.cu > a/kernel.cu && sed 's/scale/b_scale/' kernel.cu > b/kernel.cu && cp kernel.h a && cp kernel.h b && printf 'rule nvcc\\n  command = nvcc -arch=sm_90 $how -MD -MF $out.d $in -o $out\\n  deps = gcc\\n  depfile = $out.d\\nbuild o/k.o: nvcc kernel.cu\\n  how = -c\\nbuild o/k.ptx: nvcc kernel.cu\\n  how = -ptx\\nbuild o/a.o: nvcc a/kernel.cu\\n  how = -c\\nbuild o/b.o: nvcc b/kernel.cu\\n  how = -c\\n' > build.ninja && ninja && ninja | grep 'no work to do'",
+    ),
+    (
+        "Ninja, the header declared as an output and left out of the depfile; nothing is built twice",
+        &["ninja"],
+        "printf 'rule nvcc\\n  command = NVTUNE_HEADER_IN_DEPFILE=0 nvcc -arch=sm_90 -c -MD -MF kernel.o.d $in -o kernel.o\\n  restat = 1\\n  deps = gcc\\n  depfile = kernel.o.d\\nbuild kernel.o | kernel.tune.h: nvcc kernel.cu\\n' > build.ninja && ninja && ninja | grep 'no work to do'",
+    ),
+    (
         "Meson, nvcc first on PATH",
         &["meson", "ninja"],
         "nvtune shims root && unset NVTUNE_NVCC && export PATH=$PWD/root/bin:$PATH && meson setup b --buildtype=release -Dcuda_link_args=-L$PWD/toolkit/lib64 && ninja -C b -v 2>&1 | tee log && b/prog && grep 'nvtune: scale' log && ninja -C b | grep 'no work to do'",

@@ -3,7 +3,7 @@
 use super::project::{Project, Ran, nvcc, run, succeed};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -162,5 +162,75 @@ fn build_passes_with_as_few_processes_as_nvcc_needs() {
             let ran = as_nobody(limit, &tuned);
             assert_eq!(ran.code, Some(0), "{limit} processes: {}", ran.stderr);
         }
+    }
+}
+
+#[test]
+fn source_and_object_in_a_folder_with_a_backslash_are_tuned() {
+    let project = project();
+    std::fs::create_dir(project.path(r"a\b")).expect("a folder");
+    std::fs::rename(project.path("kernel.cu"), project.path(r"a\b/k\t.cu")).expect("renamed");
+    for (object, depfile) in [(r"a\b/k.o", r"a\b/k.d"), ("k.o", "k.d")] {
+        let arguments = ["-arch=sm_90", "-MD", "-MP", "-c", r"a\b/k\t.cu", "-o", object];
+        succeed(&mut project.plain(&arguments));
+        let plain = project.read(depfile);
+        let mut build = project.nvtune(&arguments);
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+        let ran = succeed(build.env("NVTUNE_HEADER_IN_DEPFILE", "0"));
+        assert!(is_tuned(&ran), "{object}: {}", ran.stderr);
+        assert_eq!(project.read(depfile), plain, "{object}");
+    }
+}
+
+/// A name that a depfile gives to a file below `TMPDIR`, which goes with the build.
+fn names_a_temporary_file(depfile: &str, folder: &Path) -> bool {
+    depfile.contains(&*folder.join("nvtune-").to_string_lossy())
+}
+
+#[test]
+fn depfile_that_is_a_link_stays_one() {
+    let project = project();
+    for (case, link) in [("symbolic", true), ("hard", false)] {
+        std::fs::create_dir_all(project.path("deps")).expect("a folder");
+        project.write("deps/k.d", "old\n");
+        std::fs::set_permissions(project.path("deps/k.d"), PermissionsExt::from_mode(0o640)).expect("a mode");
+        match link {
+            true => symlink("deps/k.d", project.path("x.d")).expect("linked"),
+            false => std::fs::hard_link(project.path("deps/k.d"), project.path("x.d")).expect("linked"),
+        }
+        let ran = succeed(&mut build(&project, OsStr::new("o"), &["-MD", "-MF", "x.d"]));
+        assert!(is_tuned(&ran), "{case}: {}", ran.stderr);
+        let data = project.path("x.d").symlink_metadata().expect("there");
+        assert_eq!((data.is_symlink(), data.nlink()), (link, if link { 1 } else { 2 }), "{case}");
+        let target = project.read("deps/k.d");
+        assert!(target.contains("o/kernel.tune.h"), "{case}: {target}");
+        assert!(!names_a_temporary_file(&target, &std::env::temp_dir()), "{case}: {target}");
+        let mode = project.path("deps/k.d").metadata().expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640, "{case}");
+        std::fs::remove_file(project.path("x.d")).expect("removed");
+    }
+}
+
+/// The host compiler is stopped where it makes the object, the last step: what is there then is what a SIGKILL would leave.
+#[test]
+fn depfile_names_no_temporary_file_at_any_time() {
+    for options in [&["-MD"][..], &["-MD", "-MF", "o/kernel.d"], &["-MMD", "-MP", "--dependency-output=o/kernel.d"]] {
+        let project = project();
+        let tools = project.path("bin/tools");
+        std::fs::create_dir_all(&tools).expect("a folder");
+        let assembler = which::which("as").expect("an assembler");
+        let script = format!("#!/bin/sh\ncat o/kernel.d >> seen 2>/dev/null\nexec '{}' \"$@\"\n", assembler.display());
+        std::fs::write(tools.join("as"), script).expect("written");
+        std::fs::set_permissions(tools.join("as"), PermissionsExt::from_mode(0o755)).expect("executable");
+        std::fs::create_dir(project.path("o")).expect("a folder");
+        project.write("o/kernel.d", "old\n");
+        let own_assembler = format!("-B{}", tools.display());
+        let options = [options, &["-Xcompiler", &own_assembler]].concat();
+        let ran = succeed(&mut build(&project, OsStr::new("o"), &options));
+        assert!(is_tuned(&ran), "{options:?}: {}", ran.stderr);
+        assert_eq!(project.read("seen"), "old\n", "{options:?}");
+        let depfile = project.read("o/kernel.d");
+        assert!(depfile.contains("o/kernel.tune.h"), "{options:?}: {depfile}");
+        assert!(!names_a_temporary_file(&depfile, &std::env::temp_dir()), "{options:?}: {depfile}");
     }
 }

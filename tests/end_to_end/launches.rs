@@ -4,6 +4,8 @@ use super::project::{Project, compile, run, succeed};
 use super::remap::tuned;
 use super::results::nvtune;
 use expect_test::expect;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 /// All that is said of a build.
 fn built(project: &Project, text: &str, entries: &str) -> String {
@@ -701,5 +703,46 @@ fn baseline_is_inferred_from_the_source() {
         );
         let said = built(&project, &text, r#"{"time_us": 10.0, "spread": 0.01}"#);
         assert!(said.contains(&format!("nvtune: k: {expected} (kept")), "{source}: {said}");
+    }
+}
+
+/// Runs a command to its end; returns what it printed and the most memory that it and its processes had, in MB.
+#[expect(clippy::zombie_processes, reason = "`wait4` waits for it")]
+fn run_with_peak(command: &mut Command) -> (String, i64) {
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    let mut status = 0;
+    // SAFETY: all zeros is a value of the type.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the child is this one's, and nobody has waited for it.
+    let waited = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };
+    assert_eq!((waited, status), (child.id() as i32, 0), "{said}");
+    (said, usage.ru_maxrss / 1024)
+}
+
+#[test]
+fn large_space_is_sampled_in_bounded_memory() {
+    for (clauses, value) in [
+        (
+            "block(32:1024:32) regs({0, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 144, 160, 168, 192, 255}) grid(1:960)",
+            "1",
+        ),
+        ("block(256) regs({0}) threads(n) define(A = 1:1024, B = 1:600)", "A + B"),
+    ] {
+        let project = Project::new(&[]);
+        let kernel = format!(
+            "#ifndef A\n#define A 1\n#define B 1\n#endif\n//@tune {clauses}\n//@tune args(n = 1 << 16, x = out[n])\n__global__ void k(int n, float *x) {{\n\
+             for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] = {value};\n}}\n"
+        );
+        project.write("k.cu", &kernel);
+        let (said, peak) = run_with_peak(&mut project.nvtune(&compile("k.cu", "k.o")));
+        let warning = "k.cu(5): warning: of the 614400 configurations a sample of ";
+        assert!(said.contains(warning) && said.contains("[N0186]"), "{said}");
+        let record = project.record("k.tune.json");
+        let points = record["kernels"][0]["points"].as_u64().expect("a number");
+        assert!((99_000..=100_010).contains(&points), "{points}");
+        assert!(project.bytes("k.tune.json").len() < 16 << 20);
+        assert!(peak < 500, "{peak} MB for {clauses}");
     }
 }

@@ -1,6 +1,7 @@
 //! Calls that are plain nvcc's: nothing is printed, nothing is written, and errors are nvcc's own.
 
 use super::project::{Project, compile, nvcc, reproducible, run, succeed};
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn unmarked_source_gives_the_object_of_plain_nvcc() {
@@ -99,6 +100,33 @@ fn source_that_makes_no_instance_of_a_header_runs_nothing_but_nvcc() {
         assert_eq!(ran.stderr.is_empty(), !is_used, "{text}: {}", ran.stderr);
         // What was compiled or decided would be kept.
         assert_eq!(project.path("bin/cache").exists(), is_used, "{text}");
+    }
+}
+
+#[test]
+fn kernel_launched_in_its_header_alone_starts_nothing_but_nvcc() {
+    let project = Project::new(&["kernel.cu"]);
+    let kernel = project.read("kernel.cu").replace("//@tune", "//@tune template(float)");
+    let kernel = kernel.replace("__global__", "template <typename T>\n__global__").replace("REAL *x", "T *x");
+    let kernel = kernel.lines().skip(4).take_while(|line| *line != "}").collect::<Vec<_>>().join("\n") + "\n}\n";
+    let run = "template <typename T>\nvoid run(int n, T *x) {\n    k<T><<<n / 256, 256>>>(n, x);\n}\n";
+    project.write("k.cuh", &format!("#pragma once\n#ifndef TILE\n#define TILE 1\n#endif\n{kernel}{run}"));
+    // A script in nvcc's place counts what is started.
+    let script = format!("#!/bin/sh\necho started >> starts\nexec '{}' \"$@\"\n", nvcc().display());
+    project.write("bin/real", &script);
+    std::fs::set_permissions(project.path("bin/real"), PermissionsExt::from_mode(0o755)).expect("executable");
+    for (text, is_used) in [
+        ("int other() { return 1; }\n", false),
+        ("void f(int n, float *x) { run(n, x); }\n", true),
+        ("template <typename T> void again(int n, T *x) { run(n, x); }\n", false),
+    ] {
+        project.write("main.cu", &format!("#include \"k.cuh\"\n{text}"));
+        project.tool_of_host("rm", &["-rf", "bin/cache", "starts"]);
+        let mut build = project.nvtune(&compile("main.cu", "main.o"));
+        let ran = succeed(build.env("NVTUNE_NVCC", project.path("bin/real")));
+        assert_eq!(ran.stderr.contains("nvtune: k_float: "), is_used, "{text}: {}", ran.stderr);
+        assert_eq!(project.path("bin/cache").exists(), is_used, "{text}");
+        assert_eq!(project.read("starts").lines().count() > 1, is_used, "{text}");
     }
 }
 

@@ -14,6 +14,7 @@ mod options;
 mod protocol;
 mod ptx;
 mod record;
+mod recording;
 mod sass;
 mod stub;
 
@@ -33,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     ("protocol", protocol::run),
     ("ptx", ptx::run),
     ("record", record::run),
+    ("recording", recording::run),
     ("sass", sass::run),
     ("stub", stub::run),
 ];
