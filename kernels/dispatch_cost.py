@@ -92,8 +92,8 @@ void __cudaUnregisterFatBinary(void **) {}
 char __cudaInitModule(void **) { return 0; }
 void __cudaRegisterFunction(void **, const char *, char *, const char *, int, uint3 *, uint3 *, dim3 *, dim3 *, int *) {}
 cudaError_t cudaGetDevice(int *device) { *device = 0; return cudaSuccess; }
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
-    if (device != 0) return cudaErrorInvalidDevice;
+cudaError_t cudaGetDeviceCount(int *count) { *count = 1; return cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
     return cudaSuccess;
 }

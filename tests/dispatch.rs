@@ -152,7 +152,7 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
     };
     expect![[r#"
         baseline's, first and again
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x6 device x2 shared x2
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x4 device x2 shared x2
           reshaped__nvtune_90 grid 2 1 1 block 128 2 1 shared 0 stream 0; device x2
         other block
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 128 2 1 shared 0 stream 0;
@@ -170,22 +170,22 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
         instance without a dispatch
           _Z8reshapedIdEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0;
         no arguments
-          argumentless__nvtune_1 grid 1 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x3 device shared
+          argumentless__nvtune_1 grid 1 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
         winner's grid within and beyond the limits, and of no block
-          tall__nvtune_1 grid 1 65535 1 block 32 1 1 shared 0 stream 0; attributes x2 capability x3 device shared
+          tall__nvtune_1 grid 1 65535 1 block 32 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
           _Z4talliPf grid 1 4096 1 block 256 1 1 shared 0 stream 0;
           _Z4talliPf grid 1 0 1 block 256 1 1 shared 0 stream 0;
         no launch at all
           _Z4flatiPf grid 0 1 1 block 256 1 1 shared 0 stream 0;
         device of 8.0, first and again
-          reshaped__nvtune_80 grid 16 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x3 device shared
+          reshaped__nvtune_80 grid 16 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
           reshaped__nvtune_80 grid 16 1 1 block 64 1 1 shared 0 stream 0; device
         device of 7.5
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; capability x6 device x2 shared x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; capability x4 device x2 shared x2
         device 64
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device x2
         winner's own launch by the header, whatever the conditions
-          by_header__nvtune_1 grid 16 1 1 block 64 1 1 shared 256 stream 0; attributes x2 capability x3 device shared
+          by_header__nvtune_1 grid 16 1 1 block 64 1 1 shared 256 stream 0; attributes x2 capability x2 device shared
           by_header__nvtune_1 grid 2 1 1 block 64 1 1 shared 256 stream 0; device
         winner's block in another grid, with other shared memory
           by_header grid 15 1 1 block 64 1 1 shared 256 stream 0;
@@ -193,51 +193,51 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
         baseline's is no launch for the winner
           by_header grid 4 1 1 block 256 1 1 shared 0 stream 0;
         winner's own launch where the baseline's is one, too
-          either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; attributes x2 capability x3 device shared
+          either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
           either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; device
         the same where the condition does not hold
           either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; device
           either grid 4 1 1 block 256 1 1 shared 0 stream 0;
         launch by the header on a device without a winner
-          by_header grid 16 1 1 block 64 1 1 shared 256 stream 0; capability x3 device shared
+          by_header grid 16 1 1 block 64 1 1 shared 256 stream 0; capability x2 device shared
         entry is not in the image, first and again
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x6 device x2 shared x2
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x4 device x2 shared x2
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device x2
-          by_header grid 16 1 1 block 64 1 1 shared 256 stream 0; attributes capability x3 device shared
+          by_header grid 16 1 1 block 64 1 1 shared 256 stream 0; attributes capability x2 device shared
         memory is short at first
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x6 device x2 shared x2
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x3 device x2 shared
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x4 device x2 shared x2
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x2 device x2 shared
         error is pending, then not
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 9; device x2
-          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x6 device x2 shared x2
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x4 device x2 shared x2
           reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0 pending 9; device x2
         error is pending, and the launch is the winner's own, or the baseline's
           either grid 8 1 1 block 128 1 1 shared 0 stream 0 pending 9; device
           either grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 9; device
           by_header grid 16 1 1 block 64 1 1 shared 256 stream 0 pending 9; device
         winner's blocks are too large for its registers
-          _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x3 device shared
+          _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x2 device shared
         shared memory of 16, 48, 64 KiB, then 64 and 16 again, then more than there is
-          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 16384 stream 0; attributes x2 capability x3 device set carveout=50 shared
+          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 16384 stream 0; attributes x2 capability x2 device set carveout=50 shared
           staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 49152 stream 0; device
-          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0; attributes x2 capability x3 device set shared=231424 shared
+          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0; attributes x2 capability x2 device set shared=231424 shared
           staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0; device
           staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 16384 stream 0; device
-          _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x3 device set shared=231424 shared
+          _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x2 device set shared=231424 shared
         device is reset: its attributes are lost
           staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0 error 1; device
           _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0;
-          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0; attributes x2 capability x3 device set carveout=50 set shared=231424 shared
+          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0; attributes x2 capability x2 device set carveout=50 set shared=231424 shared
         the same where an error is pending
           _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0 pending 1; device
         attributes of the kernel are the winner's
-          tall__nvtune_1 grid 1 16 1 block 32 1 1 shared 0 stream 0; attributes x2 capability x3 device set 14=1 set carveout=25 shared
+          tall__nvtune_1 grid 1 16 1 block 32 1 1 shared 0 stream 0; attributes x2 capability x2 device set 14=1 set carveout=25 shared
         the winner's carve-out goes first
-          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 256 stream 0; attributes x2 capability x3 device set carveout=50 shared
+          staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 256 stream 0; attributes x2 capability x2 device set carveout=50 shared
         clusters of another size
-          _Z12argumentlessv grid 1 1 1 block 256 1 1 shared 0 stream 0; attributes x2 capability x3 device shared
+          _Z12argumentlessv grid 1 1 1 block 256 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
         shared memory cannot be raised
-          _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x3 device set carveout=50 set shared=231424 shared
+          _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x2 device set carveout=50 set shared=231424 shared
         one device only, first and again
           flat__nvtune_1 grid 4 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
           flat__nvtune_1 grid 4 1 1 block 64 1 1 shared 0 stream 0;

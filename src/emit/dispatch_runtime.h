@@ -87,12 +87,12 @@ template <class A> static bool share_clusters(const void *, const A &, const A &
    that is not known now; -1 if the winner cannot run on this device. Threads that call it at the same time set the same
    attributes. */
 static inline int prepare(int device, const void *kernel_key, const Winner *winner) {
-  int major_part, minor_part, shared, other;
+  int major_part, minor_part, shared, devices;
   if (cudaDeviceGetAttribute(&major_part, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
       cudaDeviceGetAttribute(&minor_part, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess ||
       cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
     return 0;
-  if (cudaDeviceGetAttribute(&other, cudaDevAttrComputeCapabilityMajor, 1) == cudaErrorInvalidDevice)
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices == 1)
     __atomic_store_n(&winner->limits[64], 1, __ATOMIC_RELAXED);
   if (major_part * 10 + minor_part != winner->capability) return -1;
   const void *const key = winner->limits;

@@ -131,6 +131,10 @@ void __cudaRegisterFunction(void **, const char *host, char *, const char *name,
     names()[host] = name;
 }
 
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = devices;
+    return cudaSuccess;
+}
 cudaError_t cudaGetDevice(int *current) {
     std::lock_guard<std::mutex> lock(mutex);
     ++calls["device"];
@@ -139,7 +143,6 @@ cudaError_t cudaGetDevice(int *current) {
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int of) {
     std::lock_guard<std::mutex> lock(mutex);
-    if (of >= devices) return fail(cudaErrorInvalidDevice);
     const int capability = of == 1 ? 80 : of == 2 ? 75 : 90;
     if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) {
         ++calls["shared"];

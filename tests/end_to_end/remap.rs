@@ -454,21 +454,21 @@ fn fat_build_picks_the_winner_by_device() {
     expect![[r#"
         [("sm_90", 64), ("sm_80", 256)]
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
-        asked 4 times
+        asked 3 times
         _Z5mixediPKfPf__nvtune_694329cc grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
-        asked 10 times
+        asked 8 times
+        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        asked 11 times
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
         asked 14 times
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
-        asked 18 times
-        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
-        asked 18 times
+        asked 14 times
         _Z5mixediPKfPf__nvtune_694329cc grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
-        asked 18 times
+        asked 14 times
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
-        asked 18 times
+        asked 14 times
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
-        asked 18 times
+        asked 14 times
     "#]]
     .assert_eq(&format!("{blocks:?}\n{said}"));
 }
