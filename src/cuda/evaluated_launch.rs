@@ -3,7 +3,7 @@
 
 use super::host_evaluation::{Evaluation, Number, Scope};
 use super::host_nodes::{arguments, called_name, last_name};
-use super::host_program::{HostProgram, Place};
+use super::host_program::{FilePlace, HostProgram};
 use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;
 use super::parameter_kind::ParameterKind;
@@ -82,28 +82,28 @@ impl HostProgram {
     }
 
     /// The launches of a kernel in host code: by its name, or by a pointer that is given it.
-    fn host_launches(&self, kernel: &str) -> Vec<&Place> {
+    fn host_launches(&self, kernel: &str) -> Vec<&FilePlace> {
         let is_given = |name: &String| {
             let mut definitions = self.definitions.get(name).into_iter().flatten();
-            let is_it = |place: &Place| place.range.len() < LONGEST_NAME && last_name(self.slice(place)) == kernel;
+            let is_it = |place: &FilePlace| place.range.len() < LONGEST_NAME && last_name(self.slice(place)) == kernel;
             definitions.any(|definition| is_it(&definition.value))
         };
         let own = self.launches.get(kernel).into_iter().flatten();
-        let mut pointers: Vec<(&String, &Vec<Place>)> =
+        let mut pointers: Vec<(&String, &Vec<FilePlace>)> =
             self.launches.iter().filter(|(name, _)| *name != kernel && is_given(name)).collect();
         pointers.sort_by_key(|(name, _)| name.as_str());
         let by_pointer = pointers.into_iter().flat_map(|(_, places)| places);
         own.chain(by_pointer).filter(|place| !self.is_in_device_code(place)).take(MOST_LAUNCHES).collect()
     }
 
-    fn is_in_device_code(&self, place: &Place) -> bool {
+    fn is_in_device_code(&self, place: &FilePlace) -> bool {
         let Some(function) = self.function_around(place.file, place.range.start) else { return false };
         let Some(body) = function.child_by_field_name("body") else { return false };
-        let head = self.slice(&Place { file: place.file, range: function.start_byte()..body.start_byte() });
+        let head = self.slice(&FilePlace { file: place.file, range: function.start_byte()..body.start_byte() });
         head.contains("__global__") || head.contains("__device__") && !head.contains("__host__")
     }
 
-    fn evaluated(&self, place: &Place, parameters: &[ParameterKind], assumption: i64) -> Option<EvaluatedLaunch> {
+    fn evaluated(&self, place: &FilePlace, parameters: &[ParameterKind], assumption: i64) -> Option<EvaluatedLaunch> {
         let parts = self.parts(place)?;
         let (mut launch, varied) = self.evaluated_with(place, &parts, parameters, assumption, BTreeMap::new())?;
         if !varied.is_empty() {
@@ -117,7 +117,7 @@ impl HostProgram {
     /// names that its arguments come from.
     fn evaluated_with(
         &self,
-        place: &Place,
+        place: &FilePlace,
         parts: &LaunchParts<'_>,
         parameters: &[ParameterKind],
         assumption: i64,
@@ -190,7 +190,7 @@ impl HostProgram {
 
     /// Finds the parts of a launch: `k<<<grid, block>>>(...)`, or one by address with an array of
     /// arguments.
-    fn parts(&self, place: &Place) -> Option<LaunchParts<'_>> {
+    fn parts(&self, place: &FilePlace) -> Option<LaunchParts<'_>> {
         let text = &self.files.get(place.file)?.text;
         let node = self.node(place).filter(|node| node.kind() == "call_expression")?;
         let mut cursor = node.walk();
@@ -213,7 +213,7 @@ impl HostProgram {
         }
         let kernel = &text[given.first()?.byte_range()];
         let kernel = kernel.rsplit(')').next().filter(|rest| !rest.is_empty()).unwrap_or(kernel);
-        let scope = Scope::new(&Place { file: place.file, range: node.byte_range() });
+        let scope = Scope::new(&FilePlace { file: place.file, range: node.byte_range() });
         let array = last_name(&text[given.get(3)?.byte_range()]);
         let evaluation = Evaluation::new(self);
         let definition = evaluation.nearest(array, array, &scope).into_iter();

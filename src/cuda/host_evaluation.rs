@@ -6,7 +6,7 @@
 
 use super::active_code::integer;
 use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
-use super::host_program::{Definition, HostProgram, Place};
+use super::host_program::{Definition, FilePlace, HostProgram};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use tree_sitter::{Node, Parser};
@@ -56,7 +56,7 @@ pub struct Evaluation<'p> {
 }
 
 impl Scope {
-    pub fn new(place: &Place) -> Self {
+    pub fn new(place: &FilePlace) -> Self {
         Self { file: place.file, at: place.range.start, bindings: Vec::new(), depth: DEEPEST }
     }
 
@@ -66,7 +66,7 @@ impl Scope {
     }
 
     /// Another place, one step further away.
-    pub fn moved(&self, place: &Place) -> Option<Self> {
+    pub fn moved(&self, place: &FilePlace) -> Option<Self> {
         Some(Self { file: place.file, at: place.range.start, bindings: Vec::new(), depth: self.depth.checked_sub(1)? })
     }
 }
@@ -126,7 +126,7 @@ impl<'p> Evaluation<'p> {
     }
 
     /// The value of a node of a file.
-    pub(super) fn value_at(&self, place: &Place, scope: &Scope) -> Option<Number> {
+    pub(super) fn value_at(&self, place: &FilePlace, scope: &Scope) -> Option<Number> {
         let text = &self.program.files.get(place.file)?.text;
         self.value(self.program.node(place)?, text, scope)
     }
@@ -262,7 +262,7 @@ impl<'p> Evaluation<'p> {
         let names = parameter_names(node, own);
         let values: Option<Vec<Number>> = given.iter().map(|argument| self.value(*argument, text, scope)).collect();
         let bindings: Vec<(String, Number)> = names.into_iter().zip(values?).collect();
-        let inside = Place { file: place.file, range: result.byte_range() };
+        let inside = FilePlace { file: place.file, range: result.byte_range() };
         self.value(result, own, &Scope { bindings, ..scope.moved(&inside)? })
     }
 
@@ -326,7 +326,7 @@ impl<'p> Evaluation<'p> {
             if self.step().is_none() {
                 break;
             }
-            let Place { file, range } = &definition.value;
+            let FilePlace { file, range } = &definition.value;
             let is_here = *file == scope.file && range.start < scope.at;
             let is_known = |around: &std::ops::Range<usize>| around.contains(&scope.at);
             let is_same = definition.target == whole;
@@ -373,7 +373,7 @@ impl<'p> Evaluation<'p> {
         &self,
         name: &str,
         scope: &Scope,
-        read: &dyn Fn(&Place, &Scope) -> Option<T>,
+        read: &dyn Fn(&FilePlace, &Scope) -> Option<T>,
     ) -> Option<T> {
         let base = name.split(['.', '-', '[']).next().unwrap_or(name);
         let (function, number) = self.parameter(base, scope)?;
@@ -388,7 +388,7 @@ impl<'p> Evaluation<'p> {
             if call.file == scope.file && function.byte_range().contains(&call.range.start) {
                 return None;
             }
-            let place = Place { file: call.file, range: argument.byte_range() };
+            let place = FilePlace { file: call.file, range: argument.byte_range() };
             let moved = scope.moved(&place)?;
             match name.strip_prefix(base).filter(|field| !field.is_empty()) {
                 None => read(&place, &moved),

@@ -19,14 +19,14 @@ pub struct HostProgram {
     pub(super) definitions: HashMap<String, Vec<Definition>>,
     pub(super) declarations: HashMap<String, Vec<Declaration>>,
     pub(super) memory: HashMap<String, Vec<Memory>>,
-    pub(super) functions: HashMap<String, Vec<Place>>,
+    pub(super) functions: HashMap<String, Vec<FilePlace>>,
     /// The bytes of the functions of each file, in order.
     function_bytes: Vec<Vec<Range<usize>>>,
-    pub(super) calls: HashMap<String, Vec<Place>>,
+    pub(super) calls: HashMap<String, Vec<FilePlace>>,
     /// `typedef` and `using`.
     pub(super) aliases: HashMap<String, String>,
     pub(super) structures: HashMap<String, Vec<(String, String)>>,
-    pub(super) launches: HashMap<String, Vec<Place>>,
+    pub(super) launches: HashMap<String, Vec<FilePlace>>,
 }
 
 pub(super) struct HostFile {
@@ -39,7 +39,7 @@ pub(super) struct HostFile {
 
 /// A node: its file and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FilePlace {
     pub file: usize,
     pub range: Range<usize>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
     /// The value, or the arguments of a constructor.
-    pub value: Place,
+    pub value: FilePlace,
     /// What is assigned, as written: `n`, `grid.x`, `params->n`.
     pub target: String,
     /// Where a declared name is in scope; empty for an assignment.
@@ -69,7 +69,7 @@ pub(super) struct Declaration {
 /// A call that gives a variable memory, or copies from it or to it.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
-    pub call: Place,
+    pub call: FilePlace,
     pub bytes: MemoryBytes,
     pub function: Option<usize>,
 }
@@ -170,17 +170,17 @@ impl HostProgram {
     }
 
     /// The smallest node with these bytes.
-    pub(super) fn node(&self, place: &Place) -> Option<Node<'_>> {
+    pub(super) fn node(&self, place: &FilePlace) -> Option<Node<'_>> {
         let tree = &self.files.get(place.file)?.tree;
         tree.root_node().descendant_for_byte_range(place.range.start, place.range.end)
     }
 
-    pub(super) fn slice(&self, place: &Place) -> &str {
+    pub(super) fn slice(&self, place: &FilePlace) -> &str {
         self.files.get(place.file).and_then(|file| file.text.get(place.range.clone())).unwrap_or("")
     }
 
     /// The line and the file of a place, as messages have it.
-    pub(super) fn source(&self, place: &Place) -> (String, u32) {
+    pub(super) fn source(&self, place: &FilePlace) -> (String, u32) {
         let Some(file) = self.files.get(place.file) else { return (String::new(), 0) };
         let source = Source::new(file.path.clone(), file.text.as_bytes());
         (file.path.clone(), source.line(place.range.start))
@@ -191,7 +191,7 @@ impl HostProgram {
         let functions = self.function_bytes.get(file)?;
         let after = functions.partition_point(|bytes| bytes.start <= at);
         let innermost = functions[..after].iter().rev().take(NESTED_FUNCTIONS).find(|bytes| at <= bytes.end)?;
-        let node = self.node(&Place { file, range: innermost.clone() })?;
+        let node = self.node(&FilePlace { file, range: innermost.clone() })?;
         (node.kind() == "function_definition").then_some(node)
     }
 }
@@ -306,14 +306,14 @@ impl Indexer<'_> {
         &mut self,
         name: &str,
         node: Node<'_>,
-        table: impl Fn(&mut HostProgram) -> &mut HashMap<String, Vec<Place>>,
+        table: impl Fn(&mut HostProgram) -> &mut HashMap<String, Vec<FilePlace>>,
     ) {
         let place = self.place(node);
         table(self.program).entry(name.to_owned()).or_default().push(place);
     }
 
-    fn place(&self, node: Node<'_>) -> Place {
-        Place { file: self.file, range: node.byte_range() }
+    fn place(&self, node: Node<'_>) -> FilePlace {
+        FilePlace { file: self.file, range: node.byte_range() }
     }
 
     /// The bytes in which what is declared here is known.

@@ -2,7 +2,7 @@
 
 use super::element::Scalar;
 use super::host_evaluation::{Evaluation, Scope, function_name};
-use super::host_program::{HostProgram, Place};
+use super::host_program::{FilePlace, HostProgram};
 use super::tokens::is_word;
 use super::types::Type;
 use tree_sitter::Node;
@@ -128,7 +128,7 @@ impl Evaluation<'_> {
 
     /// What a parameter of the template around a place stands for, by a call or an instance of it,
     /// and where that is.
-    pub(super) fn template_argument(&self, name: &str, scope: &Scope) -> Option<(String, Place)> {
+    pub(super) fn template_argument(&self, name: &str, scope: &Scope) -> Option<(String, FilePlace)> {
         let function = self.program.function_around(scope.file, scope.at)?;
         let template = function.parent().filter(|node| node.kind() == "template_declaration")?;
         let text = &self.program.files.get(scope.file)?.text;
@@ -144,7 +144,7 @@ impl Evaluation<'_> {
                     continue;
                 }
                 let open = at + head.len() - 1;
-                let place = Place { file: index, range: at..open };
+                let place = FilePlace { file: index, range: at..open };
                 let Some(arguments) = angle_arguments(&file.text[open..]) else { continue };
                 let Some(argument) = arguments.get(number).filter(|argument| !argument.is_empty()) else { continue };
                 // A call from within another template leads further.

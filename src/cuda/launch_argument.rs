@@ -2,7 +2,7 @@
 
 use super::host_evaluation::{Evaluation, Number, Scope};
 use super::host_nodes::{arguments, last_name};
-use super::host_program::{Memory, MemoryBytes, Place};
+use super::host_program::{FilePlace, Memory, MemoryBytes};
 use super::host_types::words;
 use super::parameter_kind::ParameterKind;
 use super::types::Type;
@@ -165,7 +165,7 @@ impl Evaluation<'_> {
                 (factors?.into_iter().try_fold(1_i64, i64::checked_mul)?, false)
             }
             MemoryBytes::Elements { count, element } => {
-                let place = Place { file: memory.call.file, range: count.clone() };
+                let place = FilePlace { file: memory.call.file, range: count.clone() };
                 let size = self.size_of(&self.in_scope(element, &moved), memory.call.file)?;
                 (self.value_of_text(self.program.slice(&place), &moved)?.as_integer().checked_mul(size)?, false)
             }

@@ -34,12 +34,12 @@ struct Template<'a> {
 }
 
 /// The names in a file, each with the name of the template that it stands in.
-type Names<'a> = Vec<(&'a str, Option<&'a str>)>;
+type NameUses<'a> = Vec<(&'a str, Option<&'a str>)>;
 
 /// Returns whether a template may be used: its name stands in these files elsewhere than in
 /// itself, its declarations, and templates of which the same is not true.
 pub fn may_be_used(name: &str, texts: &[&str]) -> bool {
-    let mut names: HashMap<usize, Names<'_>> = HashMap::new();
+    let mut names: HashMap<usize, NameUses<'_>> = HashMap::new();
     let (mut asked, mut open) = (HashSet::from([name]), vec![name]);
     while let Some(name) = open.pop() {
         for (index, text) in texts.iter().enumerate() {
@@ -58,10 +58,10 @@ pub fn may_be_used(name: &str, texts: &[&str]) -> bool {
     false
 }
 
-fn names_of(text: &str) -> Names<'_> {
+fn names_of(text: &str) -> NameUses<'_> {
     let is_code = |token: &CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
     let all = cxx_tokens(text);
-    let mut names = Names::new();
+    let mut names = NameUses::new();
     let mut directives = Vec::new();
     let mut end = 0;
     for token in &all {
@@ -70,7 +70,7 @@ fn names_of(text: &str) -> Names<'_> {
     }
     directives.extend(directives_between(text, end..text.len()));
     let tokens: Vec<CxxToken> = all.into_iter().filter(is_code).collect();
-    let file = File { text, tokens: &tokens };
+    let file = ParsedFile { text, tokens: &tokens };
     let mut at = 0;
     while at < tokens.len() {
         let template = file.template(at).filter(|found| !has_conditions(&file, found, &directives));
@@ -95,7 +95,7 @@ fn directives_between(text: &str, place: Range<usize>) -> Vec<(usize, &str)> {
 }
 
 /// Whether a template has preprocessor lines that may leave out a part of it.
-fn has_conditions(file: &File<'_, '_>, template: &Template<'_>, directives: &[(usize, &str)]) -> bool {
+fn has_conditions(file: &ParsedFile<'_, '_>, template: &Template<'_>, directives: &[(usize, &str)]) -> bool {
     let start = file.tokens[template.tokens.start].span.start;
     let end = file.tokens[template.tokens.end - 1].span.end;
     let is_pragma = |text: &str| {
@@ -106,12 +106,12 @@ fn has_conditions(file: &File<'_, '_>, template: &Template<'_>, directives: &[(u
 }
 
 /// A file without comments and preprocessor lines.
-struct File<'a, 't> {
+struct ParsedFile<'a, 't> {
     text: &'a str,
     tokens: &'t [CxxToken],
 }
 
-impl<'a> File<'a, '_> {
+impl<'a> ParsedFile<'a, '_> {
     fn word(&self, at: usize) -> &'a str {
         self.tokens.get(at).map_or("", |token| &self.text[token.span.start..token.span.end])
     }

@@ -7,7 +7,7 @@ use crate::diag::Source;
 
 /// A parameter with its type as the sources spell it out.
 #[derive(Clone, Debug)]
-pub(super) struct Parameter {
+pub(super) struct LaunchedParameter {
     pub name: String,
     /// Without names that stand for other types.
     pub kind_text: String,
@@ -27,13 +27,13 @@ pub(super) struct Arguments {
 pub(super) type Numbers = Vec<(String, i64)>;
 
 /// The scalars among the parameters that are whole numbers.
-pub(super) fn numbers(parameters: &[Parameter], launch: &EvaluatedLaunch) -> Numbers {
+pub(super) fn numbers(parameters: &[LaunchedParameter], launch: &EvaluatedLaunch) -> Numbers {
     let given = parameters.iter().zip(&launch.arguments);
     given.filter_map(|(parameter, argument)| Some((parameter.name.clone(), integer(parameter, argument)?))).collect()
 }
 
 /// The value of an integer parameter, as its type holds it.
-fn integer(parameter: &Parameter, argument: &LaunchArgument) -> Option<i64> {
+fn integer(parameter: &LaunchedParameter, argument: &LaunchArgument) -> Option<i64> {
     let Type::Scalar(scalar) = Type::parse_type(&parameter.kind_text) else { return None };
     let (least, most) = scalar.integer_bounds()?;
     let value = argument.value?.as_integer();
@@ -48,7 +48,7 @@ pub(super) fn arguments(
     source: &Source,
     program: &HostProgram,
     listed: &ListedKernel,
-    parameters: &[Parameter],
+    parameters: &[LaunchedParameter],
     launch: &EvaluatedLaunch,
 ) -> Result<Arguments, String> {
     let numbers = numbers(parameters, launch);
@@ -61,7 +61,7 @@ pub(super) fn arguments(
         let name = &parameter.name;
         let other = variation.and_then(|other| other.arguments.get(index)?.buffer);
         let varied = varied.as_ref().zip(other).map(|(numbers, buffer)| (numbers, buffer.bytes));
-        let writer = Writer { source, program, listed, numbers: &numbers, varied, threads: threads(launch) };
+        let writer = ArgumentWriter { source, program, listed, numbers: &numbers, varied, threads: threads(launch) };
         let value = writer.value(name, &parameter.kind_text, &parameter.kind, argument, &mut written.guesses)?;
         written.values.push(value);
     }
@@ -75,7 +75,7 @@ pub(super) fn threads(launch: &EvaluatedLaunch) -> i64 {
 }
 
 /// What the value of a parameter is written from.
-struct Writer<'a> {
+struct ArgumentWriter<'a> {
     source: &'a Source,
     program: &'a HostProgram,
     listed: &'a ListedKernel,
@@ -85,7 +85,7 @@ struct Writer<'a> {
     threads: i64,
 }
 
-impl Writer<'_> {
+impl ArgumentWriter<'_> {
     /// Writes `name = value`, with the element before it if the type does not tell it.
     fn value(
         &self,

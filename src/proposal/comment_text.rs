@@ -1,6 +1,6 @@
 //! A kernel, its launches in the text -> the lines of its tuning comment.
 
-use super::arguments::{Arguments, Parameter, arguments, integer_text, numbers, threads};
+use super::arguments::{Arguments, LaunchedParameter, arguments, integer_text, numbers, threads};
 use super::proposed::Basis;
 use crate::comment::Expr;
 use crate::cuda::{EvaluatedLaunch, HostProgram, Kernel, ListedKernel, ParameterKind};
@@ -155,7 +155,7 @@ fn deduced(name: &str, declaration: &str, argument: &str) -> Option<String> {
 }
 
 /// The parameters with their types, in which names of the template's parameters are replaced.
-fn parameters(source: &Source, program: &HostProgram, kernel: &Kernel) -> Result<Vec<Parameter>, String> {
+fn parameters(source: &Source, program: &HostProgram, kernel: &Kernel) -> Result<Vec<LaunchedParameter>, String> {
     let given = template_arguments(program, kernel)?.unwrap_or_default();
     let names = kernel.template_parameters.iter().map(|of| of.as_ref().map_or("", |of| of.name.as_str()));
     let instance: Vec<(&str, &String)> = names.zip(&given).collect();
@@ -171,14 +171,18 @@ fn parameters(source: &Source, program: &HostProgram, kernel: &Kernel) -> Result
             .collect();
         let kind = kind.join(" ");
         let kind_text = program.parameter_type(&source.path, &kind);
-        Some(Parameter { name, kind: program.parameter_kind(&source.path, &kind), kind_text })
+        Some(LaunchedParameter { name, kind: program.parameter_kind(&source.path, &kind), kind_text })
     };
-    let all: Option<Vec<Parameter>> = kernel.parameters.iter().zip(&kernel.declarations).map(one).collect();
+    let all: Option<Vec<LaunchedParameter>> = kernel.parameters.iter().zip(&kernel.declarations).map(one).collect();
     all.ok_or_else(|| "one of its parameters has no name".to_owned())
 }
 
 /// The launches of a kernel, the one that is best known first.
-fn launches(program: &HostProgram, kernel: &Kernel, parameters: &[Parameter]) -> Result<Vec<EvaluatedLaunch>, String> {
+fn launches(
+    program: &HostProgram,
+    kernel: &Kernel,
+    parameters: &[LaunchedParameter],
+) -> Result<Vec<EvaluatedLaunch>, String> {
     let kinds: Vec<ParameterKind> = parameters.iter().map(|parameter| parameter.kind.clone()).collect();
     let mut last = Vec::new();
     for assumption in ASSUMPTIONS {

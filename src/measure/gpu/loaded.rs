@@ -19,11 +19,11 @@ pub(super) struct LoadedModule {
 #[derive(Clone)]
 pub(super) struct ModuleVariable {
     pub global: Global,
-    initial: Rc<Initial>,
+    initial: Rc<KeptContents>,
 }
 
 /// Contents on the host and on the device.
-struct Initial {
+struct KeptContents {
     bytes: Vec<u8>,
     memory: Memory,
 }
@@ -31,7 +31,7 @@ struct Initial {
 /// What variables are initialised to, once for all modules that have the same.
 #[derive(Default)]
 pub(super) struct InitialContents {
-    kept: HashMap<String, Vec<Rc<Initial>>>,
+    kept: HashMap<String, Vec<Rc<KeptContents>>>,
 }
 
 impl LoadedModule {
@@ -90,7 +90,7 @@ impl InitialContents {
         symbol: &str,
         global: &Global,
         alive: &mut dyn FnMut(),
-    ) -> std::result::Result<Rc<Initial>, DriverFault> {
+    ) -> std::result::Result<Rc<KeptContents>, DriverFault> {
         let bytes = global.read(alive)?;
         let kept = self.kept.entry(symbol.to_owned()).or_default();
         if let Some(same) = kept.iter().find(|initial| initial.bytes == bytes) {
@@ -101,7 +101,7 @@ impl InitialContents {
             other => other,
         })?;
         memory.write(0, &bytes)?;
-        let initial = Rc::new(Initial { bytes, memory });
+        let initial = Rc::new(KeptContents { bytes, memory });
         kept.push(Rc::clone(&initial));
         Ok(initial)
     }
