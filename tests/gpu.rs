@@ -116,54 +116,52 @@ fn launches_by_the_header() {
     assert_eq!(lines.len(), 5, "{lines:#?}");
 }
 
-/// A program without workloads in its comments: it runs as plain nvcc's while it records, and once it is tuned.
-fn a_program_is_tuned_on_what_it_recorded() {
-    let program = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("recording.cu"), include_str!("gpu/recording.cu")).expect("written");
-    let architecture = format!("-arch=sm_{}", start().device().compute_capability);
-    let run = |command: &mut std::process::Command| {
-        let output = command.current_dir(folder.path()).output().expect("it starts");
-        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(output.status.success(), "{text}");
-        text
-    };
-    for mode in ["off", "capture", "measure"] {
-        let mut compile = std::process::Command::new(&program);
-        compile.args(["nvcc", "-O3", &architecture, "-c", "recording.cu", "-o", "recording.o"]);
-        compile.env("NVTUNE", mode).env("NVTUNE_CACHE_SIZE", "0");
-        let said = run(&mut compile);
-        run(std::process::Command::new("nvcc").args([&architecture, "recording.o", "-o", "program"]));
-        let printed = run(&mut std::process::Command::new(folder.path().join("program")));
+/// A program of one source that says itself whether its results are right.
+struct CheckedProgram {
+    folder: tempfile::TempDir,
+}
+
+impl CheckedProgram {
+    fn new(source: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("program.cu"), source).expect("written");
+        Self { folder }
+    }
+
+    /// Builds it by nvtune and runs it; returns what nvtune says.
+    fn build_and_run(&self, mode: &str) -> String {
+        let nvtune = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
+        let architecture = format!("-arch=sm_{}", start().device().compute_capability);
+        let run = |command: &mut std::process::Command| {
+            let output = command.current_dir(self.folder.path()).output().expect("it starts");
+            let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            assert!(output.status.success(), "{text}");
+            text
+        };
+        let mut compile = std::process::Command::new(&nvtune);
+        compile.args(["nvcc", "-O3", &architecture, "-c", "program.cu", "-o", "program.o"]);
+        let said = run(compile.env("NVTUNE", mode).env("NVTUNE_CACHE_SIZE", "0"));
+        run(std::process::Command::new("nvcc").args([&architecture, "program.o", "-o", "program"]));
+        let printed = run(&mut std::process::Command::new(self.folder.path().join("program")));
         println!("{mode}\n{said}{printed}");
         assert_eq!(printed, "0 wrong, no error\n");
-        if mode == "measure" {
-            let timed =
-                |kernel: &str| said.lines().any(|line| line.starts_with(kernel) && line.contains(" points timed"));
-            assert!(timed("nvtune: scaled: ") && timed("nvtune: moved: "), "{said}");
-        }
+        said
     }
+}
+
+/// A program without workloads in its comments: it runs as plain nvcc's while it records, and once it is tuned.
+fn a_program_is_tuned_on_what_it_recorded() {
+    let program = CheckedProgram::new(include_str!("gpu/recording.cu"));
+    program.build_and_run("off");
+    program.build_and_run("capture");
+    let said = program.build_and_run("measure");
+    let timed = |kernel: &str| said.lines().any(|line| line.starts_with(kernel) && line.contains(" points timed"));
+    assert!(timed("nvtune: scaled: ") && timed("nvtune: moved: "), "{said}");
 }
 
 /// A program whose kernel writes variables: the fast variant wins, the one that is wrong in a variable alone is refused.
 fn variant_that_writes_another_value_to_a_variable_never_wins() {
-    let program = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("variables.cu"), include_str!("gpu/variables.cu")).expect("written");
-    let architecture = format!("-arch=sm_{}", start().device().compute_capability);
-    let run = |command: &mut std::process::Command| {
-        let output = command.current_dir(folder.path()).output().expect("it starts");
-        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(output.status.success(), "{text}");
-        text
-    };
-    let mut compile = std::process::Command::new(&program);
-    compile.args(["nvcc", "-O3", &architecture, "-c", "variables.cu", "-o", "variables.o"]);
-    let said = run(compile.env("NVTUNE", "measure").env("NVTUNE_CACHE_SIZE", "0"));
-    run(std::process::Command::new("nvcc").args([&architecture, "variables.o", "-o", "program"]));
-    let printed = run(&mut std::process::Command::new(folder.path().join("program")));
-    println!("{said}{printed}");
-    assert_eq!(printed, "0 wrong, no error\n");
+    let said = CheckedProgram::new(include_str!("gpu/variables.cu")).build_and_run("measure");
     let winner =
         said.lines().find(|line| line.starts_with("nvtune: count: ") && line.contains("VARIANT=")).unwrap_or_default();
     assert!(winner.contains("VARIANT=1"), "{said}");

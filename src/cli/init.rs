@@ -6,12 +6,12 @@ use crate::diag::print::bytes_to_output;
 use crate::diag::{MessageCode, Source, render};
 use crate::nvcc::{SearchPaths, quoted_files};
 use crate::proposal::{FileProposals, Proposal, insert_lines, propose, unified_diff};
+use crate::record::{put_in_place, unfinished};
 use crate::recording::{RecordedKernel, folder};
 use crate::settings::Settings;
 use crate::{say, say_on};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -149,34 +149,13 @@ fn write(path: &Path, before: &[u8], after: &[u8]) -> Result<(), String> {
     // A link is kept.
     let target = path.canonicalize().map_err(failed)?;
     let data = target.metadata().map_err(failed)?;
-    let parent = target.parent().unwrap_or(Path::new("/"));
-    let mut unfinished = tempfile_in(parent, &target).map_err(failed)?;
-    let mut written = || -> Result<(), String> {
-        unfinished.1.write_all(after).map_err(failed)?;
-        unfinished.1.set_permissions(data.permissions()).map_err(failed)?;
-        unfinished.1.sync_all().map_err(failed)?;
-        let now = target.metadata().map_err(failed)?;
-        let is_same = now.ino() == data.ino() && std::fs::read(&target).map_err(failed)? == before;
-        if !is_same {
-            return Err(format!("'{name}' has changed since it was read, and is left as it is: run nvtune init again"));
-        }
-        std::fs::rename(&unfinished.0, &target).map_err(failed)
-    };
-    let outcome = written();
-    outcome.inspect_err(|_| {
-        // The folder may have lost it already.
-        let _ = std::fs::remove_file(&unfinished.0);
-    })
-}
-
-/// Makes a new file next to another one.
-fn tempfile_in(parent: &Path, target: &Path) -> std::io::Result<(PathBuf, std::fs::File)> {
-    let mut name = OsStr::new(".").to_owned();
-    name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".nvtune-{}", std::process::id()));
-    let path = parent.join(name);
-    let file = std::fs::File::options().write(true).create_new(true).open(&path)?;
-    Ok((path, file))
+    let file = unfinished(&target, after, Some(data.permissions())).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    let now = target.metadata().map_err(failed)?;
+    if now.ino() != data.ino() || std::fs::read(&target).map_err(failed)? != before {
+        return Err(format!("'{name}' has changed since it was read, and is left as it is: run nvtune init again"));
+    }
+    put_in_place(file, &target).map_err(failed)
 }
 
 #[cfg(test)]

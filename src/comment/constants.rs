@@ -64,18 +64,18 @@ impl<'a> Constants<'a> {
             }
         };
         let is_axis = |name: &str| axes.iter().any(|axis| axis.name == name);
-        (!self.hangs_on(pending, &is_axis)).then_some(value)
+        (!self.depends_on(pending, &is_axis)).then_some(value)
     }
 
     /// The value of a constant by its name without scopes; `None` where it depends on a name that
     /// `is_axis`.
     pub fn named(&self, name: &str, is_axis: &dyn Fn(&str) -> bool) -> Option<i64> {
         let value = self.value(name)?;
-        (!self.hangs_on(vec![name.to_owned()], is_axis)).then_some(value)
+        (!self.depends_on(vec![name.to_owned()], is_axis)).then_some(value)
     }
 
     /// Whether one of these names is an axis, or is defined by one that is.
-    fn hangs_on(&self, mut pending: Vec<String>, is_axis: &dyn Fn(&str) -> bool) -> bool {
+    fn depends_on(&self, mut pending: Vec<String>, is_axis: &dyn Fn(&str) -> bool) -> bool {
         let mut seen: HashSet<String> = HashSet::new();
         while let Some(name) = pending.pop() {
             if is_axis(&name) {

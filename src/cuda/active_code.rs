@@ -4,6 +4,7 @@
 //! What a condition says of the architecture, of the host's compiler or of anything that is no
 //! number is not known, and then all its branches count.
 
+use super::integer_literal::integer;
 use super::tokens::{directive_end, is_word, split_directive};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -289,26 +290,9 @@ fn blank(line: &mut [u8]) {
     line.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
 }
 
-/// Reads a C integer literal.
-pub(super) fn integer(text: &str) -> Option<i64> {
-    let text = text.replace('\'', "");
-    let digits = text.trim_end_matches(['u', 'U', 'l', 'L', 'z', 'Z']);
-    let lower = digits.to_ascii_lowercase();
-    if let Some(hexadecimal) = lower.strip_prefix("0x") {
-        return i64::from_str_radix(hexadecimal, 16).ok();
-    }
-    if let Some(binary) = lower.strip_prefix("0b") {
-        return i64::from_str_radix(binary, 2).ok();
-    }
-    match digits.len() > 1 && digits.starts_with('0') {
-        true => i64::from_str_radix(digits, 8).ok(),
-        false => digits.parse().ok(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{ActiveCode, integer};
+    use super::ActiveCode;
 
     fn active(files: &[(&str, &str)]) -> (String, Vec<(String, String)>) {
         let files: Vec<(String, String)> =
@@ -360,13 +344,5 @@ mod tests {
     fn files_that_include_each_other_end() {
         let (text, _) = active(&[("a.h", "#include \"b.h\"\na"), ("b.h", "#include \"a.h\"\nb")]);
         assert_eq!(text, "a");
-    }
-
-    #[test]
-    fn literals_of_every_base_are_read() {
-        for (text, value) in [("0", 0), ("1'000u", 1000), ("0x10UL", 16), ("017", 15), ("0b11", 3), ("4096ull", 4096)] {
-            assert_eq!(integer(text), Some(value), "{text}");
-        }
-        assert_eq!(["x", "", "1.5", "99999999999999999999"].map(integer), [None; 4]);
     }
 }

@@ -2,7 +2,7 @@
 //! text tells, with what was assumed for the rest.
 
 use super::host_evaluation::{Evaluation, Number, Scope};
-use super::host_nodes::{arguments, called_name, last_name};
+use super::host_nodes::{arguments, called_name, last_name, launch_shape};
 use super::host_program::{FilePlace, HostProgram};
 use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;
@@ -193,10 +193,8 @@ impl HostProgram {
     fn parts(&self, place: &FilePlace) -> Option<LaunchParts<'_>> {
         let text = &self.files.get(place.file)?.text;
         let node = self.node(place).filter(|node| node.kind() == "call_expression")?;
-        let mut cursor = node.walk();
-        let shape = node.children(&mut cursor).find(|child| child.kind() == "kernel_call_syntax");
         let given = arguments(node);
-        if let Some(shape) = shape {
+        if let Some(shape) = launch_shape(node) {
             let function = &text[node.child_by_field_name("function")?.byte_range()];
             return Some(LaunchParts {
                 grid: shape.named_child(0)?,

@@ -4,9 +4,9 @@
 //! the first whose argument has a value. What no text tells may be assumed: each name then has
 //! one value throughout, and is listed.
 
-use super::active_code::integer;
 use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
 use super::host_program::{Definition, FilePlace, HostProgram};
+use super::integer_literal::integer;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use tree_sitter::{Node, Parser};

@@ -3,6 +3,8 @@
 //! Text in, facts for advice out; no launch depends on them. What the grammar does not
 //! understand, and what may be another value in another build, is unknown.
 
+use super::host_nodes::launch_shape;
+use super::integer_literal::integer;
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use std::sync::Arc;
@@ -132,7 +134,7 @@ impl HostCode {
     fn constant_value(&self, source: &Source, node: Node<'_>, depth: u32) -> Option<u32> {
         let part = |field: &str| self.constant_value(source, node.child_by_field_name(field)?, depth.checked_sub(1)?);
         match node.kind() {
-            "number_literal" => parse_integer(node_text(source, node)),
+            "number_literal" => extent(node_text(source, node)),
             "parenthesized_expression" | "initializer_list" if node.named_child_count() == 1 => {
                 self.constant_value(source, node.named_child(0)?, depth.checked_sub(1)?)
             }
@@ -200,7 +202,7 @@ impl HostCode {
                     let value = node.child_by_field_name("value").map(|value| node_text(source, value));
                     let value = value.map(|value| value.split("//").next().unwrap_or(value).trim());
                     let value = value.map(|value| value.trim_start_matches('(').trim_end_matches(')'));
-                    values.push(value.filter(|_| !is_conditional).and_then(parse_integer));
+                    values.push(value.filter(|_| !is_conditional).and_then(extent));
                 }
             });
         }
@@ -213,11 +215,7 @@ impl HostCode {
 
 /// Returns the kernel's name and the block of a `<<<>>>` launch.
 fn launch_parts(node: Node<'_>) -> Option<(Node<'_>, Node<'_>)> {
-    if node.kind() != "call_expression" {
-        return None;
-    }
-    let mut cursor = node.walk();
-    let shape = node.children(&mut cursor).find(|child| child.kind() == "kernel_call_syntax")?;
+    let shape = launch_shape(node)?;
     let mut name = node.child_by_field_name("function")?;
     while let Some(inner) = name.child_by_field_name("name").or_else(|| name.child_by_field_name("field")) {
         name = inner;
@@ -277,14 +275,9 @@ fn node_span(node: Node<'_>) -> Span {
     Span { start: node.start_byte(), end: node.end_byte() }
 }
 
-/// Reads a C integer literal.
-fn parse_integer(text: &str) -> Option<u32> {
-    let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
-    match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok(),
-        None if digits.len() > 1 && digits.starts_with('0') => u32::from_str_radix(digits, 8).ok(),
-        None => digits.parse().ok(),
-    }
+/// Reads a literal that is an extent.
+fn extent(text: &str) -> Option<u32> {
+    u32::try_from(integer(text)?).ok()
 }
 
 #[cfg(test)]

@@ -12,6 +12,13 @@ pub(super) fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
     list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect()
 }
 
+/// The `<<<grid, block, ...>>>` of a call that is a launch.
+pub(super) fn launch_shape(call: Node<'_>) -> Option<Node<'_>> {
+    let mut cursor = call.walk();
+    let is_call = call.kind() == "call_expression";
+    call.children(&mut cursor).find(|child| is_call && child.kind() == "kernel_call_syntax")
+}
+
 /// The name that a call is by, without scopes, objects and template arguments.
 pub(super) fn called_name<'t>(function: Node<'_>, text: &'t str) -> &'t str {
     let mut name = function;

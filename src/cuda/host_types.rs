@@ -3,6 +3,7 @@
 use super::element::Scalar;
 use super::host_evaluation::{Evaluation, Scope, function_name};
 use super::host_program::{FilePlace, HostProgram};
+use super::integer_literal::integer;
 use super::tokens::is_word;
 use super::types::Type;
 use tree_sitter::Node;
@@ -99,9 +100,9 @@ impl Evaluation<'_> {
         let mut count = 1_i64;
         for extent in extents.split('[').filter(|extent| !extent.is_empty()) {
             let extent = extent.trim().strip_suffix(']')?.trim();
-            let value = super::active_code::integer(extent).or_else(|| {
+            let value = integer(extent).or_else(|| {
                 let body = &self.program.macro_of(file, extent)?.body;
-                super::active_code::integer(body.trim_matches(['(', ')', ' ']))
+                integer(body.trim_matches(['(', ')', ' ']))
             })?;
             count = count.checked_mul(value)?;
         }

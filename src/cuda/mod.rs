@@ -14,6 +14,7 @@ mod host_launches;
 mod host_nodes;
 mod host_program;
 mod host_types;
+mod integer_literal;
 pub mod kernel;
 mod kernel_list;
 mod launch_argument;

@@ -1,10 +1,9 @@
 //! The dependency file of a final build. nvcc writes it below a temporary folder, for it names
 //! headers that go with the build; the user's file has their lasting names from the start.
 
-use std::fs::Permissions;
+use crate::record::{folder, put_in_place, unfinished};
 use std::io;
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Tells whether nvcc could write this file and it is, or will be, a regular file. nvcc itself
@@ -23,23 +22,12 @@ pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     match path.metadata() {
         Ok(data) if !data.is_file() || data.nlink() != 1 || data.uid() != own => std::fs::write(path, text),
-        Ok(data) => replace(&path.canonicalize()?, text, data.permissions()).or_else(|_| std::fs::write(path, text)),
+        Ok(data) => {
+            let target = path.canonicalize()?;
+            let file = unfinished(&target, text, Some(data.permissions()));
+            file.and_then(|file| put_in_place(file, &target)).or_else(|_| std::fs::write(path, text))
+        }
         Err(_) if path.is_symlink() => std::fs::write(path, text),
-        Err(_) => replace(path, text, Permissions::from_mode(0o666)),
+        Err(_) => put_in_place(unfinished(path, text, None)?, path),
     }
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn replace(path: &Path, text: &[u8], permissions: Permissions) -> io::Result<()> {
-    let mode = permissions.clone();
-    let mut file = tempfile::Builder::new().prefix(".nvtune-").permissions(mode).tempfile_in(folder(path))?;
-    file.write_all(text)?;
-    if path.exists() {
-        // The mode of a new file is cut by the umask.
-        file.as_file().set_permissions(permissions)?;
-    }
-    file.persist(path).map(drop).map_err(|error| error.error)
 }

@@ -15,7 +15,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A kernel is tuned by `NVTUNE_KERNELS=all` if this many of it have the work of all: 1%.
+/// `NVTUNE_KERNELS=all` marks a kernel if this many times its work is at least the work of all
+/// kernels: 1%.
 const LEAST_SHARE: u64 = 100;
 
 impl Build<'_> {

@@ -35,3 +35,15 @@ pub use threads::{
 };
 pub use timeout::{output_within, parse_seconds, tool_patience};
 pub use way_back::{WayBack, go_back, set_way_back};
+
+/// Asks until it is so, for some seconds. In a test, a lock outlives its file for as long as a
+/// child that another test starts at that time is between fork and exec.
+#[cfg(test)]
+pub(crate) fn comes_true(is_so: impl Fn() -> bool) -> bool {
+    (0..500).any(|turn| {
+        if turn > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        is_so()
+    })
+}

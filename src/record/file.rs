@@ -1,8 +1,12 @@
 //! Contents -> a file that appears whole or not at all, and goes again where the build that it
 //! was for fails.
 
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tempfile::NamedTempFile;
 
 /// A file that was written, and what was in its place.
 #[derive(Debug)]
@@ -69,12 +73,29 @@ pub fn remove(path: &Path) {
 }
 
 fn write(path: &Path, contents: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // As any file that a compiler writes: open to all that the user's umask lets in.
-    let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    let mut file = tempfile::Builder::new().prefix(".nvtune-").permissions(mode).tempfile_in(folder)?;
-    std::io::Write::write_all(&mut file, contents)?;
+    put_in_place(unfinished(path, contents, None)?, path)
+}
+
+/// Writes contents to a temporary file next to `path`, which [`put_in_place`] gives that name.
+/// It has these permissions, or those of any file that a compiler writes: all that the user's
+/// umask lets in. It goes if it is dropped.
+pub fn unfinished(path: &Path, contents: &[u8], permissions: Option<Permissions>) -> std::io::Result<NamedTempFile> {
+    let open = Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().prefix(".nvtune-").permissions(open).tempfile_in(folder(path))?;
+    file.write_all(contents)?;
+    // The mode of a new file is cut by the umask.
+    permissions.map_or(Ok(()), |permissions| file.as_file().set_permissions(permissions))?;
+    Ok(file)
+}
+
+/// Gives an unfinished file its name, in place of what has it.
+pub fn put_in_place(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Returns the folder of a file.
+pub fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -68,9 +68,9 @@ impl Searched<'_> {
         // Which GPU of a model it was, and what was free of its memory, is no matter: times are scaled
         // by the baseline's.
         let device = Device { uuid: String::new(), free_bytes: 0, ..self.device.clone() };
-        let hangs_on = (self.basis, self.baseline, self.present, device, self.images, ENGINE, PROTOCOL_VERSION);
-        let hangs_on = serde_json::to_vec(&(self.kernel, self.architecture, hangs_on)).map_err(failed)?;
-        Ok(format!("{FOLDER}/{}", digest([&hangs_on[..]])))
+        let depends_on = (self.basis, self.baseline, self.present, device, self.images, ENGINE, PROTOCOL_VERSION);
+        let depends_on = serde_json::to_vec(&(self.kernel, self.architecture, depends_on)).map_err(failed)?;
+        Ok(format!("{FOLDER}/{}", digest([&depends_on[..]])))
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_hangs_on_model_and_driver_and_not_on_which_gpu_it_is() {
+    fn a_place_depends_on_model_and_driver_and_not_on_which_gpu_it_is() {
         let basis = Basis { comment: "c".to_owned(), ..Basis::default() };
         let place = |device: &Device, present: &str, baseline: &str| {
             let (kernel, architecture, images) = ("k", "sm_90", "cubin");

@@ -32,7 +32,7 @@ pub use decision::{
     RecordedVariant, Seconds, Stale, Untimed,
 };
 pub use digest::{checksum, digest};
-pub use file::read_regular;
+pub use file::{folder, put_in_place, read_regular, unfinished};
 pub use fingerprint::Basis;
 pub use journal::{Journal, PointOutcome, Searched, Tried};
 pub use lock::{LOCK_FILE, Lock, LockError};

@@ -196,8 +196,8 @@ pub fn learn<'a>(
     )?;
     // Launch bounds may depend on a macro axis. What is compiled under the other values tells whether
     // a block can be launched.
-    let hangs_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
-    let space = if hangs_on_macros { unbounded } else { bounded };
+    let depends_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
+    let space = if depends_on_macros { unbounded } else { bounded };
     let written = written_variables::written(annotation, &entry, &module);
     let launch_path = match tuner.surroundings() {
         Some(around) => LaunchPath::new(annotation, &space, &module, &entry, around.build()).with_written(&written),

@@ -77,9 +77,7 @@ impl VariantSource {
         ptx.and_then(|ptx| Module::parse(ptx).ok())
             .is_some_and(|module| grid_sync::waits_for_grid(&module, &self.symbol))
     }
-}
 
-impl VariantSource {
     /// The variables that the kernel may write under these macros.
     fn written(&self, subject: &Subject<'_>) -> Vec<WrittenVariable> {
         // Hardly any kernel has one, and reading PTX takes a while.
@@ -104,10 +102,11 @@ impl Laid {
         let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
         let mut launches = Vec::with_capacity(configurations.len());
         let mut known: Vec<Arc<Workload>> = Vec::new();
+        let mut last_of: Vec<Option<usize>> = vec![None; sources.len()];
         for (index, configuration) in configurations.iter().enumerate() {
             // Arguments that do not follow the launch are the same for all of one source.
-            let bound = source_of[..index].iter().position(|&source| source == source_of[index]);
-            if let Some(bound) = bound.filter(|_| subject.launch_path.keeps_arguments()) {
+            let bound = last_of[source_of[index]].replace(index).filter(|_| subject.launch_path.keeps_arguments());
+            if let Some(bound) = bound {
                 workloads.push(workloads[bound].clone());
                 launches.push(subject.space.launch(configuration)?);
                 continue;

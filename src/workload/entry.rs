@@ -308,14 +308,14 @@ fn instances<'a>(
         return Ok(fitting.into_iter().map(|(entry, _)| entry).collect());
     }
     let spelled = |(argument, value): (&TemplateArgument, &String)| {
-        let mut hangs_on_macros = false;
+        let mut depends_on_macros = false;
         match argument {
             TemplateArgument::Text(text) | TemplateArgument::Constant { text, .. } => {
                 template_instance::as_written(text)
             }
             TemplateArgument::Value { text, expression } => {
-                expression.names(&mut |_, _| hangs_on_macros = true);
-                if hangs_on_macros { value.clone() } else { template_instance::as_written(text) }
+                expression.names(&mut |_, _| depends_on_macros = true);
+                if depends_on_macros { value.clone() } else { template_instance::as_written(text) }
             }
         }
     };

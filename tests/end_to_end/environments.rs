@@ -92,18 +92,23 @@ fn header_is_quiet_under_strict_warnings() {
     assert!(is_tuned(&ran), "{}", ran.stderr);
 }
 
+/// Returns the option by which the host compiler runs a line of shell before each call of the assembler.
+fn assembler_behind(project: &Project, line: &str) -> String {
+    let tools = project.path("bin/tools");
+    std::fs::create_dir_all(&tools).expect("a folder");
+    let assembler = which::which("as").expect("an assembler");
+    let script = format!("#!/bin/sh\n{line}\nexec '{}' \"$@\"\n", assembler.display());
+    std::fs::write(tools.join("as"), script).expect("written");
+    std::fs::set_permissions(tools.join("as"), PermissionsExt::from_mode(0o755)).expect("executable");
+    format!("-B{}", tools.display())
+}
+
 #[test]
 fn build_that_fails_with_a_header_passes_without() {
     let project = project();
     // As where the disk has no room for both, the assembler writes no object beside a header.
-    let tools = project.path("bin/tools");
-    std::fs::create_dir_all(&tools).expect("a folder");
-    let assembler = which::which("as").expect("an assembler");
-    let script = format!("#!/bin/sh\ntest -e o/kernel.tune.h && exit 1\nexec '{}' \"$@\"\n", assembler.display());
-    std::fs::write(tools.join("as"), script).expect("written");
-    std::fs::set_permissions(tools.join("as"), PermissionsExt::from_mode(0o755)).expect("executable");
+    let own_assembler = assembler_behind(&project, "test -e o/kernel.tune.h && exit 1");
     for mode in ["measure", "locked"] {
-        let own_assembler = format!("-B{}", tools.display());
         let mut build = build(&project, OsStr::new("o"), &["-Xcompiler", &own_assembler]);
         let ran = succeed(build.env("NVTUNE", mode).env("NVTUNE_CACHE_SIZE", "0"));
         let message = "nvtune warning : neither header nor tuned result is used: nvcc fails with it";
@@ -216,15 +221,9 @@ fn depfile_that_is_a_link_stays_one() {
 fn depfile_names_no_temporary_file_at_any_time() {
     for options in [&["-MD"][..], &["-MD", "-MF", "o/kernel.d"], &["-MMD", "-MP", "--dependency-output=o/kernel.d"]] {
         let project = project();
-        let tools = project.path("bin/tools");
-        std::fs::create_dir_all(&tools).expect("a folder");
-        let assembler = which::which("as").expect("an assembler");
-        let script = format!("#!/bin/sh\ncat o/kernel.d >> seen 2>/dev/null\nexec '{}' \"$@\"\n", assembler.display());
-        std::fs::write(tools.join("as"), script).expect("written");
-        std::fs::set_permissions(tools.join("as"), PermissionsExt::from_mode(0o755)).expect("executable");
+        let own_assembler = assembler_behind(&project, "cat o/kernel.d >> seen 2>/dev/null");
         std::fs::create_dir(project.path("o")).expect("a folder");
         project.write("o/kernel.d", "old\n");
-        let own_assembler = format!("-B{}", tools.display());
         let options = [options, &["-Xcompiler", &own_assembler]].concat();
         let ran = succeed(&mut build(&project, OsStr::new("o"), &options));
         assert!(is_tuned(&ran), "{options:?}: {}", ran.stderr);

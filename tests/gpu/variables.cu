@@ -2,10 +2,6 @@
 #include <cstdio>
 #include <vector>
 
-#if __has_include("variables.tune.h")
-#include "variables.tune.h"
-#endif
-
 #ifndef VARIANT
 #define VARIANT 0
 #endif
