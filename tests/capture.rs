@@ -2,7 +2,7 @@
 //! (`capture/runtime.cpp`), and builds that go by what they recorded.
 
 use crate::support::record_schema::assert_records_in;
-use crate::support::toolkit::nvcc;
+use crate::support::toolkit::{include_folder, nvcc};
 use expect_test::{Expect, expect};
 use nvtune::recording::{Holder, RecordedKernel, RecordedLaunch};
 use std::fmt::Write;
@@ -24,9 +24,11 @@ static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
         nvtune: hidden: launches are recorded below 'FOLDER/launches.capture'
     "#]]
     .assert_eq(&said);
-    let include = nvcc().parent().and_then(Path::parent).expect("a toolkit").join("include");
     let mut link = Command::new("g++");
-    link.arg("-I").arg(include).args(["-w", "-pthread", "-o", "program", "launches.o"]).arg(source("runtime.cpp"));
+    link.arg("-I")
+        .arg(include_folder())
+        .args(["-w", "-pthread", "-o", "program", "launches.o"])
+        .arg(source("runtime.cpp"));
     let linked = link.current_dir(folder.path()).output().expect("it starts");
     assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
     folder

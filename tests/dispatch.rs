@@ -1,6 +1,6 @@
 //! Dispatching stubs, run for real on a runtime that only says what it is asked to launch (`dispatch/runtime.cpp`).
 
-use crate::support::toolkit::{Headers, nvcc, set_headers};
+use crate::support::toolkit::{Headers, include_folder, nvcc, set_headers};
 use expect_test::expect;
 use nvtune::emit::{Dispatch, LaunchText, StubChange, StubText, Winner, rewrite_stubs};
 use std::path::Path;
@@ -33,20 +33,23 @@ fn compile_host_code(folder: &Path, headers: Headers, options: &[&str]) {
     if headers == Headers::Small {
         compiler.arg("-isystem").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mini"));
     }
-    compiler.arg("-isystem").arg(include()).args(["-D__CUDA_ARCH__=900", "-D__CUDA_ARCH_LIST__=900"]).args(options);
+    compiler
+        .arg("-isystem")
+        .arg(include_folder())
+        .args(["-D__CUDA_ARCH__=900", "-D__CUDA_ARCH_LIST__=900"])
+        .args(options);
     run(compiler.args(["-c", "launches.cudafe1.cpp", "-o", "launches.o"]).current_dir(folder));
 }
 
 /// Links the host code with the runtime and returns what the program prints.
 fn launches(folder: &Path) -> String {
     let mut link = Command::new("g++");
-    link.arg("-I").arg(include()).args(["-w", "-pthread", "-o", "program", "launches.o"]).arg(source("runtime.cpp"));
+    link.arg("-I")
+        .arg(include_folder())
+        .args(["-w", "-pthread", "-o", "program", "launches.o"])
+        .arg(source("runtime.cpp"));
     run(link.current_dir(folder));
     run(Command::new(folder.join("program")).current_dir(folder))
-}
-
-fn include() -> std::path::PathBuf {
-    nvcc().parent().and_then(Path::parent).expect("a toolkit").join("include")
 }
 
 /// Runs a command that must end well without a word on standard error.

@@ -7,7 +7,7 @@ mod functions;
 mod launch;
 
 use super::support::full::is_full;
-use super::support::toolkit::nvcc;
+use super::support::toolkit::{include_folder, nvcc};
 use expect_test::expect_file;
 use nvtune::comment::{Annotation, Expr, Node, annotations};
 use nvtune::diag::{Source, Span};
@@ -137,11 +137,6 @@ fn sections_of_kernels_come_before_all_definitions() {
         }
         assert!(!text[..definitions].contains("nvtune_detail_dim3("), "{stem}");
     }
-}
-
-/// Returns the folder of CUDA's headers.
-fn toolkit_include() -> PathBuf {
-    nvcc().parent().and_then(Path::parent).expect("a toolkit").join("include")
 }
 
 /// Runs a program and returns its standard output; fails if it fails or prints an error.

@@ -42,7 +42,8 @@ fn all_forms_of_launch_are_found() {
 
 #[test]
 fn truncated_host_code_is_answered() {
-    for (at, c) in LAUNCHES.char_indices() {
+    let step = if is_full() { 1 } else { 5 };
+    for (at, c) in LAUNCHES.char_indices().step_by(step) {
         asked(&LAUNCHES[..at]);
         asked(&LAUNCHES[at..]);
         asked(&[&LAUNCHES[..at], &LAUNCHES[at + c.len_utf8()..]].concat());

@@ -33,6 +33,13 @@ pub struct HostCode {
     files: Vec<(Arc<Source>, Tree)>,
 }
 
+/// One of the texts and the root of its syntax tree.
+#[derive(Clone, Copy)]
+struct Parsed<'t> {
+    source: &'t Source,
+    root: Node<'t>,
+}
+
 /// A launch in host code.
 #[derive(Clone, Debug)]
 pub struct HostLaunch {
@@ -59,15 +66,16 @@ impl HostCode {
     pub fn launches_of(&self, kernel: &str) -> Vec<HostLaunch> {
         let mut launches = Vec::new();
         for (source, tree) in &self.files {
-            visit_nodes(tree.root_node(), &mut |node| {
+            let root = tree.root_node();
+            visit_nodes(root, &mut |node| {
                 let Some((name, block)) = launch_parts(node) else { return };
-                if node_text(source, name) != kernel || is_within(node, is_device_function(source)) {
+                if node_text(source, name) != kernel || ancestors(root, node).any(is_device_function(source)) {
                     return;
                 }
-                let block = if is_within(node, |outer| outer.is_error()) {
+                let block = if ancestors(root, node).any(|outer| outer.is_error()) {
                     None
                 } else {
-                    self.block_of(source, block, DEEPEST)
+                    self.block_of(Parsed { source, root }, block, DEEPEST)
                 };
                 launches.push(HostLaunch { source: Arc::clone(source), span: node_span(name), block });
             });
@@ -101,23 +109,23 @@ impl HostCode {
     }
 
     /// Returns the extents of a block given as a number or a `dim3`.
-    fn block_of(&self, source: &Source, node: Node<'_>, depth: u32) -> Option<Dim3> {
+    fn block_of(&self, code: Parsed<'_>, node: Node<'_>, depth: u32) -> Option<Dim3> {
         let mut extents = [1; 3];
         let arguments = match node.kind() {
             "call_expression"
-                if node.child_by_field_name("function").is_some_and(|name| node_text(source, name) == "dim3") =>
+                if node.child_by_field_name("function").is_some_and(|name| node_text(code.source, name) == "dim3") =>
             {
                 node.child_by_field_name("arguments")?
             }
-            "compound_literal_expression" if node_text(source, node).starts_with("dim3") => {
+            "compound_literal_expression" if node_text(code.source, node).starts_with("dim3") => {
                 node.child_by_field_name("value")?
             }
             "argument_list" | "initializer_list" => node,
-            "identifier" if depth > 0 && self.definition_of(source, node).is_some() => {
-                let value = self.definition_of(source, node)?;
-                return self.block_of(source, value, depth - 1);
+            "identifier" if depth > 0 && self.definition_of(code, node).is_some() => {
+                let value = self.definition_of(code, node)?;
+                return self.block_of(code, value, depth - 1);
             }
-            _ => return Some([self.constant_value(source, node, DEEPEST)?, 1, 1]),
+            _ => return Some([self.constant_value(code, node, DEEPEST)?, 1, 1]),
         };
         let mut cursor = arguments.walk();
         let given: Vec<Node<'_>> = arguments.named_children(&mut cursor).collect();
@@ -125,29 +133,29 @@ impl HostCode {
             return None;
         }
         for (extent, argument) in extents.iter_mut().zip(given) {
-            *extent = self.constant_value(source, argument, DEEPEST)?;
+            *extent = self.constant_value(code, argument, DEEPEST)?;
         }
         Some(extents)
     }
 
     /// Returns the value of a constant expression.
-    fn constant_value(&self, source: &Source, node: Node<'_>, depth: u32) -> Option<u32> {
-        let part = |field: &str| self.constant_value(source, node.child_by_field_name(field)?, depth.checked_sub(1)?);
+    fn constant_value(&self, code: Parsed<'_>, node: Node<'_>, depth: u32) -> Option<u32> {
+        let part = |field: &str| self.constant_value(code, node.child_by_field_name(field)?, depth.checked_sub(1)?);
         match node.kind() {
-            "number_literal" => extent(node_text(source, node)),
+            "number_literal" => extent(node_text(code.source, node)),
             "parenthesized_expression" | "initializer_list" if node.named_child_count() == 1 => {
-                self.constant_value(source, node.named_child(0)?, depth.checked_sub(1)?)
+                self.constant_value(code, node.named_child(0)?, depth.checked_sub(1)?)
             }
-            "binary_expression" => match node_text(source, node.child_by_field_name("operator")?) {
+            "binary_expression" => match node_text(code.source, node.child_by_field_name("operator")?) {
                 "*" => part("left")?.checked_mul(part("right")?),
                 "+" => part("left")?.checked_add(part("right")?),
                 "-" => part("left")?.checked_sub(part("right")?),
                 "/" => part("left")?.checked_div(part("right")?),
                 _ => None,
             },
-            "identifier" => match self.definition_of(source, node) {
-                Some(value) => self.constant_value(source, value, depth.checked_sub(1)?),
-                None => self.macro_value(node_text(source, node)),
+            "identifier" => match self.definition_of(code, node) {
+                Some(value) => self.constant_value(code, value, depth.checked_sub(1)?),
+                None => self.macro_value(node_text(code.source, node)),
             },
             _ => None,
         }
@@ -155,12 +163,8 @@ impl HostCode {
 
     /// Returns the one initial value of a name that is in scope at `place` and that nothing
     /// changes.
-    fn definition_of<'t>(&self, source: &Source, place: Node<'t>) -> Option<Node<'t>> {
+    fn definition_of<'t>(&self, Parsed { source, root }: Parsed<'t>, place: Node<'t>) -> Option<Node<'t>> {
         let name = node_text(source, place);
-        let mut root = place;
-        while let Some(parent) = root.parent() {
-            root = parent;
-        }
         let (mut values, mut is_changed) = (Vec::new(), false);
         visit_nodes(root, &mut |node| match node.kind() {
             "init_declarator"
@@ -180,10 +184,10 @@ impl HostCode {
             _ => {}
         });
         let [(declarator, value)] = values.as_slice() else { return None };
-        let mut scope = *declarator;
-        while !matches!(scope.kind(), "compound_statement" | "translation_unit" | "namespace_definition") {
-            scope = scope.parent()?;
-        }
+        let is_scope = |outer: &Node<'_>| {
+            matches!(outer.kind(), "compound_statement" | "translation_unit" | "namespace_definition")
+        };
+        let scope = ancestors(root, *declarator).filter(is_scope).last()?;
         let is_in_scope = scope.start_byte() <= place.start_byte() && place.end_byte() <= scope.end_byte();
         let is_of_itself = declarator.start_byte() <= place.start_byte() && place.end_byte() <= declarator.end_byte();
         (is_in_scope && !is_changed && !is_of_itself).then_some(*value)
@@ -194,11 +198,12 @@ impl HostCode {
     fn macro_value(&self, name: &str) -> Option<u32> {
         let mut values = Vec::new();
         for (source, tree) in &self.files {
-            visit_nodes(tree.root_node(), &mut |node| {
+            let root = tree.root_node();
+            visit_nodes(root, &mut |node| {
                 if node.kind() == "preproc_def"
                     && node.child_by_field_name("name").is_some_and(|of| node_text(source, of) == name)
                 {
-                    let is_conditional = is_within(node, |outer| outer.kind().starts_with("preproc_if"));
+                    let is_conditional = ancestors(root, node).any(|outer| outer.kind().starts_with("preproc_if"));
                     let value = node.child_by_field_name("value").map(|value| node_text(source, value));
                     let value = value.map(|value| value.split("//").next().unwrap_or(value).trim());
                     let value = value.map(|value| value.trim_start_matches('(').trim_end_matches(')'));
@@ -239,9 +244,11 @@ fn visit_nodes<'t>(root: Node<'t>, action: &mut impl FnMut(Node<'t>)) {
     }
 }
 
-/// Tells whether a node is inside one that `is_such`.
-fn is_within(node: Node<'_>, is_such: impl Fn(Node<'_>) -> bool) -> bool {
-    std::iter::successors(node.parent(), Node::parent).any(is_such)
+/// Returns the nodes around one, from the root inwards: each step outwards, by
+/// [`Node::parent`], would begin at the root.
+fn ancestors<'t>(root: Node<'t>, node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
+    let inner = move |outer: &Node<'t>| outer.child_with_descendant(node);
+    std::iter::successors(Some(root), inner).take_while(move |outer| outer.id() != node.id())
 }
 
 /// Tells of a node whether it defines a function that runs on the device alone.

@@ -1,7 +1,7 @@
 //! Launches of real programs: which entry of the object they run, executed on a runtime that only says what it is asked to launch.
 
 use super::project::{Project, compile, nvcc, run, succeed};
-use super::remap::{launches, short, tuned};
+use super::remap::{launches, link, short, tuned};
 use expect_test::expect;
 use object::{Object, ObjectSection};
 
@@ -12,7 +12,7 @@ fn shortened(said: &str) -> String {
 
 #[test]
 fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
-    let project = Project::new(&["spellings.cu", "cudart.cpp"]).with_cuda_headers();
+    let project = Project::new(&["spellings.cu"]).with_cuda_headers();
     let wins = r#"{"label": "block=128 PER=4", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
     let ran = tuned(&project, &compile("spellings.cu", "spellings.o"), wins);
     assert!(ran.code == Some(0) && ran.stderr.contains("scale: block=128 PER=4"), "{}", ran.stderr);
@@ -87,7 +87,7 @@ fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
 
 #[test]
 fn code_for_exactly_one_block_runs_in_that_block_alone() {
-    let project = Project::new(&["cudart.cpp"]).with_cuda_headers();
+    let project = Project::new(&[]).with_cuda_headers();
     project.write(
         "scale.cu",
         "//@tune threads(n / 4) block({128, 256}) regs({0}) default(block = 256)\n\
@@ -127,7 +127,7 @@ fn code_for_exactly_one_block_runs_in_that_block_alone() {
 
 #[test]
 fn macro_of_a_winner_reaches_neither_host_code_nor_other_kernels() {
-    let project = Project::new(&["sums.cu", "cudart.cpp"]);
+    let project = Project::new(&["sums.cu"]);
     let wins = r#"{"label": "block=256 BS=256", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
     let ran = tuned(&project, &compile("sums.cu", "sums.o"), wins);
     assert!(ran.code == Some(0) && ran.stderr.contains("sums: block=256 BS=256"), "{}", ran.stderr);
@@ -155,7 +155,7 @@ fn code(project: &Project, object: &str, kernel: &str) -> String {
 
 #[test]
 fn two_kernels_have_different_values_of_one_macro() {
-    let project = Project::new(&["cudart.cpp"]);
+    let project = Project::new(&[]);
     let kernel = |name: &str| {
         format!(
             "//@tune define(PER = {{1, 2, 4}}) block(256) regs({{0}}) threads(ceildiv(n, PER)) default(PER = 1)\n\
@@ -214,7 +214,7 @@ fn object_grows_by_the_entries_and_2_kb_per_kernel() {
 
 #[test]
 fn two_instances_of_a_template_have_different_values_of_one_macro() {
-    let project = Project::new(&["cudart.cpp"]);
+    let project = Project::new(&[]);
     project.write(
         "k.cu",
         "#ifndef PER\n#define PER 1\n#endif\n\
@@ -241,7 +241,7 @@ fn two_instances_of_a_template_have_different_values_of_one_macro() {
 
 #[test]
 fn block_that_follows_a_macro_has_that_macros_extent() {
-    let project = Project::new(&["cudart.cpp"]);
+    let project = Project::new(&[]);
     project.write(
         "k.cu",
         "#ifndef TILE\n#define TILE 16\n#endif\n\
@@ -263,7 +263,7 @@ fn block_that_follows_a_macro_has_that_macros_extent() {
 
 #[test]
 fn build_that_nvcc_fails_with_a_winner_gets_nvccs_own_code() {
-    let project = Project::new(&["cudart.cpp"]);
+    let project = Project::new(&[]);
     // The stub cannot read the count that `threads` names.
     let source = "class Size { int count;\n\
          public: __host__ __device__ explicit Size(int n) : count(n) {}\n\
@@ -307,7 +307,7 @@ fn table_of_times_has_each_step_once() {
 
 #[test]
 fn program_between_nvtune_and_nvcc_keeps_its_words() {
-    let project = Project::new(&["cudart.cpp"]);
+    let project = Project::new(&[]);
     project.write(
         "k.cu",
         "#ifndef SITE\n#define SITE 0\n#endif\n\
@@ -330,9 +330,7 @@ fn program_between_nvtune_and_nvcc_keeps_its_words() {
         let mut build = project.nvtune(&compile("k.cu", "k.o"));
         build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_NVCC", &script);
         let ran = succeed(&mut build);
-        let include = nvcc().parent().and_then(|bin| bin.parent()).expect("a toolkit").join("include");
-        let link = ["-w", &format!("-I{}", include.display()), "cudart.cpp", "k.o", "-o", "program"].map(str::to_owned);
-        project.tool_of_host("g++", &link.iter().map(String::as_str).collect::<Vec<_>>());
+        link(&project, &["k.o"]);
         let status = std::process::Command::new(project.path("program")).output().expect("it runs").status;
         let is_tuned = ran.stderr.contains("block=128 (");
         let is_said = ran.stderr.contains("site-nvcc' changes the call before it starts");
@@ -347,7 +345,7 @@ fn program_between_nvtune_and_nvcc_keeps_its_words() {
 
 #[test]
 fn stub_is_of_any_standard_that_the_build_asks_for() {
-    let project = Project::new(&["cudart.cpp"]).with_cuda_headers();
+    let project = Project::new(&[]).with_cuda_headers();
     project.write(
         "k.cu",
         "//@tune threads(min(n, max(n, 7)) / 2 * 2 % 4096) block({128, 256}) regs({0}) default(block = 256)\n\
@@ -370,7 +368,7 @@ fn stub_is_of_any_standard_that_the_build_asks_for() {
 
 #[test]
 fn winner_has_its_natural_grid_and_is_kept_from_problems_that_it_was_not_seen_to_bear() {
-    let project = Project::new(&["tails.cu", "cudart.cpp"]);
+    let project = Project::new(&["tails.cu"]);
     // On a smaller problem, which whole blocks do not cover, the results of `whole` are wrong.
     let wins = r#"
         {"kernel": "_Z5wholeiPKfPf", "label": "block=192 on a smaller problem", "refused": {"stray": {"buffer": "y"}}},
@@ -390,7 +388,7 @@ fn winner_has_its_natural_grid_and_is_kept_from_problems_that_it_was_not_seen_to
 
 #[test]
 fn requirement_on_arguments_is_asked_of_each_launch() {
-    let project = Project::new(&["cudart.cpp"]);
+    let project = Project::new(&[]);
     project.write(
         "k.cu",
         "#ifndef LIMIT\n#define LIMIT 1024\n#endif\n\
@@ -414,7 +412,7 @@ fn requirement_on_arguments_is_asked_of_each_launch() {
 
 #[test]
 fn winner_that_the_workload_cannot_use_gives_way_to_the_next() {
-    let project = Project::new(&["cudart.cpp"]);
+    let project = Project::new(&[]);
     project.write(
         "k.cu",
         "//@tune threads(n, m) block({32, 64}, {6, 8}) regs({0}) default(block = {32, 8}) args(n = 1024, m = 1000, x = random[n * m])\n\

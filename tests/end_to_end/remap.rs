@@ -1,7 +1,11 @@
 //! The stubs of objects, run for real on a runtime that only says what it is asked to launch.
 
-use super::project::{Project, Ran, compile, nvcc, run, succeed};
+use super::project::{Project, Ran, compile, run, succeed};
+use crate::support::toolkit::{include_folder, kept_folder};
 use expect_test::expect;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
 
 /// Builds `source` with these recorded timings.
 pub fn tuned(project: &Project, arguments: &[String], entries: &str) -> Ran {
@@ -10,15 +14,32 @@ pub fn tuned(project: &Project, arguments: &[String], entries: &str) -> Ran {
     run(project.nvtune(arguments).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
 }
 
+/// The runtime of `cudart.cpp`, compiled.
+fn runtime() -> &'static Path {
+    const SOURCE: &str = include_str!("sources/cudart.cpp");
+    static OBJECT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let make = |folder: &Path| {
+            std::fs::write(folder.join("cudart.cpp"), SOURCE).expect("written");
+            let mut compiler = Command::new("g++");
+            compiler.args(["-w", "-c", "cudart.cpp", "-o", "cudart.o", "-I"]).arg(include_folder());
+            succeed(compiler.current_dir(folder));
+        };
+        kept_folder("cudart", SOURCE, make).join("cudart.o")
+    });
+    &OBJECT
+}
+
+/// Links objects with the runtime of `cudart.cpp`.
+pub fn link(project: &Project, objects: &[&str]) {
+    let mut linker = Command::new("g++");
+    linker.arg(runtime()).args(objects).args(["-o", "program"]);
+    succeed(linker.current_dir(project.path("")));
+}
+
 /// Links objects with the runtime of `cudart.cpp` and runs the program.
 pub fn launches(project: &Project, objects: &[&str], environment: &[(&str, &str)]) -> String {
-    let include = nvcc().parent().and_then(|bin| bin.parent()).expect("a toolkit").join("include");
-    let include = format!("-I{}", include.display());
-    let mut link = vec!["-w", include.as_str(), "cudart.cpp"];
-    link.extend(objects);
-    link.extend(["-o", "program"]);
-    project.tool_of_host("g++", &link);
-    let mut program = std::process::Command::new(project.path("program"));
+    link(project, objects);
+    let mut program = Command::new(project.path("program"));
     succeed(program.current_dir(project.path("")).envs(environment.iter().copied())).stdout
 }
 
@@ -30,7 +51,7 @@ pub const SMALL_BLOCKS_WIN: &str = r#"
 
 #[test]
 fn only_launches_of_the_baseline_shape_are_reshaped() {
-    let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]).with_cuda_headers();
+    let project = Project::new(&["remap.cu", "elsewhere.cu"]).with_cuda_headers();
     let ran = tuned(&project, &compile("remap.cu", "remap.o"), SMALL_BLOCKS_WIN);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
@@ -57,7 +78,7 @@ fn only_launches_of_the_baseline_shape_are_reshaped() {
 
 #[test]
 fn grid_follows_the_block_if_the_comment_says_so() {
-    let project = Project::new(&["rows.cu", "cudart.cpp"]);
+    let project = Project::new(&["rows.cu"]);
     let wins = [
         ("block=64 PER=4", 4.0),
         ("block=64", 5.0),
@@ -398,7 +419,7 @@ fn predicted_launch_keeps_the_shape_that_the_program_passes() {
 
 #[test]
 fn fat_build_picks_the_winner_by_device() {
-    let project = Project::new(&["fat.cu", "cudart.cpp"]);
+    let project = Project::new(&["fat.cu"]);
     let options = [
         "-gencode=arch=compute_80,code=sm_80",
         "-gencode=arch=compute_90,code=sm_90",
@@ -428,7 +449,7 @@ fn fat_build_picks_the_winner_by_device() {
          int main() {\n  for (int device = 0; device < 4; ++device) {\n    cudaSetDevice(device);\n\
          std::printf(\"%u x %u\\n\", nvtune::mixed::grid(1024).x, nvtune::mixed::block().x);\n  }\n}\n",
     );
-    let include = nvcc().parent().and_then(|bin| bin.parent()).expect("a toolkit").join("include");
+    let include = include_folder();
     let include = include.to_string_lossy();
     for standard in ["-std=c++11", "-std=c++14", "-std=c++17", "-std=c++20"] {
         let strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", standard, "-isystem", include.as_ref()];

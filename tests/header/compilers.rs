@@ -29,7 +29,7 @@ fn check_syntax((compiler, standard, is_cxx): (&str, &str, bool), texts: &[(&str
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in texts {
         let mut command = Command::new(compiler);
-        command.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(toolkit_include());
+        command.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(include_folder());
         command.arg("-I").arg(self::folder()).arg("-fsyntax-only");
         run(command.arg(write(folder.path(), name, if is_cxx { "cpp" } else { "c" }, text)));
     }

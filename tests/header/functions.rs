@@ -82,7 +82,7 @@ fn functions_return_launch_of_tuner() {
             .arg("-I")
             .arg(self::folder())
             .arg("-I")
-            .arg(toolkit_include())
+            .arg(include_folder())
             .arg(folder.path().join(file))
             .arg("-o")
             .arg(&program);
@@ -135,7 +135,7 @@ fn headers_with_kernels_of_one_name_differ_by_translation_unit() {
     compile
         .arg("-O0")
         .arg("-I")
-        .arg(toolkit_include())
+        .arg(include_folder())
         .args([at("a.cpp"), at("b.cpp"), at("main.cpp")])
         .arg("-o")
         .arg(at("main"));

@@ -70,7 +70,7 @@ int main() {
         let (source, out) = (folder.path().join("launch.cpp"), folder.path().join("launch"));
         std::fs::write(&source, format!("{RUNTIME}{}{program}", includes("", ""))).expect("written");
         let mut compile = Command::new(compiler);
-        compile.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(toolkit_include());
+        compile.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(include_folder());
         run(compile.arg("-I").arg(self::folder()).arg(&source).arg("-o").arg(&out));
         said.push(run(&mut Command::new(&out)));
     }

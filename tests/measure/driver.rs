@@ -1,5 +1,6 @@
 //! The measuring process on a stand-in for the driver: buffers, their contents and comparison, scarce memory, writes out of bounds.
 
+use crate::support::toolkit::kept_folder;
 use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
 use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process};
@@ -15,20 +16,7 @@ const STAND_IN: &str = include_str!("../stubs/driver.cpp");
 ///
 /// It is made of `tests/stubs/driver.cpp` once, and kept for later runs of the same source.
 pub fn stand_in() -> &'static Path {
-    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-        let hash = STAND_IN
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("driver-{hash:016x}"));
-        if !kept.exists() {
-            let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-            compile_stand_in(folder.path());
-            // Another process may have been faster.
-            let renamed = std::fs::rename(folder.path(), &kept);
-            assert!(renamed.is_ok() || kept.exists(), "{renamed:?}");
-        }
-        kept
-    });
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| kept_folder("driver", STAND_IN, compile_stand_in));
     &FOLDER
 }
 

@@ -67,3 +67,24 @@ pub fn set_headers(nvcc: &mut Command, headers: Headers) {
         false => nvcc.env("NVCC_PREPEND_FLAGS", options.join(" ")),
     };
 }
+
+/// Returns the folder that `make` fills from a source. It is kept for later runs with the same source.
+pub fn kept_folder(name: &str, source: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let hash = source
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{hash:016x}"));
+    if !kept.exists() {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        make(folder.path());
+        // Another process may have been faster.
+        let renamed = std::fs::rename(folder.path(), &kept);
+        assert!(renamed.is_ok() || kept.exists(), "{renamed:?}");
+    }
+    kept
+}
+
+/// Returns the folder of CUDA's headers.
+pub fn include_folder() -> PathBuf {
+    nvcc().parent().and_then(Path::parent).expect("a toolkit").join("include")
+}
