@@ -112,6 +112,7 @@ impl Build<'_> {
         }
         let around = tuning.source.surroundings(dryrun);
         tuning.tuned = tuner.tune(&toolchain, &annotations, around);
+        tuning.cicc_outputs.push(toolchain.cicc_outputs());
         self.tune_others(dryrun, tuning, &toolchain, tuner);
         for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
             self.console.summary(&line);
@@ -137,6 +138,7 @@ impl Build<'_> {
             let annotations = tuning.compiled(&toolchain);
             let around = tuning.source.surroundings(dryrun);
             let others = tuner.tune_beside(&toolchain, &annotations, around, &tuning.tuned);
+            tuning.cicc_outputs.push(toolchain.cicc_outputs());
             let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {
                 let left = others.iter().all(|other| other.decision.name != tuned.decision.name);

@@ -7,7 +7,7 @@ use super::depfile;
 use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
 use crate::diag::{MessageCode, exit_code};
-use crate::emit::{Header, StubText, TicketKernel};
+use crate::emit::{CiccOutput, Header, StubText, TicketKernel};
 use crate::nvcc::Programs;
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
@@ -123,8 +123,12 @@ impl Build<'_> {
             true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
             false => Vec::new(),
         };
-        let built = self
-            .including(folder, tunings, |arguments| final_build::build(programs, arguments, (sources, kernels, stubs)));
+        let known = tunings.iter().flat_map(|tuning| &tuning.cicc_outputs).flat_map(|made| made.outputs.clone());
+        // With `--keep`, all that cicc writes is wanted.
+        let known: Vec<CiccOutput> = known.filter(|_| !self.invocation.keeps_steps).collect();
+        let built = self.including(folder, tunings, |arguments| {
+            final_build::build(programs, arguments, (sources, kernels, stubs), known)
+        });
         match built.unwrap_or_else(Err) {
             // A signal ends the whole build.
             Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),

@@ -26,7 +26,7 @@ pub struct IncludedHeader {
 
 /// A name for the header that needs no quotes.
 fn plain_place(number: usize) -> PathBuf {
-    PathBuf::from(format!("included/{number}.h"))
+    PathBuf::from(format!("included/{number}.tune.h"))
 }
 
 /// Whether nvcc and the shells that it starts leave a path as it is, and have nothing to say of

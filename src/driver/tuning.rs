@@ -5,8 +5,7 @@ use super::marked_source::{MarkedSource, compiled_kernels};
 use crate::comment::{Annotation, are_conditional, has_alternatives, without_alternatives};
 use crate::diag::Diagnostic;
 use crate::emit::{Header, HeaderKernel, StubText};
-use crate::nvcc::Invocation;
-use crate::nvcc::Toolchain;
+use crate::nvcc::{CiccOutputs, Invocation, Toolchain};
 use crate::record::{FORMAT, Record, read_regular};
 use crate::search::Provenance;
 use crate::tune;
@@ -29,6 +28,8 @@ pub struct Tuning {
     pub tuned: Vec<Tuned>,
     /// The launch stubs that are to record launches.
     pub captures: Vec<StubText>,
+    /// What cicc made for it.
+    pub cicc_outputs: Vec<CiccOutputs>,
     /// The record's checksum, where it is known from the cache.
     pub record: Option<String>,
     /// Whether header and record of the build stay after it.
@@ -46,6 +47,7 @@ impl Tuning {
             architecture: String::new(),
             tuned: Vec::new(),
             captures: Vec::new(),
+            cicc_outputs: Vec::new(),
             record: None,
             keeps_results: true,
         }

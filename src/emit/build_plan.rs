@@ -16,6 +16,21 @@ pub struct Ticket {
     pub kernels: Vec<TicketKernel>,
     /// Launch stubs that select entries.
     pub stubs: Vec<StubText>,
+    /// What cicc made while the sources were tuned.
+    pub cicc_outputs: Vec<CiccOutput>,
+}
+
+/// What one run of cicc made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CiccOutput {
+    /// Its options, without the names of files that each run makes anew.
+    pub options: Vec<String>,
+    /// The digest of the preprocessed source, without the lines of nvtune's headers.
+    pub source: String,
+    /// The name by which the stub includes the machine code.
+    pub fatbin: String,
+    pub ptx: PathBuf,
+    pub stub: PathBuf,
 }
 
 /// One kernel for one architecture.

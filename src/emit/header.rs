@@ -70,6 +70,11 @@ impl Header {
         format!("{stem}.tune.h")
     }
 
+    /// Whether a file has the name of such a header.
+    pub fn is_named(path: &str) -> bool {
+        path.ends_with(".tune.h")
+    }
+
     /// Returns the whole text.
     pub fn text(&self) -> String {
         let stem = self.source.rsplit_once('.').map_or(self.source.as_str(), |(stem, _)| stem);

@@ -11,7 +11,7 @@ mod header_lines;
 mod header_text;
 mod stub_file;
 
-pub use build_plan::{Part, Ticket, TicketKernel, TicketOutcome};
+pub use build_plan::{CiccOutput, Part, Ticket, TicketKernel, TicketOutcome};
 pub use capture::Capture;
 pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
 pub use header::{HEADER_DETAIL, Header, without_macros};

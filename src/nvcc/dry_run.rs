@@ -202,7 +202,8 @@ fn without_temporary_names(line: &str) -> String {
 }
 
 impl DryrunStep {
-    fn new(line: &str) -> Self {
+    /// Reads a command line.
+    pub fn new(line: &str) -> Self {
         // With `-t` each step's output goes to temporary files; whoever runs a step here reads it
         // himself.
         let kept = line.trim_end().strip_suffix("_stderr").and_then(|head| head.rfind(" > "));

@@ -3,7 +3,7 @@
 
 use super::overlay::Overlay;
 use super::programs::Programs;
-use crate::emit::{Part, StubText, Ticket, TicketKernel, TicketOutcome};
+use crate::emit::{CiccOutput, Part, StubText, Ticket, TicketKernel, TicketOutcome};
 use crate::process;
 use crate::process::Temporary;
 use std::ffi::OsString;
@@ -35,14 +35,15 @@ pub fn build(
     Programs { bin, cicc }: &Programs,
     arguments: &[OsString],
     (sources, kernels, stubs): (Vec<String>, Vec<TicketKernel>, Vec<StubText>),
+    cicc_outputs: Vec<CiccOutput>,
 ) -> Result<Built, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
-    let cicc = cicc.as_deref().filter(|_| !stubs.is_empty());
+    let cicc = cicc.as_deref().filter(|_| !stubs.is_empty() || !cicc_outputs.is_empty());
     let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
     let folder = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let answers = folder.path().join("answers");
     let ticket_file = folder.path().join("ticket.json");
-    let ticket = Ticket { answers: answers.clone(), sources, kernels, stubs };
+    let ticket = Ticket { answers: answers.clone(), sources, kernels, stubs, cicc_outputs };
     std::fs::create_dir(&answers)
         .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
         .map_err(|error| format!("cannot write the ticket: {error}"))?;

@@ -52,6 +52,8 @@ pub struct Invocation {
     pub dry: bool,
     /// `-G`: device code without optimisation.
     pub device_debug: bool,
+    /// Whether the files of the steps stay (`--keep`).
+    pub keeps_steps: bool,
 }
 
 /// A call that cannot be understood; nvcc itself will have the better message.
@@ -130,6 +132,7 @@ impl Invocation {
             search: SearchPaths::default(),
             dry: false,
             device_debug: false,
+            keeps_steps: false,
         };
         let mut reader = Reader {
             language_is_cuda: false,
@@ -197,6 +200,7 @@ impl Invocation {
             "-dlink" | "-code-ls" | "-arch-ls" | "-fdevice-syntax-only" | "-h" | "-V" => reader.compiles = false,
             "-dryrun" | "-clean" => self.dry = true,
             "-G" => self.device_debug = true,
+            "-keep" => self.keeps_steps = true,
             "-o" => self.output = Some(PathBuf::from(value)),
             "-odir" => self.output_directory = Some(PathBuf::from(value)),
             "-MF" => self.dependency_output = Some(PathBuf::from(value)),

@@ -1,6 +1,7 @@
 //! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc
 //! behind it.
 
+mod cicc_output;
 mod depfile;
 mod depfile_place;
 mod dry_run;
@@ -31,4 +32,4 @@ pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
 pub use programs::{Programs, compilers, wrapper_problem};
 pub use source_scan::{MarkedFile, ScannedFiles, SearchPaths, included_files, marked_files, quoted_files};
-pub use toolchain::{FrontEnd, ToolError, Toolchain};
+pub use toolchain::{CiccOutputs, FrontEnd, ToolError, Toolchain};

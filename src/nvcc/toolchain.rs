@@ -1,8 +1,10 @@
 //! The compiler's own steps for one source and architecture, run on demand.
 
-use super::dry_run::{Dryrun, Pipeline, quoted};
+use super::cicc_output::CiccRun;
+use super::dry_run::{Dryrun, DryrunStep, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
 use crate::cuda::line_markers::LineMarker;
+use crate::emit::CiccOutput;
 use crate::process;
 use crate::process::Temporary;
 use crate::ptx;
@@ -16,7 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -32,7 +34,7 @@ const LAST_SIGNAL: i32 = 64;
 pub struct Toolchain {
     environment: Vec<(String, String)>,
     pipeline: Pipeline,
-    folder: Temporary,
+    folder: Arc<Temporary>,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     /// The number in the names of the next run's files: several runs are under way at once.
@@ -45,6 +47,8 @@ pub struct Toolchain {
     kept: Option<Cache>,
     /// The preprocessed sources so far, by the macros that they were made under.
     preprocessed: Mutex<HashMap<Preprocessed, PathBuf>>,
+    /// What cicc made so far that the final build may take.
+    cicc_outputs: Mutex<Vec<CiccOutput>>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
     pub loads: Option<Loads>,
 }
@@ -79,6 +83,17 @@ enum Defines {
 struct Compiled {
     ptx: PathBuf,
     stub: PathBuf,
+    /// Its command line.
+    line: OsString,
+    /// Whether it had nothing to say.
+    is_silent: bool,
+}
+
+/// What cicc made while a source was tuned, and the folder of its files.
+#[derive(Debug)]
+pub struct CiccOutputs {
+    pub outputs: Vec<CiccOutput>,
+    _folder: Arc<Temporary>,
 }
 
 /// A tool that was stopped because it did not end.
@@ -128,7 +143,7 @@ fn elsewhere(error: ToolError) -> ToolError {
 impl Toolchain {
     /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
     pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {
-        let folder = Temporary::new().map_err(io(&std::env::temp_dir()))?;
+        let folder = Arc::new(Temporary::new().map_err(io(&std::env::temp_dir()))?);
         Ok(Self {
             environment: dryrun.environment.clone(),
             pipeline,
@@ -139,6 +154,7 @@ impl Toolchain {
             is_disturbed: AtomicBool::new(false),
             kept: None,
             preprocessed: Mutex::default(),
+            cicc_outputs: Mutex::default(),
             loads: None,
         })
     }
@@ -154,7 +170,7 @@ impl Toolchain {
         let folder = self.folder.path().join("header");
         write_all(&folder, places, text)?;
         // By a name that needs no quotes.
-        let path = self.folder.path().join("header.h");
+        let path = self.folder.path().join("included.tune.h");
         write(&path, text)?;
         // A quoted include finds a stale header next to the source first; the include guard makes that
         // one empty.
@@ -193,6 +209,7 @@ impl Toolchain {
     fn front_end_with(&self, macros: &BTreeMap<String, i64>, module_id: &str) -> Result<FrontEnd, ToolError> {
         let preprocessed = self.preprocessed(macros, Defines::Gone)?;
         let made = self.cicc(&preprocessed, module_id, &[])?;
+        self.keep_output(&made);
         let text = bytes(&preprocessed)?;
         let (source_digest, files) = (source_digest(&text), self.files(&text));
         let source_bytes = text.len();
@@ -218,6 +235,22 @@ impl Toolchain {
         Ok(path)
     }
 
+    /// Notes what cicc made, if the final build may take it.
+    fn keep_output(&self, made: &Compiled) {
+        let Some(step) = made.line.to_str().map(DryrunStep::new).filter(|_| made.is_silent) else { return };
+        let arguments: Vec<&str> = step.arguments().collect();
+        let names = [self.folder.path().as_os_str(), PLACEHOLDER_MODULE_ID.as_ref()];
+        // What cannot be read now is made again.
+        let output = CiccRun::new(&arguments).and_then(|run| run.output(&names).ok()?);
+        self.cicc_outputs.lock().unwrap_or_else(PoisonError::into_inner).extend(output);
+    }
+
+    /// What cicc made so far that the final build may take.
+    pub fn cicc_outputs(&self) -> CiccOutputs {
+        let outputs = self.cicc_outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        CiccOutputs { outputs, _folder: Arc::clone(&self.folder) }
+    }
+
     /// Runs cicc on a preprocessed source.
     fn cicc(&self, preprocessed: &Path, module_id: &str, extra: &[OsString]) -> Result<Compiled, ToolError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -237,8 +270,8 @@ impl Toolchain {
             ],
             extra,
         );
-        self.run("cicc", &line)?;
-        Ok(Compiled { ptx, stub })
+        let is_silent = self.run("cicc", &line)?.is_empty();
+        Ok(Compiled { ptx, stub, line, is_silent })
     }
 
     /// The module id as cudafe++ computes it.
@@ -441,7 +474,8 @@ impl Toolchain {
         self.late.get().is_some() || self.is_disturbed.load(Ordering::Relaxed)
     }
 
-    fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(), ToolError> {
+    /// Runs a step; returns what it printed.
+    fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<Vec<u8>, ToolError> {
         // One that hangs may hang for each of a thousand variants.
         if let Some(late) = self.late.get() {
             return Err(late.clone().into());
@@ -464,7 +498,7 @@ impl Toolchain {
             return Err(self.late.get_or_init(|| late).clone().into());
         };
         if output.status.success() {
-            return Ok(());
+            return Ok([output.stdout, output.stderr].concat());
         }
         // The shell says by 128 and more that a signal ended the tool.
         if output.status.code().is_none_or(|code| (128..=128 + LAST_SIGNAL).contains(&code)) {

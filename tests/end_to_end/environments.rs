@@ -4,7 +4,7 @@ use super::project::{Project, Ran, nvcc, run, succeed};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A project for whose kernel a macro's other value wins.
@@ -57,28 +57,39 @@ fn temporary_folder_of_any_name_reaches_no_shell() {
     }
 }
 
+/// Makes a toolkit of links with this profile in a folder of the project; returns its nvcc.
+pub fn toolkit_with(project: &Project, name: &str, profile: &str) -> PathBuf {
+    let root = nvcc().parent().and_then(Path::parent).expect("a toolkit").to_path_buf();
+    let bin = project.path(name).join("bin");
+    std::fs::create_dir_all(&bin).expect("a folder");
+    for (from, to) in [(&root, &project.path(name)), (&root.join("bin"), &bin)] {
+        for entry in std::fs::read_dir(from).expect("a folder") {
+            let name = entry.expect("readable").file_name();
+            if name != "bin" && name != "nvcc.profile" {
+                symlink(from.join(&name), to.join(&name)).expect("linked");
+            }
+        }
+    }
+    std::fs::write(bin.join("nvcc.profile"), profile).expect("written");
+    bin.join("nvcc")
+}
+
+/// The real toolkit's profile.
+pub fn profile() -> String {
+    std::fs::read_to_string(nvcc().with_file_name("nvcc.profile")).expect("it has one")
+}
+
 #[test]
 fn toolkit_with_another_profile_is_overlaid() {
-    let root = nvcc().parent().and_then(Path::parent).expect("a toolkit").to_path_buf();
-    let profile = std::fs::read_to_string(root.join("bin/nvcc.profile")).expect("it has one");
+    let profile = profile();
     let without_cicc = profile.lines().filter(|line| !line.starts_with("CICC_PATH")).collect::<Vec<_>>().join("\n");
     let project = project();
     for (kit, profile) in [
         ("older", without_cicc.replace("$(CICC_PATH)", "$(TOP)/nvvm/bin")),
         ("here", profile.replace("-I$(TOP)/", "-I$(_HERE_)/../")),
     ] {
-        let bin = project.path(kit).join("bin");
-        std::fs::create_dir_all(&bin).expect("a folder");
-        for (from, to) in [(&root, &project.path(kit)), (&root.join("bin"), &bin)] {
-            for entry in std::fs::read_dir(from).expect("a folder") {
-                let name = entry.expect("readable").file_name();
-                if name != "bin" && name != "nvcc.profile" {
-                    symlink(from.join(&name), to.join(&name)).expect("linked");
-                }
-            }
-        }
-        std::fs::write(bin.join("nvcc.profile"), profile).expect("written");
-        let ran = succeed(build(&project, OsStr::new(kit), &["-MD"]).env("NVTUNE_NVCC", bin.join("nvcc")));
+        let own = toolkit_with(&project, kit, &profile);
+        let ran = succeed(build(&project, OsStr::new(kit), &["-MD"]).env("NVTUNE_NVCC", own));
         assert!(is_tuned(&ran), "{kit}: {}", ran.stderr);
         let dependencies = project.read(&format!("{kit}/kernel.d"));
         assert!(!dependencies.contains("nvtune-"), "a file that is gone: {kit}: {dependencies}");

@@ -6,6 +6,7 @@ mod cli;
 mod dispatch;
 mod environments;
 mod explain;
+mod front_end;
 mod headers;
 mod interrupted;
 mod launches;

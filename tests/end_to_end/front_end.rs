@@ -1,0 +1,58 @@
+//! The final build takes what the front end made while the source was tuned, and only that.
+
+use super::environments::{profile, toolkit_with};
+use super::project::{CAPS_WIN, Project, nvcc, reproducible, succeed};
+use super::results::noting;
+
+/// A line that includes the header where it is.
+const INCLUDING: &str = "#if __has_include(\"two.tune.h\")\n#include \"two.tune.h\"\n#endif\n";
+
+/// Host code that launches by the header's functions.
+const LAUNCH: &str = "void go(int n, const float *x, float *y) { first<<<nvtune::first::grid(n), nvtune::first::block()>>>(n, x, y); }\n";
+
+/// Device code that depends on a value of the winner's, which the baseline's header does not have.
+const VALUE: &str = "#ifdef FIRST_REGS\n__global__ void other(int *x) { *x = FIRST_REGS; }\n#endif\n";
+
+#[test]
+fn final_build_takes_what_cicc_made_of_the_same_source() {
+    let plain = Project::new(&["two.cu"]).read("two.cu");
+    let with = |before: &str, after: &str| format!("{before}{plain}{after}");
+    // What the source is, nvcc's options, how often a cold build runs cicc.
+    let cases: [(&str, String, &[&str], usize); 8] = [
+        ("marked", with("", ""), &[], 1),
+        ("with its header", with(INCLUDING, LAUNCH), &[], 1),
+        ("with a value of its header", with(INCLUDING, VALUE), &[], 2),
+        ("with line numbers", with(INCLUDING, LAUNCH), &["-lineinfo"], 1),
+        ("linked later, by names that cicc has of cudafe++", with("", ""), &["-rdc=true"], 2),
+        ("for two architectures", with("", ""), &["-gencode=arch=compute_80,code=sm_80"], 2),
+        ("with a warning", with("", "__global__ void w(int *x) { int unused; *x = 1; return; *x = 2; }\n"), &[], 2),
+        ("with the files of all steps", with("", ""), &["--keep"], 2),
+    ];
+    for (what, text, options, expected) in cases {
+        let project = Project::new(&[]);
+        project.write("two.cu", &text);
+        project.write("recorded.json", CAPS_WIN);
+        let real = nvcc().parent().and_then(std::path::Path::parent).expect("a toolkit").join("nvvm/bin/cicc");
+        std::fs::create_dir(project.path("cicc-folder")).expect("a folder");
+        noting(&project, "cicc-folder/cicc", &real);
+        let profile = profile().lines().filter(|line| !line.starts_with("CICC_PATH")).collect::<Vec<_>>().join("\n");
+        let profile = format!("{profile}\nCICC_PATH = {}\n", project.path("cicc-folder").display());
+        let own = toolkit_with(&project, "toolkit", &profile);
+        let mut arguments = reproducible("two.cu", "two.o");
+        arguments.extend(options.iter().map(|&option| option.to_owned()));
+        let build = || {
+            project.write("notes", "");
+            let mut build = project.nvtune(&arguments);
+            build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_NVCC", &own);
+            let ran = succeed(&mut build);
+            (ran.stderr, project.read("notes").lines().count(), project.bytes("two.o"))
+        };
+        let (said, cold_runs, cold) = build();
+        assert!(said.contains(": block=128 regs=24 "), "{what}: {said}");
+        let (said, warm_runs, warm) = build();
+        assert!(said.contains("from the cache"), "{what}: {said}");
+        let architectures = if options.iter().any(|option| option.starts_with("-gencode")) { 2 } else { 1 };
+        assert_eq!((cold_runs, warm_runs), (expected, architectures), "{what}");
+        assert!(cold == warm, "{what}: another object");
+    }
+}
