@@ -116,16 +116,17 @@ impl Build<'_> {
         let dispatches = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub);
         let captures = tunings.iter().flat_map(|tuning| tuning.captures.iter().cloned());
         let stubs: Vec<StubText> = dispatches.chain(captures).collect();
-        if kernels.is_empty() && stubs.is_empty() {
+        let known = tunings.iter().flat_map(|tuning| &tuning.cicc_outputs).flat_map(|made| made.outputs.clone());
+        // With `--keep`, all that cicc writes is wanted.
+        let known: Vec<CiccOutput> = known.filter(|_| !self.invocation.keeps_steps).collect();
+        let has_winners = !kernels.is_empty() || !stubs.is_empty();
+        if !has_winners && (known.is_empty() || !tunings.iter().any(Tuning::has_results)) {
             return self.attempt_baselines(folder, tunings);
         }
         let sources = match self.several_sources() {
             true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
             false => Vec::new(),
         };
-        let known = tunings.iter().flat_map(|tuning| &tuning.cicc_outputs).flat_map(|made| made.outputs.clone());
-        // With `--keep`, all that cicc writes is wanted.
-        let known: Vec<CiccOutput> = known.filter(|_| !self.invocation.keeps_steps).collect();
         let built = self.including(folder, tunings, |arguments| {
             final_build::build(programs, arguments, (sources, kernels, stubs), known)
         });
@@ -134,6 +135,7 @@ impl Build<'_> {
             Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
             Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
             Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
+            Err(_) if !has_winners => self.attempt_baselines(folder, tunings),
             Err(problem) => Attempt::Failed(problem),
         }
     }

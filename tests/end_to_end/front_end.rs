@@ -29,30 +29,46 @@ fn final_build_takes_what_cicc_made_of_the_same_source() {
         ("with the files of all steps", with("", ""), &["--keep"], 2),
     ];
     for (what, text, options, expected) in cases {
-        let project = Project::new(&[]);
-        project.write("two.cu", &text);
-        project.write("recorded.json", CAPS_WIN);
-        let real = nvcc().parent().and_then(std::path::Path::parent).expect("a toolkit").join("nvvm/bin/cicc");
-        std::fs::create_dir(project.path("cicc-folder")).expect("a folder");
-        noting(&project, "cicc-folder/cicc", &real);
-        let profile = profile().lines().filter(|line| !line.starts_with("CICC_PATH")).collect::<Vec<_>>().join("\n");
-        let profile = format!("{profile}\nCICC_PATH = {}\n", project.path("cicc-folder").display());
-        let own = toolkit_with(&project, "toolkit", &profile);
+        let project = project(&text, CAPS_WIN);
         let mut arguments = reproducible("two.cu", "two.o");
         arguments.extend(options.iter().map(|&option| option.to_owned()));
-        let build = || {
-            project.write("notes", "");
-            let mut build = project.nvtune(&arguments);
-            build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_NVCC", &own);
-            let ran = succeed(&mut build);
-            (ran.stderr, project.read("notes").lines().count(), project.bytes("two.o"))
-        };
-        let (said, cold_runs, cold) = build();
+        let (said, cold_runs, cold) = build(&project, &arguments);
         assert!(said.contains(": block=128 regs=24 "), "{what}: {said}");
-        let (said, warm_runs, warm) = build();
+        let (said, warm_runs, warm) = build(&project, &arguments);
         assert!(said.contains("from the cache"), "{what}: {said}");
         let architectures = if options.iter().any(|option| option.starts_with("-gencode")) { 2 } else { 1 };
         assert_eq!((cold_runs, warm_runs), (expected, architectures), "{what}");
         assert!(cold == warm, "{what}: another object");
     }
+}
+
+#[test]
+fn build_of_baselines_takes_it_too_and_is_nvccs() {
+    let project = project(&Project::new(&["two.cu"]).read("two.cu"), &CAPS_WIN.replace("10.0", "15.0"));
+    let (said, runs, object) = build(&project, &reproducible("two.cu", "two.o"));
+    assert!(said.matches("(kept: ").count() == 2 && runs == 1, "{runs}: {said}");
+    succeed(&mut project.plain(&reproducible("two.cu", "two.o")));
+    assert!(object == project.bytes("two.o"), "another object");
+}
+
+/// A project with this source and these timings, and a toolkit whose cicc notes each run.
+fn project(text: &str, timings: &str) -> Project {
+    let project = Project::new(&[]);
+    project.write("two.cu", text);
+    project.write("recorded.json", timings);
+    let real = nvcc().parent().and_then(std::path::Path::parent).expect("a toolkit").join("nvvm/bin/cicc");
+    std::fs::create_dir(project.path("cicc-folder")).expect("a folder");
+    noting(&project, "cicc-folder/cicc", &real);
+    let profile = profile().lines().filter(|line| !line.starts_with("CICC_PATH")).collect::<Vec<_>>().join("\n");
+    toolkit_with(&project, "toolkit", &format!("{profile}\nCICC_PATH = {}\n", project.path("cicc-folder").display()));
+    project
+}
+
+/// Builds; returns what was said, how often cicc ran, and the object.
+fn build(project: &Project, arguments: &[String]) -> (String, usize, Vec<u8>) {
+    project.write("notes", "");
+    let mut build = project.nvtune(arguments);
+    build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+    let ran = succeed(build.env("NVTUNE_NVCC", project.path("toolkit/bin/nvcc")));
+    (ran.stderr, project.read("notes").lines().count(), project.bytes("two.o"))
 }
