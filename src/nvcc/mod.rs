@@ -1,6 +1,7 @@
 //! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc
 //! behind it.
 
+mod cicc_math;
 mod depfile;
 mod depfile_place;
 mod dry_run;

@@ -5,12 +5,12 @@ use super::header_functions;
 use super::kernel_info::Subject;
 use super::launch_path::Way;
 use super::scoring::Scored;
-use super::variants::{FrontEnds, Macros};
+use super::variants::FrontEnds;
 use crate::diag::MessageCode;
 use crate::emit::cxx_expression::Types;
 use crate::emit::{Dispatch, HeaderKernel, StubChange, StubText, TicketKernel, Winner};
 use crate::gpu::architecture_number;
-use crate::launch::Configuration;
+use crate::launch::{Configuration, FrontEndOptions};
 use crate::nvcc::Toolchain;
 use crate::ptx::{Destination, Edits, Transplant};
 use crate::record::Decision;
@@ -52,18 +52,18 @@ impl Tuned {
     /// Draws up what the build gets from a decision.
     pub fn new(toolchain: &Toolchain, subject: &Subject<'_>, scored: &Scored, mut decision: Decision) -> Self {
         let laid = &scored.laid;
-        let ptx = |macros: &Macros| {
-            let index = laid.configurations.iter().position(|found| found.macros == *macros)?;
+        let ptx = |of: &Configuration| {
+            let is_of_set = |found: &Configuration| (&found.macros, found.math) == (&of.macros, of.math);
+            let index = laid.configurations.iter().position(is_of_set)?;
             laid.sources[laid.source_of[index]].ptx.as_deref()
         };
         let digest = |row: usize| {
             let variant = decision.configurations[row].variant?;
             Some(decision.variants.get(variant)?.digest.clone())
         };
-        let row = &decision.configurations[decision.winner];
-        let macros = &row.configuration.macros;
-        let symbol = subject.entry(macros).unwrap_or(&subject.entry).symbol.clone();
-        let made = ptx(&subject.baseline().macros).zip(ptx(macros)).zip(digest(decision.winner));
+        let winner = &decision.configurations[decision.winner].configuration;
+        let symbol = subject.entry(&winner.front_end()).unwrap_or(&subject.entry).symbol.clone();
+        let made = ptx(subject.space.baseline()).zip(ptx(winner)).zip(digest(decision.winner));
         let entry = made.map(|((host, donor), digest)| (host, donor, (symbol, digest)));
         let baseline = digest(decision.baseline);
         let is_clustered = mention_clusters(entry.as_ref());
@@ -82,10 +82,10 @@ impl Tuned {
     ) -> Self {
         // Names may have changed since.
         decision.symbol.clone_from(&subject.entry.symbol);
-        let macros = decision.configurations[decision.winner].configuration.macros.clone();
-        let made = |macros: &Macros| front_ends.made(macros).map(|made| made.ptx.as_str());
-        let symbol = subject.entry(&macros).unwrap_or(&subject.entry).symbol.clone();
-        let entry = made(&Macros::new()).zip(made(&subject.options(&macros))).zip(code);
+        let options = decision.configurations[decision.winner].configuration.front_end();
+        let made = |options: &FrontEndOptions| front_ends.made(options).map(|made| made.ptx.as_str());
+        let symbol = subject.entry(&options).unwrap_or(&subject.entry).symbol.clone();
+        let entry = made(&FrontEndOptions::default()).zip(made(&subject.options(&options))).zip(code);
         let entry = entry.map(|((host, donor), code)| (host, donor, (symbol, code.to_owned())));
         let is_clustered = mention_clusters(entry.as_ref());
         let ticket = ticket(subject, &mut decision, entry, None);
