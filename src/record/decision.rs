@@ -79,6 +79,9 @@ pub struct Decision {
     /// line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
+    /// How closely the results of a winner with math options agree with the baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<String>,
     /// Macros no value of which changes the kernel or its launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unused: Vec<String>,

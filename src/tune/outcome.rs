@@ -6,6 +6,7 @@ use super::kernel_info::Subject;
 use super::launch_path::Way;
 use super::scoring::Scored;
 use super::variants::FrontEnds;
+use crate::comment::Annotation;
 use crate::diag::MessageCode;
 use crate::emit::cxx_expression::Types;
 use crate::emit::{Dispatch, HeaderKernel, StubChange, StubText, TicketKernel, Winner};
@@ -95,7 +96,7 @@ impl Tuned {
     fn drawn(
         toolchain: &Toolchain,
         subject: &Subject<'_>,
-        decision: Decision,
+        mut decision: Decision,
         ticket: Option<TicketKernel>,
         is_clustered: bool,
     ) -> Self {
@@ -103,6 +104,7 @@ impl Tuned {
             Some(device) => format!("{}, {}", device.name, decision.architecture),
             None => decision.architecture.clone(),
         };
+        decision.tolerance = tolerance(subject.annotation, &decision.configurations[decision.winner].configuration);
         let types = header_functions::types(subject.annotation, &subject.entry);
         let configuration = |index: usize| &decision.configurations[index].configuration;
         let baseline = configuration(decision.baseline);
@@ -215,6 +217,7 @@ impl Tuned {
         self.decision.provenance = Provenance::Baseline;
         self.decision.winner = self.decision.baseline;
         self.decision.speedup = 1.0;
+        self.decision.tolerance = None;
         self.decision.note(code, format!("the tuned result is not used: {problem}"));
         self.header = self.baseline_header.clone();
         self.ticket = None;
@@ -307,7 +310,9 @@ impl Tuned {
             Provenance::Baseline => format!("kept: {}", self.why_kept().1),
             Provenance::Predicted | Provenance::Measured | Provenance::Locked => {
                 let applies = self.applies.as_ref().map(|applies| format!(", for {applies}")).unwrap_or_default();
-                format!("{:.2}x over the baseline, {}{applies}", decision.speedup, decision.provenance)
+                let within = decision.tolerance.as_ref().map(|tolerance| format!(", results within {tolerance}"));
+                let within = within.unwrap_or_default();
+                format!("{:.2}x over the baseline, {}{within}{applies}", decision.speedup, decision.provenance)
             }
         };
         let place = self.place(several);
@@ -337,6 +342,19 @@ impl Tuned {
             decision.seconds.total()
         )
     }
+}
+
+/// Tells how closely the results of a configuration with math options were compared with the
+/// baseline's: `rtol = 0.0001`.
+fn tolerance(annotation: &Annotation, configuration: &Configuration) -> Option<String> {
+    if configuration.math.is_none() {
+        return None;
+    }
+    let check = annotation.clauses.check.as_ref();
+    let given = [("rtol", check.and_then(|check| check.relative)), ("atol", check.and_then(|check| check.absolute))];
+    let given: Vec<String> =
+        given.into_iter().filter_map(|(name, value)| Some(format!("{name} = {}", value?))).collect();
+    Some(if given.is_empty() { "the default tolerance".to_owned() } else { given.join(", ") })
 }
 
 /// The PTX of the baseline's module and of the winner's, and the winner's symbol and digest.

@@ -39,7 +39,14 @@ fn winner_has_its_math_options_and_all_else_those_of_the_build() {
     let ran = timed(&project, &recorded("block=128 math=ftz", Value::Null), &[]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.starts_with("nvtune: ratio: block=128 math=ftz (1.2"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("x over the baseline, measured, results within the default tolerance)"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let report = succeed(&mut nvtune(&project, &["report", "mathed.tune.json"])).stdout;
+    assert!(report.contains("  the winner's results are within the default tolerance of the baseline's\n"), "{report}");
     assert_eq!(tried(&project), [Value::Null, json!(["ftz"]), json!(["fast_div"]), json!(["ftz", "fast_div"])]);
     let record = project.record("mathed.tune.json");
     let kernel = &record["kernels"][0];
@@ -96,11 +103,12 @@ fn options_that_the_build_has_are_not_tried() {
 #[test]
 fn fused_operations_can_be_allowed_to_one_kernel() {
     let project = Project::new(&["mathed.cu"]);
-    let source = project.read("mathed.cu").replace("math(ftz, fast_div)", "math(fmad)");
+    let source = project.read("mathed.cu").replace("math(ftz, fast_div)", "math(fmad) check(y, rtol = 1e-5)");
     project.write("mathed.cu", &source);
     let times = recorded("block=256 math=fmad", Value::Null);
     let ran = timed(&project, &times, &["-fmad=false"]);
     assert!(ran.stderr.starts_with("nvtune: ratio: block=256 math=fmad (1.2"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(", results within rtol = 0.00001)"), "{}", ran.stderr);
     let (winner, own) =
         (sass(&project, "mathed.o", "ratioiPKfPf__nvtune_"), sass(&project, "mathed.o", "5ratioiPKfPf\n"));
     assert!(own.contains(" FMUL R"), "nvcc's kernel multiplies and adds: {own}");
