@@ -1,4 +1,5 @@
-//! One configuration of a kernel and the launch that it gives: values, no code.
+//! One configuration of a kernel, what the front end is run with for it, and the launch that it
+//! gives: values, no code.
 
 mod cache_operator;
 mod configuration;

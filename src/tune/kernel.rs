@@ -4,7 +4,7 @@ use super::cache_key;
 use super::compile_space;
 use super::compile_space::{Effort, Explored, Shown};
 use super::failure::Problem;
-use super::kernel_info::Subject;
+use super::kernel_info::{Subject, UNCOMPARED_MATH};
 use super::launch_path::MUST_DIVIDE;
 use super::launches::pinned_notes;
 use super::not_timed;
@@ -427,7 +427,7 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         }
     }
     let held = reasons.into_iter().map(|(reason, points)| {
-        let quiet = moves && reason == MUST_DIVIDE;
+        let quiet = moves && reason == MUST_DIVIDE || reason == UNCOMPARED_MATH;
         HeldPoints { reason, points, quiet }
     });
     let mut held: Vec<HeldPoints> = held.collect();

@@ -140,11 +140,14 @@ impl Subject<'_> {
     }
 }
 
+/// Why math options are not chosen by the model alone.
+pub const UNCOMPARED_MATH: &str = "math options are only chosen if a GPU times them and compares the results";
+
 /// Why the model alone must not choose a configuration with math options: nobody has seen what
 /// they do to its results.
 fn uncompared_math(configuration: &Configuration) -> Option<String> {
     let is_other = !configuration.math.is_none();
-    is_other.then(|| "math options are only chosen if a GPU times them and compares the results".to_owned())
+    is_other.then(|| UNCOMPARED_MATH.to_owned())
 }
 
 /// How much of a kernel is compiled at once, to learn of it.
