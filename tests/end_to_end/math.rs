@@ -4,6 +4,7 @@ use super::measured::sass;
 use super::project::{Project, Ran, compile, reproducible, run, succeed};
 use super::results::nvtune;
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 /// The times of a GPU on which `label` is faster than all else; with `more` fields.
 fn recorded(label: &str, more: Value) -> String {
@@ -89,6 +90,39 @@ fn math_is_off_unless_it_was_timed_and_compared() {
         assert!(!ran.stderr.contains("note:"), "{}", ran.stderr);
         assert_eq!(sass(&project, "static.o", "5ratioiPKfPf\n"), baseline);
     }
+}
+
+#[test]
+fn variable_that_is_not_compared_forbids_math() {
+    let project = Project::new(&["mathed.cu"]);
+    let source = project.read("mathed.cu").replace("math(ftz, fast_div)", "math(ftz) check(y)");
+    let source = source.replace("if (i < n) y[i] = (", "if (i == 0) last = x[0];\n    if (i < n) y[i] = (");
+    project.write("mathed.cu", &format!("__device__ float last;\n{source}"));
+    let ran = timed(&project, &recorded("math=ftz", Value::Null), &[]);
+    assert!(ran.stderr.contains("nvtune: ratio: block=256 (kept: "), "{}", ran.stderr);
+    let record = project.read("mathed.tune.json");
+    let reason = "`last` is written and not compared, so that nothing bounds the errors of math options";
+    assert!(record.contains(reason), "{record}");
+}
+
+#[test]
+fn source_is_preprocessed_once_for_all_math_options() {
+    let runs = |clause: &str| {
+        let project = Project::new(&["mathed.cu"]);
+        project.write("mathed.cu", &project.read("mathed.cu").replace("math(ftz, fast_div)", clause));
+        project.write("recorded.json", &recorded("block=128", Value::Null));
+        let compiler = project.path("g++");
+        let script = format!("#!/bin/sh\necho \"$*\" >> '{}'\nexec g++ \"$@\"\n", project.path("log").display());
+        project.write("g++", &script);
+        std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let mut arguments = compile("mathed.cu", "mathed.o");
+        arguments.push(format!("-ccbin={}", compiler.display()));
+        succeed(project.nvtune(&arguments).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        project.read("log").lines().filter(|line| line.contains(" -E ") && line.contains("-D__CUDA_ARCH__=")).count()
+    };
+    let without = runs("");
+    assert!(without > 0, "the compiler was not seen");
+    assert_eq!(runs("math(ftz, fast_div, fast_sqrt)"), without);
 }
 
 #[test]
