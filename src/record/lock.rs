@@ -278,6 +278,7 @@ mod tests {
                   "macros": {
                     "TILE": 16
                   },
+                  "math": ["ftz","fast_div"],
                   "nvtune": "0.1.0",
                   "occupancy": 75,
                   "points": 192,
