@@ -70,6 +70,7 @@ const CASES: &[(&str, fn())] = &[
         "variant_that_writes_another_value_to_a_variable_never_wins",
         variant_that_writes_another_value_to_a_variable_never_wins,
     ),
+    ("math_options_win_within_the_tolerance_alone", math_options_win_within_the_tolerance_alone),
 ];
 
 fn main() -> ExitCode {
@@ -169,6 +170,16 @@ fn variant_that_writes_another_value_to_a_variable_never_wins() {
         |line: &str| line.contains("VARIANT=2") && line.contains("elements of `sums` differ from the baseline's");
     assert!(said.lines().any(refused), "{said}");
     assert!(!said.lines().any(|line| line.contains("refused") && line.contains("VARIANT=1")), "{said}");
+}
+
+/// A program of which one kernel is faster by a math option, and one loses its results by one.
+fn math_options_win_within_the_tolerance_alone() {
+    let said = CheckedProgram::new(include_str!("gpu/math.cu")).build_and_run("measure");
+    let line = |kernel: &str| said.lines().find(|line| line.starts_with(kernel)).unwrap_or_default();
+    assert!(line("nvtune: quotients: block=").contains(" math=fast_div ("), "{said}");
+    assert!(!line("nvtune: tiny: block=").contains("math="), "{said}");
+    let refused = |line: &str| line.contains("math=ftz") && line.contains("elements of `y` differ from the baseline's");
+    assert!(said.lines().any(refused), "{said}");
 }
 
 /// Builds a program, its first source by nvtune under the recorded decision `block=64`, and runs it; gives the lines of what it

@@ -2,7 +2,7 @@
 
 use nvtune::comment::{Annotation, annotations};
 use nvtune::diag::{Source, render};
-use nvtune::launch::Configuration;
+use nvtune::launch::{Configuration, Math, MathOption};
 use nvtune::space::{Limits, Space};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -210,6 +210,30 @@ fn arguments_refer_to_each_other_in_any_order() {
         let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(messages, [format!("`{name}` {why}")], "{clauses}");
     }
+}
+
+#[test]
+fn math_options_are_tried_alone_and_together() {
+    let labels = |build: Math, clauses: &str| -> Vec<String> {
+        let annotation = annotation(clauses);
+        let limits = Limits { build_math: build, ..limits() };
+        let space = Space::new(&annotation, &limits).expect("a space");
+        assert!(space.baseline().math.is_none());
+        let sets = space.front_ends();
+        assert_eq!(sets.len(), space.iter().count());
+        for (configuration, set) in space.iter().zip(sets) {
+            assert!(space.contains(&configuration));
+            assert_eq!(configuration.front_end(), set);
+        }
+        space.iter().map(|configuration| configuration.to_string().replace("block=64", "")).collect()
+    };
+    let clauses = "grid(4) block(64) regs(0) math(fast_div, ftz)";
+    assert_eq!(labels(Math::NONE, clauses), ["", " math=fast_div", " math=ftz", " math=ftz+fast_div"]);
+    // What the build has is no option.
+    assert_eq!(labels(Math::from_iter([MathOption::Ftz]), clauses), ["", " math=fast_div"]);
+    assert_eq!(labels(Math::from_iter([MathOption::Ftz, MathOption::FastDiv]), clauses), [""]);
+    let single = "grid(4) block(64) regs(0) define(T = {1, 2}) math(ftz)";
+    assert_eq!(labels(Math::NONE, single), [" T=1", " math=ftz T=1", " T=2", " math=ftz T=2"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ const CHAPTERS: &[(&str, &str)] = chapters![
     "comments/README.md" "comments/args.md" "comments/baseline.md" "comments/block.md" "comments/budget.md" "comments/cache.md"
     "comments/carveout.md" "comments/check.md" "comments/clauses.md" "comments/default.md" "comments/define.md"
     "comments/diagnostics.md" "comments/expressions.md" "comments/form.md" "comments/grammar.md" "comments/grid.md"
-    "comments/header.md" "comments/launch.md" "comments/lists.md" "comments/name.md" "comments/regs.md" "comments/require.md"
+    "comments/header.md" "comments/launch.md" "comments/lists.md" "comments/math.md" "comments/name.md" "comments/regs.md" "comments/require.md"
     "comments/shared.md" "comments/space.md" "comments/strategy.md" "comments/symbol.md" "comments/template.md"
     "comments/threads.md" "comments/trips.md"
     "recipes/README.md" "recipes/ccache.md" "recipes/ci.md" "recipes/cmake.md" "recipes/containers.md" "recipes/make.md"

@@ -5,8 +5,8 @@ use super::expression::{Expr, Node};
 use super::value::{Fault, Value};
 use crate::cuda::{Element, Kernel};
 use crate::diag::{Source, Span};
-use crate::launch::CacheOperator;
 use crate::launch::Dim3;
+use crate::launch::{CacheOperator, MathOption};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -64,6 +64,8 @@ pub struct Clauses {
     pub cache: Option<Vec<CacheOperator>>,
     /// Percentages, besides none.
     pub carveout: Option<Vec<u8>>,
+    /// Math options that the kernel may have besides the build's.
+    pub math: Option<Vec<MathOption>>,
     pub macros: Vec<MacroAxis>,
     pub threads: Option<Spanned<Vec<Expr>>>,
     pub grid: Option<Spanned<Grid>>,

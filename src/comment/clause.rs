@@ -18,17 +18,18 @@ use crate::comment::parsed::Parsed;
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
-use crate::launch::CacheOperator;
+use crate::launch::{CacheOperator, MathOption};
 use crate::settings::Strategy;
 
 type Reader = fn(&mut Parsed, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 19] = [
+const CLAUSES: [(&str, Reader); 20] = [
     ("block", block),
     ("regs", regs),
     ("cache", cache),
     ("carveout", carveout),
+    ("math", math),
     ("define", define),
     ("threads", threads),
     ("grid", grid),
@@ -295,6 +296,20 @@ fn carveout(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Di
     Ok(())
 }
 
+fn math(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    let known = MathOption::ALL.map(|(name, _)| name);
+    let mut options: Vec<MathOption> = Vec::new();
+    for mut item in cursor.items() {
+        match word(&mut item, "math option", &known).map(str::parse) {
+            Ok(Ok(option)) if !options.contains(&option) => options.push(option),
+            Ok(_) => {}
+            Err(problem) => problems.push(problem),
+        }
+    }
+    parsed.clauses.math = Some(options);
+    Ok(())
+}
+
 fn define(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let mut has_nameless = false;
     for mut item in cursor.items() {
@@ -326,8 +341,8 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
             .error(MessageCode::GivenTwice, span, format!("macro `{name}` is given twice: remove one"))
             .with(note));
     }
-    if let "block" | "grid" | "regs" | "cache" | "carveout" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" =
-        name
+    if let "block" | "grid" | "regs" | "cache" | "carveout" | "math" | "true" | "false" | "sizeof" | "ceildiv" | "min"
+    | "max" = name
     {
         return Err(item.source.error(
             MessageCode::DefineClause,

@@ -74,6 +74,10 @@ fn default_item(
                 let message = "the baseline's loads are nvcc's own: `cache` has no default; build with -Xptxas -dlcm=cg to have another";
                 return Err(item.source.error(MessageCode::DefaultClause, span, message));
             }
+            if name == "math" {
+                let message = "the baseline has the build's math options: `math` has no default; build with -ftz=true and the like to have others";
+                return Err(item.source.error(MessageCode::DefaultClause, span, message));
+            }
             let value = item.integer(&format!("the default of `{name}`"))?;
             item.finish()?;
             if name == "regs" {

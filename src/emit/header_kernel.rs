@@ -1,6 +1,6 @@
 //! What the header says of one kernel, as the tuner gives it.
 
-use crate::launch::Dim3;
+use crate::launch::{Dim3, Math};
 use crate::search::Provenance;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +21,9 @@ pub struct HeaderKernel {
     pub cap: u32,
     /// The macro axes with their chosen values.
     pub macros: BTreeMap<String, i64>,
+    /// The winner's math options besides the build's.
+    #[serde(default)]
+    pub math: Math,
     /// The values that the source itself gives them.
     pub source_macros: BTreeMap<String, i64>,
     /// Whether the winner stands in the place of nvcc's kernel, so that launches by the

@@ -151,6 +151,9 @@ impl Text {
             let macros: Vec<String> = kernel.macros.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             self.row("macros", &macros.join(", "));
         }
+        if !kernel.math.is_none() {
+            self.row("math", &format!("{} besides the build's options", kernel.math));
+        }
         if let Some(percent) = kernel.occupancy {
             self.row("occupancy", &format!("{percent}%"));
         }

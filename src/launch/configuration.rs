@@ -1,6 +1,8 @@
 //! One configuration: one value for each axis of a kernel's space.
 
 use super::cache_operator::CacheOperator;
+use super::front_end_options::FrontEndOptions;
+use super::math::Math;
 use crate::gpu::WARP;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +36,10 @@ pub struct Configuration {
     /// an axis (`carveout({0, 100})`) and one is given; without, the driver chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carveout: Option<u8>,
+    /// The math options that the kernel is compiled with besides the build's, where they are an
+    /// axis (`math(ftz)`).
+    #[serde(default, skip_serializing_if = "Math::is_none")]
+    pub math: Math,
     /// Whether the code is compiled for exactly this block (`.reqntid`). No axis of a space:
     /// the fastest configurations are tried both ways.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -41,6 +47,11 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// What the front end is run with for it.
+    pub fn front_end(&self) -> FrontEndOptions {
+        FrontEndOptions { macros: self.macros.clone(), math: self.math }
+    }
+
     /// How far it is from what a program has: first how many values differ, then whether the
     /// block is one that nobody would write (its threads no power of two, or no whole
     /// warps), then how many times as large or as small that is.
@@ -51,6 +62,7 @@ impl Configuration {
             self.grid != from.grid,
             self.cache != from.cache,
             self.carveout != from.carveout,
+            self.math != from.math,
             self.exact_block != from.exact_block,
         ];
         let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
@@ -111,8 +123,8 @@ impl Launch {
     }
 }
 
-/// `block=32x8 reqntid regs=64 cache=cg carveout=50 TILE=16`; without a cap no `regs`, and so
-/// on; a grid only where it is an axis.
+/// `block=32x8 reqntid regs=64 cache=cg carveout=50 math=ftz TILE=16`; without a cap no `regs`,
+/// and so on; a grid only where it is an axis.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block={}", shape(self.block))?;
@@ -131,6 +143,9 @@ impl fmt::Display for Configuration {
         if let Some(percent) = self.carveout {
             write!(f, " carveout={percent}")?;
         }
+        if !self.math.is_none() {
+            write!(f, " math={}", self.math)?;
+        }
         self.macros.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
 }
@@ -147,7 +162,7 @@ pub fn shape([x, y, z]: Dim3) -> String {
 #[cfg(test)]
 mod tests {
     use super::Configuration;
-    use crate::launch::CacheOperator;
+    use crate::launch::{CacheOperator, Math, MathOption};
     use std::collections::BTreeMap;
 
     #[test]
@@ -160,6 +175,7 @@ mod tests {
             macros,
             cache: None,
             carveout: None,
+            math: Math::NONE,
             exact_block: false,
         };
         let differing = [
@@ -169,6 +185,7 @@ mod tests {
             Configuration { macros: BTreeMap::from([("TILE".to_owned(), 8)]), ..from.clone() },
             Configuration { cache: Some(CacheOperator::Cg), ..from.clone() },
             Configuration { carveout: Some(50), ..from.clone() },
+            Configuration { math: Math::from_iter([MathOption::Ftz]), ..from.clone() },
             Configuration { exact_block: true, ..from.clone() },
         ];
         assert_eq!(from.departure(&from).values, 0);

@@ -1,7 +1,12 @@
-//! One configuration of a kernel and the launch that it gives: values, no code.
+//! One configuration of a kernel, what the front end is run with for it, and the launch that it
+//! gives: values, no code.
 
 mod cache_operator;
 mod configuration;
+mod front_end_options;
+mod math;
 
 pub use cache_operator::CacheOperator;
 pub use configuration::{Configuration, DIMENSIONS, Departure, Dim3, Launch, shape};
+pub use front_end_options::FrontEndOptions;
+pub use math::{Math, MathOption};

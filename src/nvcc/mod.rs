@@ -1,6 +1,7 @@
 //! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc
 //! behind it.
 
+mod cicc_math;
 mod cicc_output;
 mod depfile;
 mod depfile_place;

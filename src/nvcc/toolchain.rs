@@ -1,10 +1,12 @@
 //! The compiler's own steps for one source and architecture, run on demand.
 
+use super::cicc_math;
 use super::cicc_output::CiccRun;
 use super::dry_run::{Dryrun, DryrunStep, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
 use crate::cuda::line_markers::LineMarker;
 use crate::emit::CiccOutput;
+use crate::launch::{FrontEndOptions, Math};
 use crate::process;
 use crate::process::Temporary;
 use crate::ptx;
@@ -45,8 +47,9 @@ pub struct Toolchain {
     is_disturbed: AtomicBool,
     /// Where machine code is kept that ptxas made before.
     kept: Option<Cache>,
-    /// The preprocessed sources so far, by the macros that they were made under.
-    preprocessed: Mutex<HashMap<Preprocessed, PathBuf>>,
+    /// The preprocessed sources so far, by the macros that they were made under. Who makes one
+    /// holds its lock.
+    preprocessed: Mutex<HashMap<Preprocessed, Arc<Mutex<Option<PathBuf>>>>>,
     /// What cicc made so far that the final build may take.
     cicc_outputs: Mutex<Vec<CiccOutput>>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
@@ -179,15 +182,15 @@ impl Toolchain {
         Ok(())
     }
 
-    /// Runs the front end with these macros defined.
-    pub fn front_end(&self, macros: &BTreeMap<String, i64>) -> Result<FrontEnd, ToolError> {
-        let front_end = self.front_end_with(macros, PLACEHOLDER_MODULE_ID)?;
+    /// Runs the front end with these options.
+    pub fn front_end(&self, options: &FrontEndOptions) -> Result<FrontEnd, ToolError> {
+        let front_end = self.front_end_with(options, PLACEHOLDER_MODULE_ID)?;
         if !is_named_after_the_module(&front_end.ptx) {
             return Ok(front_end);
         }
         // A kernel in an anonymous namespace, or what it uses of one, is named after the module id:
         // only the true one will do.
-        self.front_end_with(macros, &self.module_id(macros)?)
+        self.front_end_with(options, &self.module_id(&options.macros)?)
     }
 
     /// The stub file of the source with `text` behind it: what the compiler says to a question
@@ -200,16 +203,18 @@ impl Toolchain {
         append(&question, text)?;
         // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time
         // that cicc takes.
-        let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, &["-lto".into()]);
-        let asked = asked.or_else(|_| self.cicc(&question, PLACEHOLDER_MODULE_ID, &[]));
+        let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, Math::NONE, &["-lto".into()]);
+        let asked = asked.or_else(|_| self.cicc(&question, PLACEHOLDER_MODULE_ID, Math::NONE, &[]));
         let _ = std::fs::remove_file(question);
         read(&asked?.stub)
     }
 
-    fn front_end_with(&self, macros: &BTreeMap<String, i64>, module_id: &str) -> Result<FrontEnd, ToolError> {
-        let preprocessed = self.preprocessed(macros, Defines::Gone)?;
-        let made = self.cicc(&preprocessed, module_id, &[])?;
-        self.keep_output(&made);
+    fn front_end_with(&self, options: &FrontEndOptions, module_id: &str) -> Result<FrontEnd, ToolError> {
+        let preprocessed = self.preprocessed(&options.macros, Defines::Gone)?;
+        let made = self.cicc(&preprocessed, module_id, options.math, &[])?;
+        if options.math.is_none() {
+            self.keep_output(&made);
+        }
         let text = bytes(&preprocessed)?;
         let (source_digest, files) = (source_digest(&text), self.files(&text));
         let source_bytes = text.len();
@@ -218,9 +223,10 @@ impl Toolchain {
 
     /// The file of the preprocessed source, with these macros defined.
     fn preprocessed(&self, macros: &BTreeMap<String, i64>, defines: Defines) -> Result<PathBuf, ToolError> {
-        let known = || self.preprocessed.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (macros.clone(), defines);
-        if let Some(path) = known().get(&key) {
+        let made = Arc::clone(self.preprocessed.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = made.as_ref() {
             return Ok(path.clone());
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -231,7 +237,7 @@ impl Toolchain {
             extra.push("-dD".into());
         }
         self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &path)], &extra))?;
-        known().insert(key, path.clone());
+        *made = Some(path.clone());
         Ok(path)
     }
 
@@ -251,25 +257,31 @@ impl Toolchain {
         CiccOutputs { outputs, _folder: Arc::clone(&self.folder) }
     }
 
-    /// Runs cicc on a preprocessed source.
-    fn cicc(&self, preprocessed: &Path, module_id: &str, extra: &[OsString]) -> Result<Compiled, ToolError> {
+    /// Runs cicc on a preprocessed source, with these math options besides the build's.
+    fn cicc(
+        &self,
+        preprocessed: &Path,
+        module_id: &str,
+        math: Math,
+        extra: &[OsString],
+    ) -> Result<Compiled, ToolError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
         let (ptx, stub, id) = (place("ptx"), place("stub.c"), place("module_id"));
         write(&id, module_id)?;
         let Pipeline { preprocess, cicc, .. } = &self.pipeline;
         let named = |option: &str| cicc.option(option).unwrap_or_default();
-        let line = cicc.rewritten(
-            &[
-                (preprocess.option("-o").unwrap_or_default(), preprocessed),
-                (named("-o"), &ptx),
-                (named("--stub_file_name"), &stub),
-                (named("--module_id_file_name"), &id),
-                (named("--gen_c_file_name"), &place("c")),
-                (named("--gen_device_file_name"), &place("gpu")),
-            ],
-            extra,
-        );
+        let (host, device) = (place("c"), place("gpu"));
+        let mut replacements: Vec<(&str, &Path)> = vec![
+            (preprocess.option("-o").unwrap_or_default(), preprocessed),
+            (named("-o"), &ptx),
+            (named("--stub_file_name"), &stub),
+            (named("--module_id_file_name"), &id),
+            (named("--gen_c_file_name"), &host),
+            (named("--gen_device_file_name"), &device),
+        ];
+        replacements.extend(cicc_math::replacements(math));
+        let line = cicc.rewritten(&replacements, extra);
         let is_silent = self.run("cicc", &line)?.is_empty();
         Ok(Compiled { ptx, stub, line, is_silent })
     }
@@ -407,6 +419,11 @@ impl Toolchain {
             let _ = std::fs::remove_file(used);
         }
         Ok((cubin, digest))
+    }
+
+    /// The math options that the build has for all kernels.
+    pub fn math(&self) -> Math {
+        cicc_math::build_math(&self.pipeline.cicc)
     }
 
     /// The register cap of the command line (`-maxrregcount`).

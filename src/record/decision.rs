@@ -10,8 +10,7 @@ use super::digest::digest;
 use super::fingerprint::Basis;
 use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device, deserialize_optional_name};
-use crate::launch::CacheOperator;
-use crate::launch::{Configuration, Dim3, Launch};
+use crate::launch::{CacheOperator, Configuration, Dim3, FrontEndOptions, Launch, Math};
 use crate::measure::Timing;
 use crate::model::{Score, Terms};
 use crate::search::Provenance;
@@ -80,6 +79,9 @@ pub struct Decision {
     /// line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
+    /// How closely the results of a winner with math options agree with the baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<String>,
     /// Macros no value of which changes the kernel or its launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unused: Vec<String>,
@@ -260,6 +262,9 @@ pub struct RecordedVariant {
     /// did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheOperator>,
+    /// The math options that gave this code; absent where the build's own did.
+    #[serde(default, skip_serializing_if = "Math::is_none")]
+    pub math: Math,
     /// The block that the code is compiled for alone; absent where it is right for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact_block: Option<Dim3>,
@@ -354,7 +359,8 @@ pub struct Pinned {
     /// Whether the winner bears threads beyond the baseline's, as [`Decision::surplus`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,
-    /// As `ptx` of the basis, under the winner's macros; absent where they are the baseline's.
+    /// As `ptx` of the basis, under the winner's macros and math options; absent where they are
+    /// the baseline's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner_ptx: Option<String>,
     /// The GPU that it was timed on; absent for a prediction.
@@ -393,7 +399,7 @@ pub const ENGINE: u32 = 40;
 pub struct Kept {
     pub pinned: Pinned,
     /// Digest of the kernel's PTX under each compiled set of macros, as in [`Basis::ptx`].
-    pub sets: Vec<(BTreeMap<String, i64>, String)>,
+    pub sets: Vec<(FrontEndOptions, String)>,
     /// The GPUs of the machine, as [`crate::measure::Present`] names them.
     pub present: String,
     pub strategy: Strategy,

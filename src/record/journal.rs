@@ -116,6 +116,7 @@ mod tests {
             macros: [("WORK".to_owned(), 2)].into(),
             cache: None,
             carveout: None,
+            math: crate::launch::Math::NONE,
             exact_block: false,
         };
         Tried { configuration, identity: format!("code {block}"), found }

@@ -215,7 +215,7 @@ fn write(text: &mut String, value: &Value, depth: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::Configuration;
+    use crate::launch::{Configuration, Math, MathOption};
     use crate::record::fingerprint::Basis;
     use crate::search::Provenance;
     use expect_test::expect;
@@ -238,6 +238,7 @@ mod tests {
                 macros: BTreeMap::from([("TILE".to_owned(), 16)]),
                 cache: None,
                 carveout: None,
+                math: Math::from_iter([MathOption::Ftz, MathOption::FastDiv]),
                 exact_block: false,
             },
             code: Some("a2".into()),
@@ -277,6 +278,7 @@ mod tests {
                   "macros": {
                     "TILE": 16
                   },
+                  "math": ["ftz","fast_div"],
                   "nvtune": "0.1.0",
                   "occupancy": 75,
                   "points": 192,

@@ -9,7 +9,7 @@
 use super::decision::{RecordedVariant, Seconds};
 use super::file::write_if_changed;
 use crate::gpu::Device;
-use crate::launch::{Configuration, Launch};
+use crate::launch::{Configuration, Launch, Math};
 use crate::measure::Plan;
 use crate::sass::code_digest;
 use crate::workload::Workload;
@@ -147,10 +147,12 @@ pub struct Repeatability {
     pub p90: f64,
 }
 
-/// What the front end made of one set of macros.
+/// What the front end made under one set of options.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpaceSource {
     pub macros: BTreeMap<String, i64>,
+    #[serde(default, skip_serializing_if = "Math::is_none")]
+    pub math: Math,
     /// The kernel's name in the PTX.
     pub symbol: String,
     /// Bytes of PTX; 0 where the front end failed.

@@ -17,7 +17,8 @@ impl Stale {
     /// all that can be known without a compiler.
     pub fn between(then: &Pinned, now: &Pinned) -> Option<Self> {
         let mut changes = then.basis.changes(&now.basis);
-        if changes.is_empty() && then.winner.macros == now.winner.macros && then.winner_ptx != now.winner_ptx {
+        if changes.is_empty() && then.winner.front_end() == now.winner.front_end() && then.winner_ptx != now.winner_ptx
+        {
             changes.push(WINNER_PTX.to_owned());
         }
         Self::new(then, changes)
@@ -35,7 +36,7 @@ impl Stale {
 }
 
 /// That the winner's code is not what it was, in words.
-pub const WINNER_PTX: &str = "its code (PTX) under the winner's macros";
+pub const WINNER_PTX: &str = "its code (PTX) under the winner's macros and math options";
 
 fn named(entry: &Pinned) -> String {
     // Plain data always has a text.

@@ -93,7 +93,7 @@ pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize)
 mod tests {
     use super::super::strategies::tests::bound;
     use super::*;
-    use crate::launch::Configuration;
+    use crate::launch::{Configuration, Math};
     use crate::model::Terms;
     use std::collections::BTreeMap;
 
@@ -127,6 +127,7 @@ mod tests {
             macros: BTreeMap::new(),
             cache: None,
             carveout: None,
+            math: Math::NONE,
             exact_block: false,
         };
         for (points, expected) in [

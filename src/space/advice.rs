@@ -10,7 +10,7 @@ use crate::comment::{Binary, Function, Unary, Value};
 use crate::comment::{Expr, Node};
 use crate::diag::Span;
 use crate::diag::{Diagnostic, MessageCode};
-use crate::launch::{Configuration, DIMENSIONS, Dim3};
+use crate::launch::{Configuration, DIMENSIONS, Dim3, Math};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a kernel besides its comment, under the baseline's macros. The default is
@@ -114,8 +114,9 @@ impl Seen {
         // Macros vary slowest.
         let mut first: Option<(BTreeMap<String, i64>, Dim3)> = None;
         let first_cap = space.caps().first().copied().unwrap_or(0);
-        let is_first =
-            |found: &Configuration| found.cap == first_cap && found.cache.is_none() && found.carveout.is_none();
+        let is_first = |found: &Configuration| {
+            (found.cap, found.cache, found.carveout, found.math) == (first_cap, None, None, Math::NONE)
+        };
         for configuration in space.iter().filter(is_first) {
             seen.points += 1;
             let is_sampled =
@@ -271,11 +272,13 @@ impl Advisor<'_> {
             ("the register cap", self.space.caps().len() > 1),
             ("the cache operator", self.space.cache_operators().len() > 1),
             ("the carve-out", carveouts),
+            ("the math options", self.space.math().len() > 1),
         ];
         several.into_iter().filter(|(_, several)| *several).map(|(name, _)| name).collect()
     }
 
-    /// Every axis as written, but for the register cap, the cache operator and the carve-out.
+    /// Every axis as written, but for the register cap, the cache operator, the carve-out and the
+    /// math options.
     fn written_axes(&self, seen: &Seen) -> Vec<WrittenAxis> {
         let annotation = self.annotation;
         let mut axes = Vec::new();

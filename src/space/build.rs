@@ -10,7 +10,7 @@ use crate::comment::{Annotation, Binary, Block, Expr, Fault, Function, GivenValu
 use crate::cuda::Type;
 use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::gpu::WARP;
-use crate::launch::Dim3;
+use crate::launch::{Dim3, Math, MathOption};
 use std::collections::BTreeMap;
 
 /// A table under construction, and what the finished space keeps of it.
@@ -63,7 +63,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes everything. The order of axes is: macros as defined, block, grid, register cap,
-    /// cache operator, carve-out.
+    /// cache operator, carve-out, math options.
     pub fn build_all(&mut self, limits: &Limits) {
         for axis in &self.annotation.clauses.macros {
             let slot = self.add_slots(1);
@@ -78,7 +78,7 @@ impl<'a> Builder<'a> {
         let caps = self.register_caps(limits);
         self.cap_axis = self.table.axes.len();
         self.table.axes.push(Axis::Cap { caps });
-        self.add_policies();
+        self.add_policies(limits);
 
         if self.grid_axes.is_empty() {
             for name in ["grid.x", "grid.y", "grid.z"] {
@@ -334,9 +334,9 @@ impl<'a> Builder<'a> {
         caps
     }
 
-    /// The axes of caches, where their clauses are there. "None given" is always one of their
-    /// values, for it is what plain nvcc and a plain launch do.
-    fn add_policies(&mut self) {
+    /// The axes of caches and of math options, where their clauses are there. "None given" is
+    /// always one of their values, for it is what plain nvcc and a plain launch do.
+    fn add_policies(&mut self, limits: &Limits) {
         let annotation = self.annotation;
         if let Some(given) = &annotation.clauses.cache {
             let operators = std::iter::once(None).chain(given.iter().copied().map(Some)).collect();
@@ -352,6 +352,9 @@ impl<'a> Builder<'a> {
                 self.add_error(MessageCode::DefaultNotListed, default.span, message);
             }
             self.table.axes.push(Axis::Carveout { percents });
+        }
+        if let Some(given) = &annotation.clauses.math {
+            self.table.axes.push(Axis::Math { sets: math_sets(given, limits.build_math) });
         }
     }
 
@@ -541,4 +544,16 @@ fn in_turn(mut waiting: Vec<(String, &Expr)>) -> Vec<(String, &Expr)> {
         ordered.push(waiting.remove(next));
     }
     ordered
+}
+
+/// The values of a `math` clause: none of its options, each alone, and all of them. What the
+/// build has anyway is no option.
+fn math_sets(given: &[MathOption], build: Math) -> Vec<Math> {
+    let options: Vec<MathOption> = given.iter().copied().filter(|option| !build.contains(*option)).collect();
+    let mut sets = vec![Math::NONE];
+    sets.extend(options.iter().map(|option| Math::from_iter([*option])));
+    if options.len() > 1 {
+        sets.push(options.into_iter().collect());
+    }
+    sets
 }

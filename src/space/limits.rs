@@ -1,6 +1,6 @@
 //! What a configuration may be at most, whatever the comment says.
 
-use crate::launch::Dim3;
+use crate::launch::{Dim3, Math};
 
 /// Threads of a block, in all and by dimension, and blocks of a grid by dimension (CUDA C++
 /// Programming Guide, "Technical Specifications per Compute Capability": the same on all that
@@ -24,6 +24,8 @@ pub struct Limits {
     pub max_threads: Option<u32>,
     /// Bytes of dynamic shared memory that a block may have.
     pub max_dynamic_shared: u32,
+    /// The math options that the build has for all kernels: they are no values of `math`.
+    pub build_math: Math,
 }
 
 impl Default for Limits {
@@ -37,6 +39,7 @@ impl Default for Limits {
             auto_caps: vec![0, 24, 32, 40, 48, 64, 80, 96, 128, 168, 255],
             max_threads: None,
             max_dynamic_shared: 48 * 1024,
+            build_math: Math::NONE,
         }
     }
 }

@@ -27,8 +27,7 @@ use super::shapes::shape_strangeness;
 use super::walk::{Axis, AxisSet, Table, Test, TestFailure, Values, Walk};
 use crate::comment::{Annotation, Expr, Grid, Value};
 use crate::diag::{Diagnostic, MessageCode, Span};
-use crate::launch::CacheOperator;
-use crate::launch::{Configuration, Dim3, Launch};
+use crate::launch::{CacheOperator, Configuration, Dim3, FrontEndOptions, Launch, Math};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Combinations that the search for the baseline tries: about a second.
@@ -110,8 +109,8 @@ impl Space {
     }
 
     /// The valid configurations, found as they are asked for. Macros vary slowest (in the order
-    /// of `define`), then the block, the grid, the register cap, the cache operator and the
-    /// carve-out; each in the order of its list.
+    /// of `define`), then the block, the grid, the register cap, the cache operator, the
+    /// carve-out and the math options; each in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
@@ -234,7 +233,8 @@ impl Space {
         let same_macros = configuration.macros.len() == self.macros;
         let same_grid = configuration.grid.is_some() != self.grid_axes.is_empty();
         let same_policies = (configuration.cache.is_none() || self.annotation.clauses.cache.is_some())
-            && (configuration.carveout.is_none() || self.annotation.clauses.carveout.is_some());
+            && (configuration.carveout.is_none() || self.annotation.clauses.carveout.is_some())
+            && (configuration.math.is_none() || self.annotation.clauses.math.is_some());
         let positions: Option<Vec<Vec<usize>>> =
             (0..self.table.axes.len()).map(|axis| Some(vec![self.axis_position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();
@@ -420,6 +420,22 @@ impl Space {
         found.unwrap_or_else(|| vec![None])
     }
 
+    /// The math options of the space, none the first of them.
+    pub fn math(&self) -> &[Math] {
+        let found = self.table.axes.iter().find_map(|axis| match axis {
+            Axis::Math { sets } => Some(sets.as_slice()),
+            _ => None,
+        });
+        found.unwrap_or(&[Math::NONE])
+    }
+
+    /// What the front end is run with for the configurations of a search, the baseline's first:
+    /// each assignment of macros with each set of math options.
+    pub fn front_ends(&self) -> Vec<FrontEndOptions> {
+        let of = |macros: &BTreeMap<String, i64>, &math: &Math| FrontEndOptions { macros: macros.clone(), math };
+        self.macro_sets().iter().flat_map(|macros| self.math().iter().map(move |math| of(macros, math))).collect()
+    }
+
     /// All slots under a configuration.
     fn slot_values(&self, configuration: &Configuration) -> Values {
         let mut values = Values::new(self.table.slots);
@@ -431,7 +447,7 @@ impl Space {
                         values.bind_number(*slot, value);
                     }
                 }
-                Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } => {}
+                Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } | Axis::Math { .. } => {}
             }
         }
         self.table.derived.iter().for_each(|derived| values.derive_value(derived));
@@ -455,6 +471,7 @@ impl Space {
             Axis::Cap { caps } => caps.iter().position(|&cap| cap == configuration.cap),
             Axis::Cache { operators } => operators.iter().position(|&operator| operator == configuration.cache),
             Axis::Carveout { percents } => percents.iter().position(|&percent| percent == configuration.carveout),
+            Axis::Math { sets } => sets.iter().position(|&set| set == configuration.math),
             Axis::Number { values, .. } => {
                 let number = self.axis_number(axis, configuration)?;
                 values.iter().position(|&value| value == number)
@@ -471,6 +488,7 @@ impl Space {
                 Axis::Cap { caps } => made.cap = caps[position],
                 Axis::Cache { operators } => made.cache = operators[position],
                 Axis::Carveout { percents } => made.carveout = percents[position],
+                Axis::Math { sets } => made.math = sets[position],
                 Axis::Number { values, .. } => match self.annotation.clauses.macros.get(axis) {
                     Some(named) => {
                         made.macros.insert(named.name.clone(), values[position]);
@@ -509,6 +527,7 @@ impl Space {
                 let percent = default.carveout.as_ref().and_then(|pinned| pinned.value);
                 all.filter(|&at| percents[at] == percent).collect()
             }
+            Axis::Math { sets } => all.filter(|&at| sets[at].is_none()).collect(),
             Axis::Number { values, .. } => {
                 let pinned = match self.annotation.clauses.macros.get(axis) {
                     Some(named) => {
@@ -575,6 +594,7 @@ fn blank_configuration() -> Configuration {
         macros: BTreeMap::new(),
         cache: None,
         carveout: None,
+        math: Math::NONE,
         exact_block: false,
     }
 }

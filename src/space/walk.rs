@@ -6,8 +6,7 @@
 
 use crate::comment::{Expr, Fault, Located, Value};
 use crate::diag::Span;
-use crate::launch::CacheOperator;
-use crate::launch::Dim3;
+use crate::launch::{CacheOperator, Dim3, Math};
 
 /// The axes of a space, what follows from them, and what must hold.
 #[derive(Clone, Debug)]
@@ -32,6 +31,8 @@ pub(super) enum Axis {
     Cache { operators: Vec<Option<CacheOperator>> },
     /// The preferred shared-memory carve-out in percent.
     Carveout { percents: Vec<Option<u8>> },
+    /// The math options besides the build's.
+    Math { sets: Vec<Math> },
 }
 
 impl Table {
@@ -80,6 +81,7 @@ impl Axis {
             Axis::Cap { caps } => caps.len(),
             Axis::Cache { operators } => operators.len(),
             Axis::Carveout { percents } => percents.len(),
+            Axis::Math { sets } => sets.len(),
         }
     }
 }
@@ -189,7 +191,7 @@ impl Values {
                     self.bind_block(*slot, shape);
                 }
             }
-            Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } => {}
+            Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } | Axis::Math { .. } => {}
         }
     }
 

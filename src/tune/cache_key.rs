@@ -2,8 +2,9 @@
 
 use super::kernel_info::Subject;
 use super::outcome::Tuned;
-use super::variants::{FrontEnds, Macros};
+use super::variants::FrontEnds;
 use crate::comment::{Annotation, GivenValue, TemplateArgument};
+use crate::launch::FrontEndOptions;
 use crate::nvcc::{FrontEnd, Toolchain};
 use crate::ptx;
 use crate::record::{Basis, Decision, Pinned, checksum, digest};
@@ -14,7 +15,7 @@ use crate::workload::Entry;
 /// where there is no such code.
 pub fn basis(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Basis> {
     let annotation = subject.annotation;
-    let made = front_ends.made(&Macros::new())?;
+    let made = front_ends.made(&FrontEndOptions::default())?;
     Some(Basis {
         comment: comment(annotation),
         data: data(annotation),
@@ -38,13 +39,13 @@ fn comment(annotation: &Annotation) -> String {
     digest(parts.iter().map(String::as_bytes))
 }
 
-/// The digest of the kernel under each of these sets of macros that the front end was run for.
+/// The digest of the kernel under each of these sets of options that the front end was run for.
 pub fn sets(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
-    sets: impl IntoIterator<Item = Macros>,
-) -> Vec<(Macros, String)> {
-    let of = |set: Macros| {
+    sets: impl IntoIterator<Item = FrontEndOptions>,
+) -> Vec<(FrontEndOptions, String)> {
+    let of = |set: FrontEndOptions| {
         let made = front_ends.made(&subject.options(&set))?;
         let found = code(made, subject.entry(&set).ok()?)?;
         Some((set, found))
@@ -97,12 +98,13 @@ pub fn data(annotation: &Annotation) -> Option<String> {
 }
 
 /// A decision as a lock file has it. `sets` are the digests of the code that was looked at.
-pub fn pinned(tuned: &Tuned, basis: Basis, sets: &[(Macros, String)]) -> Pinned {
+pub fn pinned(tuned: &Tuned, basis: Basis, sets: &[(FrontEndOptions, String)]) -> Pinned {
     let decision = &tuned.decision;
     let winner = tuned.winner().clone();
     let baseline = &decision.configurations[decision.baseline].configuration;
-    let of_winner = sets.iter().find(|(set, _)| *set == winner.macros).map(|(_, found)| found.clone());
-    let winner_ptx = of_winner.filter(|_| winner.macros != baseline.macros);
+    let options = winner.front_end();
+    let of_winner = sets.iter().find(|(set, _)| *set == options).map(|(_, found)| found.clone());
+    let winner_ptx = of_winner.filter(|_| options != baseline.front_end());
     let device = decision.device.as_ref().filter(|_| was_timed(decision));
     Pinned {
         basis,

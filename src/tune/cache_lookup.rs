@@ -10,12 +10,12 @@ use super::outcome::Tuned;
 use super::scoring_input;
 use super::scoring_input::Laid;
 use super::search_journal;
-use super::variants::{FrontEnds, Macros};
+use super::variants::FrontEnds;
 use crate::comment::Annotation;
 use crate::diag::MessageCode;
 use crate::diag::console::Console;
 use crate::gpu::Device;
-use crate::launch::Configuration;
+use crate::launch::{Configuration, FrontEndOptions};
 use crate::measure::Present;
 use crate::nvcc::Toolchain;
 use crate::record::result_store::{LockFile, Results};
@@ -152,12 +152,13 @@ impl Recall<'_> {
         if changes.is_empty() && pinned.code.is_none() && pinned.winner != baseline {
             changes.push("the entry itself, which has no `code`".to_owned());
         }
-        if pinned.winner.macros != baseline.macros && changes.is_empty() {
+        let options = pinned.winner.front_end();
+        if options != baseline.front_end() && changes.is_empty() {
             // They may be arguments of a template, and so change the names of kernel and launch stub.
-            subject.learn(front_ends, self.toolchain, std::slice::from_ref(&pinned.winner.macros));
+            subject.learn(front_ends, self.toolchain, std::slice::from_ref(&options));
         }
         if let Some(expected) = pinned.winner_ptx.as_ref().filter(|_| changes.is_empty()) {
-            let now = cache_key::sets(subject, front_ends, [pinned.winner.macros.clone()]);
+            let now = cache_key::sets(subject, front_ends, [options]);
             if now.first().is_none_or(|(_, found)| found != expected) {
                 changes.push(WINNER_PTX.to_owned());
             }
@@ -244,7 +245,7 @@ impl Recall<'_> {
             std::cmp::Reverse((gpu.is_some(), gpu.is_some_and(|gpu| models.contains(gpu)), kept.engine))
         });
         let kept = found.into_iter().find(|kept| {
-            let sets: Vec<Macros> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
+            let sets: Vec<FrontEndOptions> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
             subject.learn(front_ends, self.toolchain, &sets);
             let is_refused = || scoring_input::refusal(subject, front_ends, &kept.pinned.winner).is_some();
             cache_key::sets(subject, front_ends, sets) == kept.sets && (kept.engine == ENGINE || !is_refused())
@@ -328,7 +329,7 @@ impl Recall<'_> {
 fn is_of_space(kept: &Kept, subject: &Subject<'_>) -> bool {
     let decision = &kept.decision;
     let configuration = |index: usize| decision.configurations.get(index).map(|found| &found.configuration);
-    let sets: HashSet<Macros> = subject.space.macro_sets().into_iter().collect();
+    let sets: HashSet<FrontEndOptions> = subject.space.front_ends().into_iter().collect();
     configuration(decision.winner) == Some(&kept.pinned.winner)
         && configuration(decision.baseline) == Some(&subject.baseline())
         && subject.space.contains(&kept.pinned.winner)

@@ -10,12 +10,13 @@ use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
 use super::scoring_input::Laid;
-use super::variants::{First, FrontEnds, Macros, PtxasRuns, Variants};
+use super::variants::{First, FrontEnds, PtxasRuns, Variants};
+use crate::launch::FrontEndOptions;
 use crate::nvcc::Toolchain;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
 
-/// Sets of macros that are compiled at a time if nothing is timed.
+/// Sets of options that are compiled at a time if nothing is timed.
 const AT_ONCE: usize = 2;
 
 /// What is known of a space before anything is timed.
@@ -39,8 +40,8 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// The sets of macros that are compiled whatever is found.
-    pub fn first_round(self, sets: Vec<Macros>) -> Vec<Macros> {
+    /// The sets of options that are compiled whatever is found.
+    pub fn first_round(self, sets: Vec<FrontEndOptions>) -> Vec<FrontEndOptions> {
         match self {
             Self::Whole => sets,
             Self::Screened { .. } => sets.into_iter().take(1).collect(),
@@ -50,17 +51,17 @@ impl Effort {
     /// What the search may take; `None` if it is not bounded.
     fn budget(self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
         let Self::Screened { kernels } = self else { return None };
-        let baseline = subject.baseline().macros;
+        let baseline = subject.baseline().front_end();
         let workload = subject.launch(&subject.baseline()).ok().and_then(|(_, workload)| workload);
         let formula_steps = workload.map_or(0, |workload| workload.formula_steps());
         Some(Budget::for_baseline(sizes(subject, front_ends, &baseline)?, kernels, formula_steps))
     }
 }
 
-/// Returns the sizes of a set of macros for which the front end was run.
-fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &Macros) -> Option<Sizes> {
+/// Returns the sizes of a set of options for which the front end was run.
+fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOptions) -> Option<Sizes> {
     let made = front_ends.made(&subject.options(set))?;
-    let baseline = front_ends.made(&Macros::new())?;
+    let baseline = front_ends.made(&FrontEndOptions::default())?;
     // What the other kernels add is taken to be the same.
     let kernel_ptx = (subject.ptx_bytes + made.ptx.len()).saturating_sub(baseline.ptx.len());
     Some(Sizes { source: made.source_bytes, ptx: made.ptx.len(), kernel_ptx })
@@ -72,8 +73,8 @@ fn screened(
     budget: &mut Budget,
     subject: &Subject<'_>,
     front_ends: &mut FrontEnds<'_>,
-    sets: &[Macros],
-) -> Vec<Macros> {
+    sets: &[FrontEndOptions],
+) -> Vec<FrontEndOptions> {
     let ordered = macro_screening::spread(sets, MOST_SETS);
     let mut end = ordered.len().min(1);
     loop {
@@ -106,16 +107,20 @@ pub fn explore(
     (effort, was_refused): (Effort, bool),
     Shown { first, natural: shown }: Shown<'_>,
 ) -> Result<Explored, Problem> {
-    let sets = subject.macro_sets();
+    let mut sets = subject.front_ends();
     let all = PtxasRuns { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
     let mut budget = effort.budget(subject, front_ends);
+    if budget.is_some() {
+        // Nothing is timed, and math options are for what was timed and compared.
+        sets.retain(|set| set.math.is_none());
+    }
     let seen = match &mut budget {
         Some(budget) => screened(budget, subject, front_ends, &sets),
         None => sets.clone(),
     };
     let known = if budget.is_some() { Known::bounded() } else { Known::default() };
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
-    let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &PtxasRuns| {
+    let mut round = |subject: &mut Subject<'_>, sets: &[FrontEndOptions], written: &PtxasRuns| {
         subject.learn(front_ends, toolchain, sets);
         variants.compile(front_ends, subject, sets, written, first);
         let start = Instant::now();
@@ -126,12 +131,12 @@ pub fn explore(
     if was_refused {
         let baseline = subject.baseline();
         let alone = PtxasRuns { caps: vec![baseline.cap], operators: vec![baseline.cache] };
-        round(subject, &[baseline.macros], &alone)?;
+        round(subject, &[baseline.front_end()], &alone)?;
     }
     let natural = all.natural(Edits::from(&subject.baseline()));
     let scored = if let Some(budget) = budget {
         let scored = round(subject, &seen, natural.as_ref().unwrap_or(&all))?;
-        let best = macro_screening::best(&seen, |macros| scored.least_time(macros)).cloned();
+        let best = macro_screening::best(&seen, |options| scored.least_time(options)).cloned();
         let count = budget.affordable_caps(all.caps.len(), all.operators.len());
         let caps = register_caps::thin_caps(&all.caps, count, subject.baseline().cap);
         round(subject, best.as_slice(), &PtxasRuns { caps, ..all })?

@@ -100,10 +100,10 @@ impl<'a> Compiled<'a> {
         if finals.subject.launch_path.refusal(space, &configuration, launch).is_some() {
             return None;
         }
-        let symbol = finals.subject.entry(&configuration.macros).ok()?.symbol.clone();
+        let symbol = finals.subject.entry(&configuration.front_end()).ok()?.symbol.clone();
         let (cubin, digest) = finals.toolchain?.assemble(ptx, &symbol, Edits::from(&configuration)).ok()?;
-        let (macros, caps, cache) = (configuration.macros.clone(), vec![configuration.cap], configuration.cache);
-        let variant = Variant { macros, symbol, caps, cache, digest, cubin: Arc::from(cubin) };
+        let (options, caps, cache) = (configuration.front_end(), vec![configuration.cap], configuration.cache);
+        let variant = Variant { options, symbol, caps, cache, digest, cubin: Arc::from(cubin) };
         let code = &laid.codes[*laid.variants[contender.row].as_ref().ok()?];
         (variant.digest != code.digest).then_some(Self { contender, configuration, variant })
     }

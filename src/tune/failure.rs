@@ -1,11 +1,11 @@
 //! Why a kernel stays as nvcc builds it, and how that is said.
 
 use super::scoring::NoBaseline;
-use super::variants::{Macros, options};
+use super::variants::Macros;
 use crate::comment::Annotation;
 use crate::diag::console::Console;
 use crate::diag::{Diagnostic, MessageCode};
-use crate::launch::Configuration;
+use crate::launch::{Configuration, FrontEndOptions};
 use crate::nvcc::ToolError;
 use crate::ptx;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub enum Problem {
     /// It takes the source without them.
     #[error(
         "with {} the source does not compile: if the source has that name for something else, rename the macro; {}",
-        options(macros),
+        FrontEndOptions::from(macros.clone()),
         first(error)
     )]
     Macros { macros: Macros, error: Arc<ToolError> },

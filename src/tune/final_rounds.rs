@@ -227,7 +227,7 @@ impl Finals<'_> {
         let sent = |contender: &Contender| {
             let configuration = &contender.configuration;
             let prepared = self.subject.launch_path.prepared(smaller, configuration);
-            let entry = self.subject.entry(&configuration.macros).ok()?;
+            let entry = self.subject.entry(&configuration.front_end()).ok()?;
             let workload = workload::bind(smaller.annotation(), entry, smaller, &prepared).ok()?;
             let launch = smaller.launch(configuration).ok()?;
             let candidate = contender.candidate.clone();

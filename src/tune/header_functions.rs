@@ -93,6 +93,7 @@ pub fn header(
         winner_block: None,
         cap: configuration.cap,
         macros: configuration.macros.clone(),
+        math: configuration.math,
         source_macros: configuration.macros.clone(),
         is_in_place: true,
         provenance,

@@ -4,7 +4,7 @@ use super::cache_key;
 use super::compile_space;
 use super::compile_space::{Effort, Explored, Shown};
 use super::failure::Problem;
-use super::kernel_info::Subject;
+use super::kernel_info::{Subject, UNCOMPARED_MATH};
 use super::launch_path::MUST_DIVIDE;
 use super::launches::pinned_notes;
 use super::not_timed;
@@ -14,12 +14,12 @@ use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
 use super::validity::Stores;
-use super::variants::{Assembly, CompileFailure, FrontEnds, Macros, Variant, Variants, options};
+use super::variants::{Assembly, CompileFailure, FrontEnds, Variant, Variants};
 use super::{Tuner, axes, timing};
 use crate::comment::Annotation;
 use crate::diag::{MessageCode, progress};
 use crate::gpu::{Architecture, Machine};
-use crate::launch::Configuration;
+use crate::launch::{Configuration, FrontEndOptions};
 use crate::measure;
 use crate::measure::{Candidate, Measurer, Options, Pool};
 use crate::model::Analysis;
@@ -43,14 +43,14 @@ pub struct Prepared<'a> {
     pub subject: Subject<'a>,
     pub variants: Variants,
     pub scored: Scored,
-    /// The sets of macros that were compiled, and how many the space has.
+    /// The sets of front-end options that were compiled, and how many the space has.
     pub sets: (usize, usize),
     /// What that took.
     pub seconds: Seconds,
-    /// What its winner depends on, and the digest of its code under each set of macros that was
+    /// What its winner depends on, and the digest of its code under each set of options that was
     /// compiled: for lock file and cache.
     pub basis: Option<Basis>,
-    pub digests: Vec<(Macros, String)>,
+    pub digests: Vec<(FrontEndOptions, String)>,
     /// What the GPU at hand loads of the code.
     pub loaded: Loaded,
 }
@@ -147,7 +147,7 @@ pub fn prepare<'a>(
     }
     let mut digests = Vec::new();
     if tuner.results.is_some() {
-        digests = cache_key::sets(&subject, front_ends, subject.space.macro_sets());
+        digests = cache_key::sets(&subject, front_ends, subject.space.front_ends());
     }
     Ok((Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded }, early))
 }
@@ -314,7 +314,7 @@ fn send_ptx(scored: &mut Scored, variants: &Variants, subject: &Subject<'_>, fro
     for (code, variant) in scored.laid.codes.iter_mut().zip(&variants.all) {
         // The PTX that is embedded is nvcc's own: register caps and cache operators are in the machine
         // code alone.
-        if let Some(made) = front_ends.made(&subject.options(&variant.macros)) {
+        if let Some(made) = front_ends.made(&subject.options(&variant.options)) {
             code.cubin = Arc::from(made.ptx.as_bytes());
         }
     }
@@ -427,7 +427,7 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         }
     }
     let held = reasons.into_iter().map(|(reason, points)| {
-        let quiet = moves && reason == MUST_DIVIDE;
+        let quiet = moves && reason == MUST_DIVIDE || reason == UNCOMPARED_MATH;
         HeldPoints { reason, points, quiet }
     });
     let mut held: Vec<HeldPoints> = held.collect();
@@ -474,7 +474,7 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
     }
     let first = others().find_map(|found| Some((&found.macros, variants.failure(found)?)));
     first.map(|(macros, reason)| {
-        let values = options(macros);
+        let values = FrontEndOptions::from(macros.clone());
         let reason = match reason {
             CompileFailure::Source { said, .. } => said.clone(),
             CompileFailure::OutOfTime | CompileFailure::Code(_) => reason.to_string(),
@@ -500,7 +500,7 @@ fn is_inert(laid: &Laid, name: &str, is_tied: bool) -> bool {
     let is_other_in_it_alone = |found: &Configuration| {
         let is_like = |(other, value): (&String, &i64)| other == name || baseline.macros.get(other) == Some(value);
         let has_shape = is_tied || (found.block, found.grid) == (baseline.block, baseline.grid);
-        let rest = |of: &Configuration| (of.cap, of.cache, of.carveout);
+        let rest = |of: &Configuration| (of.cap, of.cache, of.carveout, of.math);
         has_shape && rest(found) == rest(baseline) && found.macros.iter().all(is_like)
     };
     let code = |index: usize| Some(&laid.codes.get(*laid.variants[index].as_ref().ok()?)?.digest);
@@ -553,7 +553,8 @@ pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
         .map(|analysis| (analysis.resources.clone(), analysis.spills.loads + analysis.spills.stores));
     let (resources, spills) = resources.unwrap_or_default();
     RecordedVariant {
-        macros: variant.macros.clone(),
+        macros: variant.options.macros.clone(),
+        math: variant.options.math,
         caps: variant.caps.clone(),
         cache: variant.cache,
         exact_block: None,

@@ -12,13 +12,13 @@ use crate::comment::{Annotation, NamedConstant};
 use crate::cuda::Spelled;
 use crate::diag::{Diagnostic, MessageCode, Source};
 use crate::gpu::{Architecture, Machine, architecture_number};
-use crate::launch::{Configuration, Launch};
+use crate::launch::{Configuration, FrontEndOptions, Launch};
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
 use crate::ptx;
 use crate::record::Stale;
 use crate::sass::CodeDigestError;
 use crate::space::Facts;
-use crate::space::Space;
+use crate::space::{Limits, Space};
 use crate::workload;
 use crate::workload::layout;
 use crate::workload::layout::Asked;
@@ -34,9 +34,9 @@ pub struct Subject<'a> {
     pub entry: Entry,
     /// Bytes of the kernel's PTX.
     pub ptx_bytes: usize,
-    /// The kernel under each set of the axes' macros: they may be arguments of a template, and
-    /// so change its name. `Err` is why there is none.
-    entries: HashMap<Macros, Result<Entry, String>>,
+    /// The kernel under each set of the axes' options: macros may be arguments of a template,
+    /// and so change its name. `Err` is why there is none.
+    entries: HashMap<FrontEndOptions, Result<Entry, String>>,
     /// What the compiler says of the parameters' types.
     layouts: BTreeMap<usize, Layout>,
     pub space: Space,
@@ -57,37 +57,37 @@ impl Subject<'_> {
         self.space.baseline().clone()
     }
 
-    /// The sets of the axes' macros that can be chosen, the baseline's first.
-    pub fn macro_sets(&self) -> Vec<Macros> {
+    /// The sets of the axes' options that can be chosen, the baseline's first.
+    pub fn front_ends(&self) -> Vec<FrontEndOptions> {
         match self.launch_path.pinned() {
-            Some(_) => vec![self.space.baseline().macros.clone()],
-            None => self.space.macro_sets(),
+            Some(_) => vec![self.space.baseline().front_end()],
+            None => self.space.front_ends(),
         }
     }
 
-    /// The macros that the front end is given for a set of the axes' macros: none for the
-    /// baseline's, which the source has itself.
-    pub fn options(&self, set: &Macros) -> Macros {
+    /// What the front end is given for a set of the axes' options: of the baseline's macros
+    /// none, which the source has itself.
+    pub fn options(&self, set: &FrontEndOptions) -> FrontEndOptions {
         options_for(&self.space.baseline().macros, set)
     }
 
-    /// The kernel under these values of the axes' macros.
-    pub fn entry(&self, macros: &Macros) -> Result<&Entry, String> {
-        match self.entries.get(macros) {
+    /// The kernel under these values of the axes.
+    pub fn entry(&self, options: &FrontEndOptions) -> Result<&Entry, String> {
+        match self.entries.get(options) {
             Some(entry) => entry.as_ref().map_err(Clone::clone),
             None => Ok(&self.entry),
         }
     }
 
-    /// Finds the kernel under these sets of the axes' macros.
-    pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[Macros]) {
-        let is_new = |set: &&Macros| !matches!(self.entries.get(*set), Some(Ok(_)));
-        let sets: Vec<Macros> = sets.iter().filter(is_new).cloned().collect();
-        let full: Vec<Macros> = sets.iter().map(|set| self.options(set)).collect();
+    /// Finds the kernel under these sets of the axes' options.
+    pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[FrontEndOptions]) {
+        let is_new = |set: &&FrontEndOptions| !matches!(self.entries.get(*set), Some(Ok(_)));
+        let sets: Vec<FrontEndOptions> = sets.iter().filter(is_new).cloned().collect();
+        let full: Vec<FrontEndOptions> = sets.iter().map(|set| self.options(set)).collect();
         let found = sets.par_iter().zip(front_ends.get_in_time(&full)).map(|(set, made)| {
             let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
                 let entries = workload::entries(&front_end.stub);
-                let found = find(toolchain, self.annotation, &entries, set, &self.options(set));
+                let found = find(toolchain, self.annotation, &entries, &set.macros, &self.options(set).macros);
                 // The kernel is, under other values.
                 let found = found.map_err(|problem| problem.message.replace("; it is not tuned", ""))?;
                 Ok(found.with_layouts(self.layouts.clone()))
@@ -102,7 +102,7 @@ impl Subject<'_> {
     /// remedy.
     pub fn refuses_predicted(&self, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let refusal = self.launch_path.refuses_predicted(&self.space, configuration, launch);
-        refusal.or_else(|| self.leaves_work_untold(configuration))
+        refusal.or_else(|| self.leaves_work_untold(configuration)).or_else(|| uncompared_math(configuration))
     }
 
     /// Without a workload the model takes each thread's loops for equally long. Where blocks or
@@ -126,7 +126,7 @@ impl Subject<'_> {
         // What is wrong with a value is reported at the value, and not where a launch is made of it.
         let workload = match self.annotation.has_workload() {
             true => {
-                let entry = self.entry(&configuration.macros).unwrap_or(&self.entry);
+                let entry = self.entry(&configuration.front_end()).unwrap_or(&self.entry);
                 let prepared = self.launch_path.prepared(&self.space, configuration);
                 let workload = workload::bind(self.annotation, entry, &self.space, &prepared)?;
                 Some(Workload { written: self.written.clone(), ..workload })
@@ -138,6 +138,16 @@ impl Subject<'_> {
             _ => Ok((self.space.launch(configuration)?, workload)),
         }
     }
+}
+
+/// Why math options are not chosen by the model alone.
+pub const UNCOMPARED_MATH: &str = "math options are only chosen if a GPU times them and compares the results";
+
+/// Why the model alone must not choose a configuration with math options: nobody has seen what
+/// they do to its results.
+fn uncompared_math(configuration: &Configuration) -> Option<String> {
+    let is_other = !configuration.math.is_none();
+    is_other.then(|| UNCOMPARED_MATH.to_owned())
 }
 
 /// How much of a kernel is compiled at once, to learn of it.
@@ -162,17 +172,18 @@ pub fn learn<'a>(
     let unknown = || Problem::Architecture(name.to_owned());
     let architecture = architecture_number(name).and_then(Architecture::find).ok_or_else(unknown)?;
     let machine = machine(tuner, architecture);
-    let unbounded = Space::new(annotation, &header_functions::limits(&architecture, None))?;
+    let limits = |bounds| Limits { build_math: toolchain.math(), ..header_functions::limits(&architecture, bounds) };
+    let unbounded = Space::new(annotation, &limits(None))?;
     unbounded.check_size()?;
     let baseline = unbounded.baseline().clone();
     // All at once, for as long as there are cores: one after the other each would wait for the one
     // before.
     let planned = match ahead {
-        Ahead::Baseline => vec![baseline.macros.clone()],
-        Ahead::FirstRound => effort(tuner, toolchain, annotation).first_round(unbounded.macro_sets()),
+        Ahead::Baseline => vec![baseline.front_end()],
+        Ahead::FirstRound => effort(tuner, toolchain, annotation).first_round(unbounded.front_ends()),
     };
     let own = &baseline.macros;
-    let planned: Vec<Macros> = planned.iter().map(|set| options_for(own, set)).collect();
+    let planned: Vec<FrontEndOptions> = planned.iter().map(|set| options_for(own, set)).collect();
     let (under_default, _) =
         rayon::join(|| (!own.is_empty()).then(|| toolchain.source_digest(own)), || front_ends.get_in_time(&planned));
     let front_end = one(front_ends)?;
@@ -190,10 +201,7 @@ pub fn learn<'a>(
     if let Some(digest) = under_default {
         check_default(front_ends, digest.ok(), &baseline, &entry.symbol)?;
     }
-    let bounded = Space::new(
-        annotation,
-        &header_functions::limits(&architecture, ptx_facts::most_threads(&module, &entry.symbol)),
-    )?;
+    let bounded = Space::new(annotation, &limits(ptx_facts::most_threads(&module, &entry.symbol)))?;
     // Launch bounds may depend on a macro axis. What is compiled under the other values tells whether
     // a block can be launched.
     let depends_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
@@ -204,7 +212,7 @@ pub fn learn<'a>(
         None => LaunchPath::in_place(),
     };
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
-    let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
+    let entries = HashMap::from([(baseline.front_end(), Ok(entry.clone()))]);
     let ptx_bytes = module.entry(&entry.symbol).map_or(0, |function| function.span.len());
     let subject = Subject {
         annotation,
@@ -318,7 +326,7 @@ fn check_default(
     baseline: &Configuration,
     symbol: &str,
 ) -> Result<(), Problem> {
-    let made = front_ends.get(&[Macros::new()]);
+    let made = front_ends.get(&[FrontEndOptions::default()]);
     let [Ok(plain)] = made.as_slice() else { return Ok(()) };
     if under_default.is_some_and(|digest| digest == plain.source_digest) {
         return Ok(());
@@ -327,7 +335,7 @@ fn check_default(
         let module = ptx::Module::parse(&made.ptx).ok()?;
         module.canonical_text(symbol)
     };
-    match front_ends.get(std::slice::from_ref(&baseline.macros)).as_slice() {
+    match front_ends.get(&[baseline.front_end()]).as_slice() {
         [Ok(set)] if canonical(set) == canonical(plain) => Ok(()),
         [Err(error)] => {
             Err(Problem::Macros { macros: at_fault(front_ends, &baseline.macros), error: Arc::clone(error) })
@@ -338,9 +346,10 @@ fn check_default(
 
 /// Returns those macros under which alone the front end fails, or all where none does.
 fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Macros {
-    let alone: Vec<Macros> = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)])).collect();
+    let alone = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)]));
+    let alone: Vec<FrontEndOptions> = alone.map(FrontEndOptions::from).collect();
     let failing = alone.iter().zip(front_ends.get(&alone)).filter(|(_, made)| made.is_err());
-    let failing: Macros = failing.flat_map(|(set, _)| set.clone()).collect();
+    let failing: Macros = failing.flat_map(|(set, _)| set.macros.clone()).collect();
     if failing.is_empty() { macros.clone() } else { failing }
 }
 
@@ -367,7 +376,7 @@ fn advise(
 
 /// Returns what the front end makes of the source as nvcc compiles it.
 pub fn one(front_ends: &mut FrontEnds<'_>) -> Result<Arc<FrontEnd>, Problem> {
-    match front_ends.get(&[Macros::new()]).pop() {
+    match front_ends.get(&[FrontEndOptions::default()]).pop() {
         Some(made) => made.map_err(Problem::Source),
         None => Err(Problem::Tool(Arc::new(ToolError::Code(CodeDigestError::NoKernel(String::new()))))),
     }

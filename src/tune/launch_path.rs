@@ -271,6 +271,11 @@ impl LaunchPath {
     /// no comparison sees.
     pub fn refuses_uncompared(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let variable = self.uncompared_variable.as_ref()?;
+        if !configuration.math.is_none() {
+            return Some(format!(
+                "`{variable}` is written and not compared, so that nothing bounds the errors of math options"
+            ));
+        }
         self.refuses_predicted(space, configuration, launch)?;
         Some(format!(
             "`{variable}` is written and not compared, so that nothing proves other shapes: launch(remap) allows them unproved"

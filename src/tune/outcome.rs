@@ -5,12 +5,13 @@ use super::header_functions;
 use super::kernel_info::Subject;
 use super::launch_path::Way;
 use super::scoring::Scored;
-use super::variants::{FrontEnds, Macros};
+use super::variants::FrontEnds;
+use crate::comment::Annotation;
 use crate::diag::MessageCode;
 use crate::emit::cxx_expression::Types;
 use crate::emit::{Dispatch, HeaderKernel, StubChange, StubText, TicketKernel, Winner};
 use crate::gpu::architecture_number;
-use crate::launch::Configuration;
+use crate::launch::{Configuration, FrontEndOptions};
 use crate::nvcc::Toolchain;
 use crate::ptx::{Destination, Edits, Transplant};
 use crate::record::Decision;
@@ -52,18 +53,18 @@ impl Tuned {
     /// Draws up what the build gets from a decision.
     pub fn new(toolchain: &Toolchain, subject: &Subject<'_>, scored: &Scored, mut decision: Decision) -> Self {
         let laid = &scored.laid;
-        let ptx = |macros: &Macros| {
-            let index = laid.configurations.iter().position(|found| found.macros == *macros)?;
+        let ptx = |of: &Configuration| {
+            let is_of_set = |found: &Configuration| (&found.macros, found.math) == (&of.macros, of.math);
+            let index = laid.configurations.iter().position(is_of_set)?;
             laid.sources[laid.source_of[index]].ptx.as_deref()
         };
         let digest = |row: usize| {
             let variant = decision.configurations[row].variant?;
             Some(decision.variants.get(variant)?.digest.clone())
         };
-        let row = &decision.configurations[decision.winner];
-        let macros = &row.configuration.macros;
-        let symbol = subject.entry(macros).unwrap_or(&subject.entry).symbol.clone();
-        let made = ptx(&subject.baseline().macros).zip(ptx(macros)).zip(digest(decision.winner));
+        let winner = &decision.configurations[decision.winner].configuration;
+        let symbol = subject.entry(&winner.front_end()).unwrap_or(&subject.entry).symbol.clone();
+        let made = ptx(subject.space.baseline()).zip(ptx(winner)).zip(digest(decision.winner));
         let entry = made.map(|((host, donor), digest)| (host, donor, (symbol, digest)));
         let baseline = digest(decision.baseline);
         let is_clustered = mention_clusters(entry.as_ref());
@@ -82,10 +83,10 @@ impl Tuned {
     ) -> Self {
         // Names may have changed since.
         decision.symbol.clone_from(&subject.entry.symbol);
-        let macros = decision.configurations[decision.winner].configuration.macros.clone();
-        let made = |macros: &Macros| front_ends.made(macros).map(|made| made.ptx.as_str());
-        let symbol = subject.entry(&macros).unwrap_or(&subject.entry).symbol.clone();
-        let entry = made(&Macros::new()).zip(made(&subject.options(&macros))).zip(code);
+        let options = decision.configurations[decision.winner].configuration.front_end();
+        let made = |options: &FrontEndOptions| front_ends.made(options).map(|made| made.ptx.as_str());
+        let symbol = subject.entry(&options).unwrap_or(&subject.entry).symbol.clone();
+        let entry = made(&FrontEndOptions::default()).zip(made(&subject.options(&options))).zip(code);
         let entry = entry.map(|((host, donor), code)| (host, donor, (symbol, code.to_owned())));
         let is_clustered = mention_clusters(entry.as_ref());
         let ticket = ticket(subject, &mut decision, entry, None);
@@ -95,7 +96,7 @@ impl Tuned {
     fn drawn(
         toolchain: &Toolchain,
         subject: &Subject<'_>,
-        decision: Decision,
+        mut decision: Decision,
         ticket: Option<TicketKernel>,
         is_clustered: bool,
     ) -> Self {
@@ -103,6 +104,7 @@ impl Tuned {
             Some(device) => format!("{}, {}", device.name, decision.architecture),
             None => decision.architecture.clone(),
         };
+        decision.tolerance = tolerance(subject.annotation, &decision.configurations[decision.winner].configuration);
         let types = header_functions::types(subject.annotation, &subject.entry);
         let configuration = |index: usize| &decision.configurations[index].configuration;
         let baseline = configuration(decision.baseline);
@@ -215,6 +217,7 @@ impl Tuned {
         self.decision.provenance = Provenance::Baseline;
         self.decision.winner = self.decision.baseline;
         self.decision.speedup = 1.0;
+        self.decision.tolerance = None;
         self.decision.note(code, format!("the tuned result is not used: {problem}"));
         self.header = self.baseline_header.clone();
         self.ticket = None;
@@ -307,7 +310,9 @@ impl Tuned {
             Provenance::Baseline => format!("kept: {}", self.why_kept().1),
             Provenance::Predicted | Provenance::Measured | Provenance::Locked => {
                 let applies = self.applies.as_ref().map(|applies| format!(", for {applies}")).unwrap_or_default();
-                format!("{:.2}x over the baseline, {}{applies}", decision.speedup, decision.provenance)
+                let within = decision.tolerance.as_ref().map(|tolerance| format!(", results within {tolerance}"));
+                let within = within.unwrap_or_default();
+                format!("{:.2}x over the baseline, {}{within}{applies}", decision.speedup, decision.provenance)
             }
         };
         let place = self.place(several);
@@ -337,6 +342,19 @@ impl Tuned {
             decision.seconds.total()
         )
     }
+}
+
+/// Tells how closely the results of a configuration with math options were compared with the
+/// baseline's: `rtol = 0.0001`.
+fn tolerance(annotation: &Annotation, configuration: &Configuration) -> Option<String> {
+    if configuration.math.is_none() {
+        return None;
+    }
+    let check = annotation.clauses.check.as_ref();
+    let given = [("rtol", check.and_then(|check| check.relative)), ("atol", check.and_then(|check| check.absolute))];
+    let given: Vec<String> =
+        given.into_iter().filter_map(|(name, value)| Some(format!("{name} = {}", value?))).collect();
+    Some(if given.is_empty() { "the default tolerance".to_owned() } else { given.join(", ") })
 }
 
 /// The PTX of the baseline's module and of the winner's, and the winner's symbol and digest.

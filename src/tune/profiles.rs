@@ -8,9 +8,8 @@
 //! warps execute; how the accesses of a warp lie side by side remains each one's own.
 
 use super::scoring_input::Laid;
-use super::variants::Macros;
 use crate::gpu::WARP;
-use crate::launch::Launch;
+use crate::launch::{FrontEndOptions, Launch};
 use crate::ptx::Module;
 use crate::sim;
 use crate::sim::Profile;
@@ -45,7 +44,7 @@ const SAME_WARP: f64 = 1.5;
 #[derive(Default)]
 pub struct Known {
     /// By the axes' macros and the launch, as that launch's own allowance made them.
-    own: HashMap<(Macros, Launch), Option<Arc<Profile>>>,
+    own: HashMap<(FrontEndOptions, Launch), Option<Arc<Profile>>>,
     /// Those with a long allowance.
     lenders: Vec<Lender>,
     /// What is left for profiles and for lenders of later rounds; `None` if each round has its
@@ -81,7 +80,7 @@ impl Known {
 }
 
 struct Lender {
-    macros: Macros,
+    options: FrontEndOptions,
     launch: Launch,
     /// Instructions of its busiest warp, by its own allowance.
     busiest: f64,
@@ -92,7 +91,7 @@ impl Lender {
     /// Whether it does the same work as a launch of which this is known.
     fn does(&self, job: &ProfileJob<'_>, own: &Profile) -> bool {
         let (a, b) = (self.launch.threads() as f64, job.launch.threads() as f64);
-        self.macros == job.macros && within(SAME_WORK, a, b) && within(SAME_WARP, self.busiest, busiest(own))
+        self.options == job.options && within(SAME_WORK, a, b) && within(SAME_WARP, self.busiest, busiest(own))
     }
 
     /// The profile of a launch that does the same work, of which its own allowance says too
@@ -122,19 +121,19 @@ fn busiest(profile: &Profile) -> f64 {
 
 /// A launch that is to be profiled.
 struct ProfileJob<'a> {
-    macros: Macros,
+    options: FrontEndOptions,
     launch: Launch,
     source: usize,
     workload: &'a Workload,
 }
 
 impl ProfileJob<'_> {
-    fn key(&self) -> (Macros, Launch) {
-        (self.macros.clone(), self.launch)
+    fn key(&self) -> (FrontEndOptions, Launch) {
+        (self.options.clone(), self.launch)
     }
 }
 
-/// Profiles, one for each set of macros and launch.
+/// Profiles, one for each set of front-end options and launch.
 pub struct Profiles {
     made: Vec<Option<Arc<Profile>>>,
     /// By configuration: index into `made`.
@@ -154,12 +153,7 @@ impl Profiles {
             let compiled = laid.variants[index].is_ok();
             of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
                 *keys.entry((source, launch)).or_insert_with(|| {
-                    jobs.push(ProfileJob {
-                        macros: laid.configurations[index].macros.clone(),
-                        launch,
-                        source,
-                        workload,
-                    });
+                    jobs.push(ProfileJob { options: laid.configurations[index].front_end(), launch, source, workload });
                     jobs.len() - 1
                 })
             }));
@@ -192,8 +186,8 @@ impl Profiles {
         for (job, own) in needy {
             let mut all = known.lenders.iter().chain(lenders.iter().map(|(lender, _)| lender));
             if !all.any(|lender| lender.does(job, &own)) {
-                let (macros, launch) = (job.macros.clone(), job.launch);
-                lenders.push((Lender { macros, launch, busiest: busiest(&own), profile: None }, job));
+                let (options, launch) = (job.options.clone(), job.launch);
+                lenders.push((Lender { options, launch, busiest: busiest(&own), profile: None }, job));
             }
         }
         let (run, allowance) = known.lender_allowance(lenders.len());
@@ -294,10 +288,15 @@ mod tests {
         let launch = |block| Launch { grid: [1, 1, 64], block, shared: 0, carveout: None };
         let workload = Workload::default();
         let profile = |instructions| Profile { counts: [(1, instructions)].into(), ..Profile::default() };
-        let lender = Lender { macros: Macros::default(), launch: launch([1, 16, 4]), busiest: 3000.0, profile: None };
+        let lender =
+            Lender { options: FrontEndOptions::default(), launch: launch([1, 16, 4]), busiest: 3000.0, profile: None };
         for (instructions, does) in [(3000.0, true), (4000.0, true), (2500.0, true), (6000.0, false), (1500.0, false)] {
-            let job =
-                ProfileJob { macros: Macros::default(), launch: launch([2, 8, 4]), source: 0, workload: &workload };
+            let job = ProfileJob {
+                options: FrontEndOptions::default(),
+                launch: launch([2, 8, 4]),
+                source: 0,
+                workload: &workload,
+            };
             assert_eq!(lender.does(&job, &profile(instructions)), does, "{instructions}");
         }
     }
@@ -307,7 +306,7 @@ mod tests {
     fn check_equal_work(kernel: &str, macro_sets: usize) {
         let laid = laid(kernel, &[64, 256, 1024]);
         let profiles = Profiles::of(&laid, &mut Known::default());
-        let mut work: HashMap<&Macros, Vec<f64>> = HashMap::new();
+        let mut work: HashMap<&std::collections::BTreeMap<String, i64>, Vec<f64>> = HashMap::new();
         for (index, configuration) in laid.configurations.iter().enumerate() {
             if let Some(profile) = profiles.index(index).and_then(|number| profiles.get(number)) {
                 let threads = laid.launches[index].threads() as f64;

@@ -2,9 +2,7 @@
 
 use super::profiles::{Known, Profiles};
 use super::scoring_input::{Laid, VariantSource};
-use super::variants::Macros;
-use crate::launch::CacheOperator;
-use crate::launch::Configuration;
+use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
 use crate::model::{Analysis, Inputs, Limiter, Score, score_configuration as score_of};
 use crate::ptx::{AccessKind, Edits, MemorySpace};
 use crate::sass::Cubin;
@@ -198,11 +196,15 @@ impl Scored {
         search::po_pareto_set(&points).into_iter().map(|point| indices[point]).collect()
     }
 
-    /// The least predicted time among the configurations with these macros.
-    pub fn least_time(&self, macros: &Macros) -> Option<f64> {
+    /// The least predicted time among the configurations with these options.
+    pub fn least_time(&self, options: &FrontEndOptions) -> Option<f64> {
         let configurations = &self.laid.configurations;
-        let with_macros = (0..configurations.len()).filter(|&index| configurations[index].macros == *macros);
-        with_macros.filter_map(|index| Some(self.scores[index]?.predicted_us)).min_by(f64::total_cmp)
+        let is_of_set = |index: &usize| {
+            let found = &configurations[*index];
+            (&found.macros, found.math) == (&options.macros, options.math)
+        };
+        let of_set = (0..configurations.len()).filter(is_of_set);
+        of_set.filter_map(|index| Some(self.scores[index]?.predicted_us)).min_by(f64::total_cmp)
     }
 
     /// The configurations that a strategy sends to the GPU, in the order of predicted time.

@@ -8,15 +8,15 @@
 use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::validity::Refusals;
-use super::variants::{FrontEnds, Macros, Variant, Variants};
+use super::variants::{FrontEnds, Variant, Variants};
 use super::written_variables;
 use crate::analysis::grid_sync;
 use crate::gpu::Machine;
-use crate::launch::{Configuration, Launch};
+use crate::launch::{Configuration, FrontEndOptions, Launch, Math, MathOption};
 use crate::model::Score;
 use crate::ptx::{Destination, Edits, Module, Transplant, calls_by_address};
 use crate::workload::{Entry, Workload, WrittenVariable};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A space with all that its scores depend on; the vectors before `baseline` go with
@@ -45,7 +45,7 @@ pub struct Laid {
     pub codes: Vec<Code>,
 }
 
-/// What the front end made of one set of macros.
+/// What the front end made under one set of options.
 #[derive(Clone)]
 pub struct VariantSource {
     /// The kernel's name in it.
@@ -206,7 +206,7 @@ impl Laid {
     /// registers and threads in flight in place of the cap, for caps that do not bind change
     /// nothing.
     pub fn coordinates(&self, index: usize, score: &Score) -> Vec<f64> {
-        let Configuration { grid, macros, cache, carveout, .. } = &self.configurations[index];
+        let Configuration { grid, macros, cache, carveout, math, .. } = &self.configurations[index];
         let launch = &self.launches[index];
         let [x, y, z] = launch.block.map(f64::from);
         let mut coordinates =
@@ -217,6 +217,7 @@ impl Laid {
         // What is left to the driver or to nvcc is not among the values.
         coordinates.push(cache.map_or(0.0, |operator| 1.0 + f64::from(operator as u8)));
         coordinates.push(carveout.map_or(-10.0, f64::from));
+        coordinates.extend(MathOption::ALL.map(|(_, option)| f64::from(u8::from(math.contains(option)))));
         // A macro may be 0 or negative.
         let logarithm = |value: i64| (1.0 + value.unsigned_abs() as f64).log2().copysign(value as f64);
         coordinates.extend(macros.values().map(|&value| logarithm(value)));
@@ -268,23 +269,23 @@ pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], 
     variants.iter().enumerate().map(of).collect()
 }
 
-/// The front end's output for each set of the axes' macros, and which one is each
+/// The front end's output for each set of the axes' options, and which one is each
 /// configuration's.
 fn sources(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
     configurations: &[Configuration],
 ) -> (Vec<VariantSource>, Vec<usize>) {
-    let mut numbers: HashMap<&Macros, usize> = HashMap::new();
-    let mut sets: Vec<&Macros> = Vec::new();
+    let mut numbers: HashMap<(&BTreeMap<String, i64>, Math), usize> = HashMap::new();
+    let mut sets: Vec<FrontEndOptions> = Vec::new();
     let mut of = Vec::with_capacity(configurations.len());
     for configuration in configurations {
-        of.push(*numbers.entry(&configuration.macros).or_insert_with(|| {
-            sets.push(&configuration.macros);
+        of.push(*numbers.entry((&configuration.macros, configuration.math)).or_insert_with(|| {
+            sets.push(configuration.front_end());
             sets.len() - 1
         }));
     }
-    let sources = sets.into_iter().map(|set| VariantSource {
+    let sources = sets.iter().map(|set| VariantSource {
         symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
         told_to_wait: subject.annotation.clauses.cooperative,
         ptx: front_ends.made(&subject.options(set)).map(|front_end| Arc::from(front_end.ptx.as_str())),

@@ -1,12 +1,11 @@
-//! All variants of a kernel: the front end once for each set of macros, ptxas once for each
-//! register cap and cache operator, in parallel.
+//! All variants of a kernel: the front end once for each set of macros and math options, ptxas
+//! once for each register cap and cache operator, in parallel.
 
 use super::failure::first as first_line;
 use super::kernel_info::Subject;
 use super::register_caps;
 use crate::diag::progress;
-use crate::launch::CacheOperator;
-use crate::launch::Configuration;
+use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
 use crate::ptx::Edits;
 use rayon::prelude::*;
@@ -17,10 +16,10 @@ use std::time::{Duration, Instant};
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
 
-/// What the front end made of one set of macros.
+/// What the front end made under one set of options.
 pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
-/// The machine code of one set of macros, register cap and cache operator.
+/// The machine code of one set of front-end options, register cap and cache operator.
 #[derive(Clone, Debug)]
 pub struct Assembly {
     pub symbol: String,
@@ -40,22 +39,22 @@ pub enum CompileFailure {
     /// There was no time left for it.
     #[error("{}", ToolError::OutOfTime)]
     OutOfTime,
-    /// What the front end says first of the source under these macros.
-    #[error("with {}: {said}", options(macros))]
-    Source { macros: Macros, said: String },
+    /// What the front end says first of the source under these options.
+    #[error("with {options}: {said}")]
+    Source { options: FrontEndOptions, said: String },
     /// The source has no such kernel under these macros, or ptxas does not take it.
     #[error("{0}")]
     Code(String),
 }
 
-/// What the front end made of each set of macros so far; kernels of one source share it.
+/// What the front end made under each set of options so far; kernels of one source share it.
 pub struct FrontEnds<'a> {
     toolchain: &'a Toolchain,
-    made: HashMap<Macros, Made>,
+    made: HashMap<FrontEndOptions, Made>,
     bounds: Option<Bounds>,
 }
 
-/// From when on nothing is compiled that can be done without: sets of macros besides the first,
+/// From when on nothing is compiled that can be done without: sets of options besides the first,
 /// variants besides the baseline's.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -72,7 +71,7 @@ impl<'a> FrontEnds<'a> {
     }
 
     /// The front end's output under a set that it was run for; `None` where it failed, too.
-    pub fn made(&self, set: &Macros) -> Option<&FrontEnd> {
+    pub fn made(&self, set: &FrontEndOptions) -> Option<&FrontEnd> {
         self.made.get(set)?.as_deref().ok()
     }
 
@@ -103,18 +102,22 @@ impl<'a> FrontEnds<'a> {
     }
 
     /// As [`Self::get`], for as long as there is time: the first set in any case, then those
-    /// that differ from it in the fewest macros, and of these a spread. The others are
+    /// that differ from it in the fewest values, and of these a spread. The others are
     /// [`ToolError::OutOfTime`] this time.
-    pub fn get_in_time(&mut self, sets: &[Macros]) -> Vec<Made> {
-        let mut order: Vec<(usize, &Macros)> = sets.iter().enumerate().collect();
-        let changed = |set: &Macros| set.iter().filter(|(name, value)| sets[0].get(*name) != Some(value)).count();
+    pub fn get_in_time(&mut self, sets: &[FrontEndOptions]) -> Vec<Made> {
+        let mut order: Vec<(usize, &FrontEndOptions)> = sets.iter().enumerate().collect();
+        let changed = |set: &FrontEndOptions| {
+            let of_first = |name: &String| sets[0].macros.get(name);
+            let macros = set.macros.iter().filter(|(name, value)| of_first(name) != Some(value)).count();
+            macros + usize::from(set.math != sets[0].math)
+        };
         // Multiples of the golden ratio lie evenly, however many of them are taken (Weyl).
         let place = |index: usize| (index as f64 * 0.618_033_988_749_895).fract();
         order.sort_by(|(a, set), (b, other)| changed(set).cmp(&changed(other)).then(place(*a).total_cmp(&place(*b))));
         order.retain(|(_, set)| !self.made.contains_key(*set));
         let (toolchain, until) = (self.toolchain, self.bounds.map(|bounds| bounds.front_ends));
         // A bridge gives them out in order.
-        let made: Vec<(Macros, Made)> = order
+        let made: Vec<(FrontEndOptions, Made)> = order
             .into_iter()
             .par_bridge()
             .filter(|(index, _)| *index == 0 || !is_over(until))
@@ -127,10 +130,10 @@ impl<'a> FrontEnds<'a> {
 
     /// The front end's output under each of these sets, run in parallel where it is not there
     /// yet.
-    pub fn get(&mut self, sets: &[Macros]) -> Vec<Made> {
-        let missing: Vec<&Macros> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
+    pub fn get(&mut self, sets: &[FrontEndOptions]) -> Vec<Made> {
+        let missing: Vec<&FrontEndOptions> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
         let toolchain = self.toolchain;
-        let made: Vec<(Macros, Made)> = missing
+        let made: Vec<(FrontEndOptions, Made)> = missing
             .into_par_iter()
             .map(|set| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
             .collect();
@@ -148,8 +151,8 @@ const NOT_COMPILED: &str = "not compiled: if nothing is timed, nvcc's own compil
 
 /// Distinct machine code of one kernel.
 pub struct Variant {
-    /// Those of the kernel's axes.
-    pub macros: Macros,
+    /// Those of the kernel's axes, with the first math options that give this code.
+    pub options: FrontEndOptions,
     /// The kernel's name in this code.
     pub symbol: String,
     /// The register caps that give this code, ascending.
@@ -185,28 +188,29 @@ impl PtxasRuns {
 #[derive(Default)]
 pub struct Variants {
     pub all: Vec<Variant>,
-    /// By the axes' macros and the edits of the PTX: the index of the variant, or why there is
+    /// By the axes' options and the edits of the PTX: the index of the variant, or why there is
     /// none.
-    by_key: HashMap<(Macros, Edits), Result<usize, CompileFailure>>,
+    by_key: HashMap<(FrontEndOptions, Edits), Result<usize, CompileFailure>>,
 }
 
 impl Variants {
-    /// Compiles the code of these sets of the axes' macros under these register caps and cache
+    /// Compiles the code of these sets of the axes' options under these register caps and cache
     /// operators, where it is not there yet. The baseline's code is shown to `first` as
     /// soon as it is there.
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
         subject: &Subject<'_>,
-        axes: &[Macros],
+        axes: &[FrontEndOptions],
         written: &PtxasRuns,
         first: First<'_>,
     ) {
-        let full: Vec<Macros> = axes.iter().map(|set| subject.options(set)).collect();
+        let full: Vec<FrontEndOptions> = axes.iter().map(|set| subject.options(set)).collect();
         let made = front_ends.get_in_time(&full);
         let toolchain = front_ends.toolchain;
         let until = front_ends.until(axes.len() * written.caps.len() * written.operators.len() > 1);
         let baseline = subject.baseline();
+        let of_baseline = baseline.front_end();
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
             .map(|(set, cache)| {
@@ -222,13 +226,13 @@ impl Variants {
             .par_iter()
             .map(|(set, cache, caps)| {
                 register_caps::assemble_all(caps, &|cap| {
-                    let is_baseline = axes[*set] == baseline.macros && (cap, *cache) == (baseline.cap, baseline.cache);
+                    let is_baseline = axes[*set] == of_baseline && (cap, *cache) == (baseline.cap, baseline.cache);
                     if !is_baseline && is_over(until) {
                         return Err(CompileFailure::OutOfTime);
                     }
                     let refused = |error: &Arc<ToolError>| match **error {
                         ToolError::OutOfTime => CompileFailure::OutOfTime,
-                        _ => CompileFailure::Source { macros: full[*set].clone(), said: first_line(error) },
+                        _ => CompileFailure::Source { options: full[*set].clone(), said: first_line(error) },
                     };
                     let front_end = made[*set].as_ref().map_err(refused)?;
                     let symbol = subject.entry(&axes[*set]).map_err(CompileFailure::Code)?.symbol.as_str();
@@ -255,9 +259,9 @@ impl Variants {
 
     /// Variants are distinguished by their machine code, and by their macros, on which launches
     /// depend.
-    fn index_of(&mut self, macros: &Macros, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
+    fn index_of(&mut self, options: &FrontEndOptions, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
         let Assembly { symbol, cubin, digest } = assembly;
-        let same = |variant: &Variant| variant.digest == digest && variant.macros == *macros;
+        let same = |variant: &Variant| variant.digest == digest && variant.options.macros == options.macros;
         if let Some(index) = self.all.iter().position(same) {
             let caps = &mut self.all[index].caps;
             if !caps.contains(&cap) {
@@ -265,13 +269,13 @@ impl Variants {
             }
             return index;
         }
-        self.all.push(Variant { macros: macros.clone(), symbol, caps: vec![cap], cache, digest, cubin });
+        self.all.push(Variant { options: options.clone(), symbol, caps: vec![cap], cache, digest, cubin });
         self.all.len() - 1
     }
 
     /// The variant of a configuration, or why there is none.
     pub fn of(&self, configuration: &Configuration) -> Result<usize, String> {
-        match self.by_key.get(&(configuration.macros.clone(), Edits::from(configuration))) {
+        match self.by_key.get(&(configuration.front_end(), Edits::from(configuration))) {
             Some(Ok(index)) => Ok(*index),
             Some(Err(failure)) => Err(failure.to_string()),
             None => Err(NOT_COMPILED.to_owned()),
@@ -280,17 +284,13 @@ impl Variants {
 
     /// Why a configuration has no variant although it was to be compiled.
     pub fn failure(&self, configuration: &Configuration) -> Option<&CompileFailure> {
-        self.by_key.get(&(configuration.macros.clone(), Edits::from(configuration)))?.as_ref().err()
+        self.by_key.get(&(configuration.front_end(), Edits::from(configuration)))?.as_ref().err()
     }
 }
 
-/// The macros as the front end is given them.
-pub fn options(macros: &Macros) -> String {
-    macros.iter().map(|(name, value)| format!("-D{name}={value}")).collect::<Vec<_>>().join(" ")
-}
-
-/// The macros that the front end is given for a set of a kernel's: none for the baseline's,
-/// which the source has itself.
-pub fn options_for(baseline: &Macros, set: &Macros) -> Macros {
-    if set == baseline { Macros::new() } else { set.clone() }
+/// What the front end is given for a set of a kernel's: of the baseline's macros none, which
+/// the source has itself.
+pub fn options_for(baseline: &Macros, set: &FrontEndOptions) -> FrontEndOptions {
+    let macros = if set.macros == *baseline { Macros::new() } else { set.macros.clone() };
+    FrontEndOptions { macros, math: set.math }
 }

@@ -121,6 +121,21 @@ pub const CLAUSES: &[Clause] = &[
         ],
     },
     Clause {
+        name: "math",
+        accepted: &["math(ftz)", "math(ftz, fast_div, fast_sqrt, fmad)", "math(ftz, ftz)"],
+        refused: &[
+            "math()",
+            "math(fast)",
+            "math(fastdiv)",
+            "math(auto)",
+            "math({ftz})",
+            "math(ftz fmad)",
+            "math(ftz) default(math = ftz)",
+            "math(ftz) require(math == 1)",
+            "define(math = {1, 2})",
+        ],
+    },
+    Clause {
         name: "define",
         accepted: &[
             "define(TILE = {8, 16, 32})",

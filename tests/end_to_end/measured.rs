@@ -180,7 +180,7 @@ fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
 }
 
 /// The SASS of a kernel of an object.
-fn sass(project: &Project, object: &str, kernel: &str) -> String {
+pub fn sass(project: &Project, object: &str, kernel: &str) -> String {
     let all = project.tool("cuobjdump", &["-sass", object]);
     let code = all
         .split("Function : ")

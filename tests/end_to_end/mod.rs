@@ -11,6 +11,7 @@ mod headers;
 mod interrupted;
 mod launches;
 mod macros;
+mod math;
 mod measured;
 mod modes;
 mod options;

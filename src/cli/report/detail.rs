@@ -42,6 +42,9 @@ fn detail(source: &str, decision: &Decision) -> String {
         decision.seconds.measure
     ));
     text.push_str(&bounds(decision));
+    if let Some(tolerance) = &decision.tolerance {
+        text.push_str(&format!("  the winner's results are within {tolerance} of the baseline's\n"));
+    }
     if decision.provenance == Provenance::Locked && !has_numbers(decision) {
         text.push_str(&locked_rows(decision));
         return text + &notes(decision);

@@ -121,15 +121,17 @@ impl Truth<'_> {
     /// The model's choice if only some sets of macros are compiled.
     fn screened_choice(&self) -> usize {
         let laid = &self.scored.laid;
-        let mut sets = vec![laid.configurations[laid.baseline].macros.clone()];
+        let mut sets = vec![laid.configurations[laid.baseline].front_end()];
         for configuration in &laid.configurations {
-            if !sets.contains(&configuration.macros) {
-                sets.push(configuration.macros.clone());
+            let set = configuration.front_end();
+            // What is not timed has no math options.
+            if set.math.is_none() && !sets.contains(&set) {
+                sets.push(set);
             }
         }
         let sets = tune::spread_macro_sets(&sets, SETS);
         let mut choices = self.scored.choices(Strategy::Refit);
-        choices.retain(|&index| sets.contains(&laid.configurations[index].macros));
+        choices.retain(|&index| sets.contains(&laid.configurations[index].front_end()));
         let winner = self.scored.predicted_winner(&self.scored.promises(&choices));
         winner.map_or(laid.baseline, |(winner, _)| winner)
     }

@@ -1,6 +1,7 @@
 //! A scored space and its times -> the recorded space.
 
 use nvtune::gpu::Device;
+use nvtune::launch::FrontEndOptions;
 use nvtune::measure::Plan;
 use nvtune::record::{
     PointTime, RecordedSpace, Repeatability, SPACE_FORMAT, Sample, Seconds, SpaceConfiguration, SpaceSize, SpaceSource,
@@ -99,9 +100,9 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
         });
     }
     let baseline = kept.iter().position(|&index| index == laid.baseline).ok_or("the baseline is not in the sample")?;
-    let macros_of = |source: usize| {
+    let options_of = |source: usize| {
         let index = laid.source_of.iter().position(|&found| found == source);
-        index.map(|index| laid.configurations[index].macros.clone()).unwrap_or_default()
+        index.map(|index| laid.configurations[index].front_end()).unwrap_or_default()
     };
     let ptx = |source: usize| laid.sources[source].ptx.as_deref().unwrap_or_default();
     let cubins: Vec<Vec<u8>> =
@@ -136,10 +137,10 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
         sources: sources
             .used
             .iter()
-            .map(|&source| SpaceSource {
-                macros: macros_of(source),
-                symbol: laid.sources[source].symbol.clone(),
-                bytes: ptx(source).len(),
+            .map(|&source| {
+                let FrontEndOptions { macros, math } = options_of(source);
+                let symbol = laid.sources[source].symbol.clone();
+                SpaceSource { macros, math, symbol, bytes: ptx(source).len() }
             })
             .collect(),
         variants: variants
