@@ -1,7 +1,7 @@
 //! Tokens of one tuning comment -> its clauses.
 //!
 //! Each clause is read by the function next to its name in [`CLAUSES`]; a new clause is a line
-//! there, a function, and a field of [`Clauses`]. An error in a clause, or in one item of it,
+//! there, a function, and a field of [`Clauses`](super::annotation::Clauses). An error in a clause, or in one item of it,
 //! leaves the rest to be read, so that all errors of a comment are reported at once.
 
 use super::annotation::{Block, Grid, Launching, MacroAxis, Regs, Spanned};

@@ -1,6 +1,6 @@
 //! One measurer for each GPU at a time: a lock by the GPU's UUID.
 //!
-//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. Invariant: a
+//! In: a UUID. Out: a `Claim`, or nothing where another process has it. Invariant: a
 //! claim ends with its process, however that ends, for the kernel releases a file's lock with
 //! the last handle of it. All measuring processes of a user on a machine see the same locks.
 

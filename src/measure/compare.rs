@@ -18,7 +18,7 @@ use crate::workload::default_tolerance;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     pub relative: f64,
-    /// `None`: [`SHARE`] of the relative one, of the median magnitude of the expected numbers.
+    /// `None`: `SHARE` of the relative one, of the median magnitude of the expected numbers.
     pub absolute: Option<f64>,
 }
 

@@ -44,7 +44,7 @@ pub struct Analysis {
     /// Cycles besides, were what is read again in the level-2 cache and not in the level-1
     /// cache.
     pub far_cycles: f64,
-    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others
+    /// Cycles less, where the level-2 cache still holds these shares (`HELD`) of what others
     /// have brought into it, and not none.
     pub held_cycles: [f64; HELD.len()],
     /// Instructions that a thread executes.

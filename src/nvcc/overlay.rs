@@ -1,7 +1,7 @@
 //! The overlay toolkit: a folder that looks like the real toolkit but whose `ptxas` and `cicc`
 //! are nvtune's shims.
 //!
-//! nvcc finds its home from argv[0] without resolving links and reads `nvcc.profile` there. So
+//! nvcc finds its home from `argv[0]` without resolving links and reads `nvcc.profile` there. So
 //! a folder of links, a profile whose `TOP` names the real root, and a `ptxas` and a `cicc` of
 //! our own make nvcc itself run the shims; all else stays nvcc's.
 

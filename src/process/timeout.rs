@@ -36,7 +36,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// takes some 10 MiB.
 const MOST_OUTPUT: usize = 64 << 20;
 
-/// Returns how long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
+/// Returns how long a tool may take: `NVTUNE_PATIENCE`, else `PATIENCE_S`.
 pub fn tool_patience() -> Duration {
     static FOUND: OnceLock<Duration> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -58,7 +58,7 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
 /// holds them is not waited for.
 ///
 /// # Errors
-/// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is
+/// Where the tool cannot be started or heard, or writes more than `MOST_OUTPUT`: then it is
 /// killed.
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     let deadline = Instant::now() + limit;

@@ -15,7 +15,7 @@ use std::sync::{Mutex, Once, PoisonError};
 /// The call of nvcc that takes the build's place if nvtune itself fails.
 pub struct WayBack {
     pub nvcc: PathBuf,
-    /// Without argv[0].
+    /// Without `argv[0]`.
     pub arguments: Vec<OsString>,
     /// Takes back what was written for the build.
     pub undo: Box<dyn FnOnce() + Send>,

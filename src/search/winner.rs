@@ -47,7 +47,7 @@ const GAIN: f64 = 1.05;
 const TIE: f64 = 1.015;
 
 /// What the model expects of a point against the baseline, over all that it may be wrong about
-/// (see [`hedge`](super::prior)).
+/// (see `prior`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
     /// Time of the baseline over its time, the geometric mean.
@@ -78,7 +78,7 @@ pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)>
 ///
 /// A prediction alone is as bold as it is wrong: the point of least predicted time is often one
 /// whose bottleneck the model underrates. So of the points that hardly ever lose to the
-/// baseline that is chosen which promises most. Gains whose ratio is below [`TIE`] are one to
+/// baseline that is chosen which promises most. Gains whose ratio is below `TIE` are one to
 /// the model: of those points that of the least `departure` from the baseline is chosen.
 pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize) -> Departure) -> Option<(usize, f64)> {
     let is_kept = |promise: &Promise| promise.slower <= RISK && promise.gain >= GAIN;

@@ -4,10 +4,10 @@
 //! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on
 //! the workload's own data, which is read lazily. First the *counting threads*: middle, first
 //! and last thread of the middle, first and last block. These run alone: what others would have
-//! provided is unknown to them (see [`thread`]), but their long loops are extrapolated (see
-//! [`loops`]), exactly where their course is certain. Then a few warps of the middle block,
-//! whose addresses are laid side by side, and some of other blocks (see [`sampled`]); with them
-//! their whole blocks where threads need each other's data (see [`block`]). The result is
+//! provided is unknown to them (see `thread`), but their long loops are extrapolated (see
+//! `loops`), exactly where their course is certain. Then a few warps of the middle block,
+//! whose addresses are laid side by side, and some of other blocks (see `sampling`); with them
+//! their whole blocks where threads need each other's data (see `block`). The result is
 //! deterministic, and no input makes it fail or run on: unknown instructions give unknown
 //! values, and [`Limits`] bounds the work.
 
