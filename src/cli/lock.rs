@@ -8,7 +8,7 @@ use crate::diag::MessageCode;
 use crate::diag::console::warn;
 use crate::driver::marked_source;
 use crate::put;
-use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
+use crate::record::{FORMAT, LOCK_FILE, Lock, LockEntry, LockError, Record, Stale, lock};
 use crate::search::Provenance;
 use crate::settings::{Settings, Trust};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,7 @@ fn record(path: &Path) -> Result<Record, String> {
 pub struct Results {
     /// The newest of each kernel and architecture. One that nothing is known of says what a
     /// lock would have to depend on, no more.
-    now: BTreeMap<String, Pinned>,
+    now: BTreeMap<String, LockEntry>,
     /// What their builds had against the entries that they met.
     stale: BTreeMap<String, Stale>,
     /// The kernels that the sources have, by the source as the lock names it.

@@ -8,7 +8,7 @@
 //! the cache. One thing is not seen: a new file that would now be found earlier on the include
 //! path; the machine code is compared all the same.
 
-use crate::diag::console::{Console, Said};
+use crate::diag::console::{Console, RecordedMessage};
 use crate::nvcc::{Programs, on_path};
 use crate::process;
 use crate::record::result_store::Results;
@@ -50,7 +50,7 @@ pub struct Snapshot {
     /// run.
     pub programs: Programs,
     /// What was said, to be said again.
-    pub said: Vec<Said>,
+    pub said: Vec<RecordedMessage>,
     /// What is to be said where nvcc has nothing to say.
     #[serde(default)]
     pub deferred: Vec<String>,
@@ -102,8 +102,8 @@ impl Winners {
     }
 }
 
-/// The look-up for one call.
-pub struct Warm<'a> {
+/// Looks one call of nvcc up in the cache.
+pub struct CallLookup<'a> {
     cache: &'a Cache,
     results: &'a Results,
     console: &'a Console,
@@ -126,7 +126,7 @@ pub struct Call<'a> {
     pub kernels: Vec<(String, String, Option<String>)>,
 }
 
-impl<'a> Warm<'a> {
+impl<'a> CallLookup<'a> {
     /// `None` where there is no cache.
     pub fn new(call: &Call<'_>, results: &'a Results, console: &'a Console) -> Option<Self> {
         let cache = results.cache.as_ref()?;

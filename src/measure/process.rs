@@ -6,7 +6,7 @@
 
 use super::batch::{Batch, Catalog};
 use super::candidate::{Caches, Candidate, Plan};
-use super::child_io::{Incoming, Link};
+use super::child_io::{ChildIo, Incoming};
 use super::error::Error;
 use super::measurer::{Measurer, Trial, Watch};
 use super::options::Options;
@@ -46,7 +46,7 @@ pub struct Process {
     gpus: usize,
     /// How long a launch may take; grows with the baselines seen.
     patience: Duration,
-    link: Option<Link>,
+    link: Option<ChildIo>,
     /// Whether the running process has claimed a GPU.
     claimed: bool,
     /// Whether what it was sent is on the GPU that it claimed before.
@@ -100,7 +100,7 @@ impl Process {
         self.paused = false;
         self.ahead = 0;
         self.catalog.sent_nothing();
-        let link = Link::start(self.options.command()?)
+        let link = ChildIo::start(self.options.command()?)
             .map_err(|source| Error::Start { command: self.name.clone(), source })?;
         let limit = self.options.start_limit();
         let mut incoming = link.receive(limit.min(LONG));
@@ -211,7 +211,7 @@ impl Process {
     }
 
     /// What a link that does not say what it should is an error of.
-    fn broken(&self, link: Link, incoming: Incoming, limit: Duration) -> Error {
+    fn broken(&self, link: ChildIo, incoming: Incoming, limit: Duration) -> Error {
         let command = self.name.clone();
         match incoming {
             Incoming::Silence => Error::Silent { command, seconds: limit.as_secs_f64() },

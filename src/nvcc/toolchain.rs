@@ -4,7 +4,7 @@ use super::dry_run::{Dryrun, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
 use crate::cuda::line_markers::LineMarker;
 use crate::process;
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use crate::ptx;
 use crate::record::{Cache, ENGINE, digest};
 use crate::sass::{CodeDigestError, code_digest};
@@ -32,7 +32,7 @@ const LAST_SIGNAL: i32 = 64;
 pub struct Toolchain {
     environment: Vec<(String, String)>,
     pipeline: Pipeline,
-    folder: Temporary,
+    folder: TemporaryFolder,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     /// The number in the names of the next run's files: several runs are under way at once.
@@ -128,7 +128,7 @@ fn elsewhere(error: ToolError) -> ToolError {
 impl Toolchain {
     /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
     pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {
-        let folder = Temporary::new().map_err(io(&std::env::temp_dir()))?;
+        let folder = TemporaryFolder::new().map_err(io(&std::env::temp_dir()))?;
         Ok(Self {
             environment: dryrun.environment.clone(),
             pipeline,

@@ -1,7 +1,7 @@
 //! The chosen configuration, and how it was chosen.
 
 use super::point::Point;
-use super::prior::{Doubt, Suppositions};
+use super::prior::{ErrorScale, PriorSamples};
 use super::problem::Task;
 use crate::launch::Departure;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl fmt::Display for Provenance {
 }
 
 /// How wrong the model is supposed to be: a choice must bear it.
-const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.1, corner: 0.0 };
+const DOUBT: ErrorScale = ErrorScale { part: 0.35, drift: 0.1, corner: 0.0 };
 /// A choice is slower than the baseline in at most this share of them.
 const RISK: f64 = 0.3;
 /// And it promises at least this gain, the geometric mean over them.
@@ -63,7 +63,7 @@ pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)>
         return Vec::new();
     }
     let task = Task::new(points, baseline, usize::MAX);
-    let Suppositions { looked_at, times } = Suppositions::new(&task, DOUBT);
+    let PriorSamples { looked_at, times } = PriorSamples::new(&task, DOUBT);
     let Some(at_baseline) = looked_at.iter().position(|&index| index == baseline) else { return Vec::new() };
     let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
     let promise = |at: usize| {

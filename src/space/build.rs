@@ -1,7 +1,7 @@
 //! Annotation -> table: names become slots, clauses become axes, derived values and
 //! constraints.
 
-use super::grid_factors::Counted;
+use super::grid_factors::GridFactors;
 use super::limits::Limits;
 use super::names::{Meaning, Refusal, declared_type, given_by, resolve_name};
 use super::shapes;
@@ -138,16 +138,16 @@ impl<'a> Builder<'a> {
         let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
             return all;
         };
-        let names = |expression: &Expr| Counted::count_names(self.annotation, expression);
-        let counted: Vec<Counted> = expressions.iter().map(names).collect();
-        let tied: Vec<Counted> = self.annotation.clauses.require.iter().map(names).collect();
+        let names = |expression: &Expr| GridFactors::count_names(self.annotation, expression);
+        let counted: Vec<GridFactors> = expressions.iter().map(names).collect();
+        let tied: Vec<GridFactors> = self.annotation.clauses.require.iter().map(names).collect();
         let default = self.annotation.clauses.default.block.as_ref().map(|shape| shape.value);
         let is_alone = match default {
             Some(_) => true,
             None => counted.iter().any(|counted| counted.block.contains(&true)),
         };
         // `block.size` is of every shape, and says nothing of the dimensions.
-        let is_named = |by: &[Counted], at: usize| by.iter().any(|by| by.extents[at]);
+        let is_named = |by: &[GridFactors], at: usize| by.iter().any(|by| by.extents[at]);
         // A macro may be the block's extent by another name.
         let follows = |at: usize| {
             let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());

@@ -3,13 +3,13 @@
 
 use super::compile_budget::{Budget, MOST_SETS, Sizes};
 use super::failure::Problem;
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::macro_screening;
 use super::profiles::Known;
 use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
-use super::scoring_input::Laid;
+use super::scoring_input::ScoringInput;
 use super::variants::{First, FrontEnds, Macros, PtxasRuns, Variants};
 use crate::nvcc::Toolchain;
 use crate::ptx::Edits;
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// Sets of macros that are compiled at a time if nothing is timed.
 const AT_ONCE: usize = 2;
 
-/// What is known of a space before anything is timed.
-pub struct Explored {
+/// A space whose variants are compiled and scored, before anything is timed.
+pub struct CompiledSpace {
     pub variants: Variants,
     pub scored: Scored,
     /// The sets of macros that were compiled, and how many the space has.
@@ -48,7 +48,7 @@ impl Effort {
     }
 
     /// What the search may take; `None` if it is not bounded.
-    fn budget(self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
+    fn budget(self, subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
         let Self::Screened { kernels } = self else { return None };
         let baseline = subject.baseline().macros;
         let workload = subject.launch(&subject.baseline()).ok().and_then(|(_, workload)| workload);
@@ -58,7 +58,7 @@ impl Effort {
 }
 
 /// Returns the sizes of a set of macros for which the front end was run.
-fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &Macros) -> Option<Sizes> {
+fn sizes(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, set: &Macros) -> Option<Sizes> {
     let made = front_ends.made(&subject.options(set))?;
     let baseline = front_ends.made(&Macros::new())?;
     // What the other kernels add is taken to be the same.
@@ -70,7 +70,7 @@ fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &Macros) -> Opt
 /// baseline's first.
 fn screened(
     budget: &mut Budget,
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
     front_ends: &mut FrontEnds<'_>,
     sets: &[Macros],
 ) -> Vec<Macros> {
@@ -102,10 +102,10 @@ pub struct Shown<'a> {
 pub fn explore(
     front_ends: &mut FrontEnds<'_>,
     toolchain: &Toolchain,
-    subject: &mut Subject<'_>,
+    subject: &mut KernelInfo<'_>,
     (effort, was_refused): (Effort, bool),
     Shown { first, natural: shown }: Shown<'_>,
-) -> Result<Explored, Problem> {
+) -> Result<CompiledSpace, Problem> {
     let sets = subject.macro_sets();
     let all = PtxasRuns { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
     let mut budget = effort.budget(subject, front_ends);
@@ -115,11 +115,11 @@ pub fn explore(
     };
     let known = if budget.is_some() { Known::bounded() } else { Known::default() };
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
-    let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &PtxasRuns| {
+    let mut round = |subject: &mut KernelInfo<'_>, sets: &[Macros], written: &PtxasRuns| {
         subject.learn(front_ends, toolchain, sets);
         variants.compile(front_ends, subject, sets, written, first);
         let start = Instant::now();
-        let scored = scoring::score_again(Laid::new(subject, front_ends, &variants)?, &mut known);
+        let scored = scoring::score_again(ScoringInput::new(subject, front_ends, &variants)?, &mut known);
         model += start.elapsed();
         Ok::<_, Problem>(scored?)
     };
@@ -141,5 +141,5 @@ pub fn explore(
         }
         round(subject, &seen, &all)?
     };
-    Ok(Explored { variants, scored, sets: (seen.len(), sets.len()), model })
+    Ok(CompiledSpace { variants, scored, sets: (seen.len(), sets.len()), model })
 }

@@ -21,14 +21,14 @@ use crate::space::Facts;
 use crate::space::Space;
 use crate::workload;
 use crate::workload::layout;
-use crate::workload::layout::Asked;
+use crate::workload::layout::LayoutQuery;
 use crate::workload::{Entry, Layout, Workload, WrittenVariable, template_args};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What is known of a kernel once the front end has run.
-pub struct Subject<'a> {
+pub struct KernelInfo<'a> {
     pub annotation: &'a Annotation,
     /// The kernel under the baseline's macros.
     pub entry: Entry,
@@ -51,7 +51,7 @@ pub struct Subject<'a> {
     pub stale: Option<Stale>,
 }
 
-impl Subject<'_> {
+impl KernelInfo<'_> {
     /// The configuration that is kept if no other is faster.
     pub fn baseline(&self) -> Configuration {
         self.space.baseline().clone()
@@ -157,7 +157,7 @@ pub fn learn<'a>(
     front_ends: &mut FrontEnds<'_>,
     annotation: &'a Annotation,
     ahead: Ahead,
-) -> Result<Subject<'a>, Problem> {
+) -> Result<KernelInfo<'a>, Problem> {
     let name = toolchain.architecture();
     let unknown = || Problem::Architecture(name.to_owned());
     let architecture = architecture_number(name).and_then(Architecture::find).ok_or_else(unknown)?;
@@ -206,7 +206,7 @@ pub fn learn<'a>(
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let ptx_bytes = module.entry(&entry.symbol).map_or(0, |function| function.span.len());
-    let subject = Subject {
+    let subject = KernelInfo {
         annotation,
         entry,
         ptx_bytes,
@@ -280,9 +280,9 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
         Some(question) => toolchain.ask(&Macros::new(), &question),
         None => Ok(String::new()),
     };
-    let answered = match ask(Asked::All) {
+    let answered = match ask(LayoutQuery::All) {
         // What has no name in the source cannot be asked for, and takes no value.
-        Err(ToolError::Failed { .. }) => ask(Asked::Fields),
+        Err(ToolError::Failed { .. }) => ask(LayoutQuery::Fields),
         answered => answered,
     };
     match answered {
@@ -350,7 +350,7 @@ fn advise(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     module: &ptx::Module,
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
 ) -> Result<(), Problem> {
     let (launch, workload) = subject.launch(subject.space.baseline())?;
     let run = workload.as_ref().map(|workload| (&launch, workload));

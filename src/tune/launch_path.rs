@@ -56,7 +56,7 @@ pub struct Build {
 
 /// Where the winner is in the object, and which launches run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum WinnerPlacement {
     /// In the place of nvcc's kernel: the comment says that every launch follows the header.
     InPlace,
     /// Beside nvcc's kernel; the launch stub selects.
@@ -67,13 +67,13 @@ pub enum Way {
         accepts: bool,
     },
     /// Out of reach, for this reason.
-    Pinned(String),
+    Unreachable(String),
 }
 
 /// How launches of one kernel select its winner.
 #[derive(Clone, Debug)]
 pub struct LaunchPath {
-    pub way: Way,
+    pub way: WinnerPlacement,
     /// The block and the grid must stay the baseline's, for this reason.
     fixed_shape: Option<String>,
     /// The register cap must stay the baseline's, for this reason.
@@ -102,7 +102,7 @@ impl LaunchPath {
     /// Describes a program that launches every configuration as the header says.
     pub fn in_place() -> Self {
         Self {
-            way: Way::InPlace,
+            way: WinnerPlacement::InPlace,
             fixed_shape: None,
             fixed_registers: None,
             fixed_block: None,
@@ -130,15 +130,17 @@ impl LaunchPath {
             if is_invariant && following.is_empty() { Shares::of_kernel(module, symbol) } else { Shares::default() };
         let is_cooperative = annotation.clauses.cooperative || grid_sync::waits_for_grid(module, symbol);
         let way = match annotation.clauses.launch {
-            Some(Launching::Header) if build.is_relocatable && is_weak(module, symbol) => Way::Pinned(WEAK.to_owned()),
-            Some(Launching::Header) => Way::InPlace,
-            _ if !build.has_stubs => Way::Pinned(WITHOUT_STUBS.to_owned()),
-            _ if is_cooperative => Way::Pinned(COOPERATIVE.to_owned()),
+            Some(Launching::Header) if build.is_relocatable && is_weak(module, symbol) => {
+                WinnerPlacement::Unreachable(WEAK.to_owned())
+            }
+            Some(Launching::Header) => WinnerPlacement::InPlace,
+            _ if !build.has_stubs => WinnerPlacement::Unreachable(WITHOUT_STUBS.to_owned()),
+            _ if is_cooperative => WinnerPlacement::Unreachable(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
-                Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
+                WinnerPlacement::Unreachable("the compiler makes no launch stub of it that is known".to_owned())
             }
             // Host code that launches by the header makes its buffers for the winner.
-            _ => Way::Entries {
+            _ => WinnerPlacement::Entries {
                 reshapes: !build.includes_header || following.is_empty(),
                 accepts: build.includes_header,
             },
@@ -171,44 +173,44 @@ impl LaunchPath {
     /// Why the kernel has no winners; with the remedy.
     pub fn pinned(&self) -> Option<&str> {
         match &self.way {
-            Way::Pinned(reason) => Some(reason),
-            Way::InPlace | Way::Entries { .. } => None,
+            WinnerPlacement::Unreachable(reason) => Some(reason),
+            WinnerPlacement::InPlace | WinnerPlacement::Entries { .. } => None,
         }
     }
 
     /// Tells whether launches of the baseline are given to the winner in its own shape.
     pub fn reshapes(&self) -> bool {
-        matches!(self.way, Way::Entries { reshapes: true, .. })
+        matches!(self.way, WinnerPlacement::Entries { reshapes: true, .. })
     }
 
     /// Tells whether a launch by the header runs the winner.
     pub fn accepts(&self) -> bool {
-        matches!(self.way, Way::InPlace | Way::Entries { accepts: true, .. })
+        matches!(self.way, WinnerPlacement::InPlace | WinnerPlacement::Entries { accepts: true, .. })
     }
 
     /// Where the winner's entry goes.
     pub fn destination(&self) -> Destination {
         match self.way {
-            Way::InPlace => Destination::InPlace,
-            Way::Entries { .. } | Way::Pinned(_) => Destination::Added,
+            WinnerPlacement::InPlace => Destination::InPlace,
+            WinnerPlacement::Entries { .. } | WinnerPlacement::Unreachable(_) => Destination::Added,
         }
     }
 
     /// The way as a word for results to be compared by.
     pub fn word(&self) -> &'static str {
         match self.way {
-            Way::InPlace => "in place",
-            Way::Entries { reshapes: true, accepts: false } => "entries",
-            Way::Entries { reshapes: true, accepts: true } => "entries, header",
-            Way::Entries { reshapes: false, .. } => "header",
-            Way::Pinned(_) => "pinned",
+            WinnerPlacement::InPlace => "in place",
+            WinnerPlacement::Entries { reshapes: true, accepts: false } => "entries",
+            WinnerPlacement::Entries { reshapes: true, accepts: true } => "entries, header",
+            WinnerPlacement::Entries { reshapes: false, .. } => "header",
+            WinnerPlacement::Unreachable(_) => "pinned",
         }
     }
 
     /// Whether the program makes its buffers and arguments for the baseline's launch, whatever
     /// the winner is.
     pub fn keeps_arguments(&self) -> bool {
-        !matches!(self.way, Way::InPlace | Way::Entries { reshapes: false, .. })
+        !matches!(self.way, WinnerPlacement::InPlace | WinnerPlacement::Entries { reshapes: false, .. })
     }
 
     /// Returns the configuration that the host program makes its arguments for.
@@ -235,10 +237,10 @@ impl LaunchPath {
         if let Some(reason) = self.fixed_block.filter(|_| configuration.block != baseline.block) {
             return Some(reason.to_owned());
         }
-        if configuration.exact_block && !matches!(self.way, Way::Entries { .. }) {
+        if configuration.exact_block && !matches!(self.way, WinnerPlacement::Entries { .. }) {
             return Some(NO_STUB_GUARANTEES.to_owned());
         }
-        if self.way == Way::InPlace {
+        if self.way == WinnerPlacement::InPlace {
             return None;
         }
         if let Some(reason) = self.fixed_shape.as_ref().filter(|_| moves(configuration)) {
@@ -250,7 +252,9 @@ impl LaunchPath {
         {
             return Some(reason);
         }
-        if matches!(self.way, Way::Entries { reshapes: false, .. }) && configuration.macros != baseline.macros {
+        if matches!(self.way, WinnerPlacement::Entries { reshapes: false, .. })
+            && configuration.macros != baseline.macros
+        {
             return Some(
                 "its buffers follow the launch, which a header gives for the source's macros alone: write launch(header) if every launch follows the header"
                     .to_owned(),

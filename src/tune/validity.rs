@@ -1,7 +1,7 @@
 //! The code of a space's configurations -> why launches in some blocks are refused, whatever is
 //! timed, and which the model must not choose.
 
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::scoring::Scored;
 use super::scoring_input::VariantSource;
 use crate::analysis::{memory_check, ptx_facts};
@@ -17,7 +17,7 @@ pub type Launched<'a> = (&'a VariantSource, &'a Launch, Option<&'a Workload>);
 
 /// What the code says against launches in blocks of some shape.
 pub struct Refusals<'a> {
-    subject: &'a Subject<'a>,
+    subject: &'a KernelInfo<'a>,
     baseline: Launched<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
@@ -33,7 +33,7 @@ pub struct Refusals<'a> {
 
 impl<'a> Refusals<'a> {
     /// For a kernel, and how its baseline is launched.
-    pub fn new(subject: &'a Subject<'a>, baseline: Launched<'a>) -> Self {
+    pub fn new(subject: &'a KernelInfo<'a>, baseline: Launched<'a>) -> Self {
         let (modules, known, beyond) = (HashMap::new(), HashMap::new(), HashMap::new());
         Self { subject, baseline, modules, known, beyond, outgrown: OnceCell::new() }
     }

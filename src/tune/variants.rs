@@ -2,7 +2,7 @@
 //! register cap and cache operator, in parallel.
 
 use super::failure::first as first_line;
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::register_caps;
 use crate::diag::progress;
 use crate::launch::CacheOperator;
@@ -197,7 +197,7 @@ impl Variants {
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
-        subject: &Subject<'_>,
+        subject: &KernelInfo<'_>,
         axes: &[Macros],
         written: &PtxasRuns,
         first: First<'_>,

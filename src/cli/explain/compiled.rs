@@ -3,7 +3,7 @@
 use crate::cli::exit_status::CommandFailure;
 use crate::diag::MessageCode;
 use crate::nvcc::{Arity, Dryrun, RealNvcc, lookup};
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use crate::settings::Settings;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,8 @@ impl CompiledSource {
     /// What nvcc says.
     pub fn new(nvcc: &RealNvcc, source: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, CommandFailure> {
         let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
-        let made = Temporary::new().map_err(|error| failed(format!("cannot make a temporary folder: {error}")))?;
+        let made =
+            TemporaryFolder::new().map_err(|error| failed(format!("cannot make a temporary folder: {error}")))?;
         let mut options = without(arguments, &LEFT_OUT, source);
         let dry = [options.clone(), words(&["-c", "-o"]), vec![made.path().join("k.o").into(), source.into()]].concat();
         let dryrun = Dryrun::ask(&nvcc.path, &dry)

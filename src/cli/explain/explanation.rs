@@ -112,8 +112,8 @@ impl Rule {
     }
 }
 
-/// What a kernel is looked at with.
-pub struct Looked<'a> {
+/// A kernel and what its findings are drawn from.
+pub struct KernelView<'a> {
     pub compiled: &'a CompiledSource,
     pub module: &'a Module,
     pub lines: &'a SourceLines,
@@ -123,7 +123,7 @@ pub struct Looked<'a> {
 
 impl Explanation {
     /// Looks at a kernel of the compiled code.
-    pub fn new(kernel: &CubinKernel<'_>, looked: &Looked<'_>) -> Self {
+    pub fn new(kernel: &CubinKernel<'_>, looked: &KernelView<'_>) -> Self {
         let run = looked.run.as_ref().ok().copied();
         let profile = run.and_then(|run| profile(looked.module, kernel.name, run));
         let unknown = match &looked.run {
@@ -274,7 +274,7 @@ fn local_accesses(analysis: &Analysis, kernel: &CubinKernel<'_>, lines: &SourceL
 }
 
 /// The register cap of the command line, if launch bounds of the kernel make it void.
-fn void_cap(looked: &Looked<'_>, kernel: &CubinKernel<'_>) -> Vec<Finding> {
+fn void_cap(looked: &KernelView<'_>, kernel: &CubinKernel<'_>) -> Vec<Finding> {
     let cap = looked.compiled.register_cap().filter(|_| ptx_facts::has_launch_bounds(looked.module, kernel.name));
     let finding = |cap: u32| Finding {
         rule: Rule::VoidRegisterCap,

@@ -21,7 +21,7 @@ use crate::record::{Record, read_regular};
 use crate::sass::Cubin;
 use crate::tune::{BaselineRun, Tuner};
 use compiled::CompiledSource;
-use explanation::{Explanation, Looked};
+use explanation::{Explanation, KernelView};
 use source_lines::SourceLines;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ fn explanations(
                     .ok_or_else(|| "it has no tuning comment, so that no launch is known".to_owned()),
                 Err(problem) => Err(problem.clone()),
             };
-            Explanation::new(kernel, &Looked { compiled, module: &module, lines: &lines, run })
+            Explanation::new(kernel, &KernelView { compiled, module: &module, lines: &lines, run })
         })
         .collect();
     if explanations.is_empty() {
@@ -157,7 +157,7 @@ fn is_named(symbol: &str, name: &str) -> bool {
 fn runs(compiled: &CompiledSource, source: &Path) -> Result<Vec<BaselineRun>, String> {
     let settings = compiled::settings();
     let console = Console::new(false);
-    let object = crate::process::Temporary::new().map_err(|error| error.to_string())?;
+    let object = crate::process::TemporaryFolder::new().map_err(|error| error.to_string())?;
     let mut arguments = compiled.options.clone();
     arguments.extend(["-c".into(), "-o".into(), object.path().join("k.o").into(), source.into()]);
     let unread = || "its comment cannot be read".to_owned();

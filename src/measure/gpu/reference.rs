@@ -152,7 +152,7 @@ impl Reference {
         observed: &[Option<Observed>],
         alive: &mut dyn FnMut(),
     ) -> Result<Verdict, Halt> {
-        let stray = |buffer: &Buffer| Reason::Stray { buffer: buffer.name.clone() };
+        let stray = |buffer: &Buffer| Reason::LaunchViolation { buffer: buffer.name.clone() };
         if let Some(buffer) = self.spoiled(pool, workload)? {
             return Ok(Verdict::Spoiled(stray(buffer)));
         }
