@@ -147,7 +147,7 @@ fn driver(device: &Device, release: Option<&str>) -> Finding {
 
 /// What a build finds that calls `nvcc`.
 fn first_nvcc() -> Finding {
-    let shims = "for builds that call nvcc: nvtune shims ~/cuda-nvtune, then export PATH=~/cuda-nvtune/bin:$PATH";
+    let shims = "for builds that call nvcc: nvtune shims ~/cuda-tuned, then export PATH=~/cuda-tuned/bin:$PATH";
     match on_path(OsStr::new("nvcc")) {
         Some(path) if is_nvtune(&path) => Finding::good("PATH", format!("nvcc is nvtune: {}", path.display())),
         Some(_) => Finding::good("PATH", "nvcc is NVIDIA's: builds call nvtune by `nvtune nvcc`").remedy(shims),
