@@ -56,7 +56,7 @@ impl Shares {
         }
         let name = DIMENSIONS[at];
         Some(format!(
-            "fewer threads in {name} than the baseline's would do less, for the kernel asks for no gridDim.{name}: let the grid follow the block, as in threads(n) or grid(ceildiv(n, block.{name}))"
+            "fewer threads in {name} do less, as no gridDim.{name} is read: let the grid follow the block, as in threads(n)"
         ))
     }
 }

@@ -75,10 +75,13 @@ impl Build<'_> {
             let Some((other, own)) = tuning.object_of_others(&record, self.invocation, shares_folder) else { continue };
             tuning.keeps_results = false;
             if read_regular(&header).is_ok_and(|present| present != tuning.header_text().as_bytes()) {
-                self.console.warn_if_the_build_passes(MessageCode::HeaderOfOther, format!(
-                    "'{}' belongs to '{other}', not to '{own}': give each compile of the source its own NVTUNE_HEADER_DIR",
-                    header.display(),
-                ));
+                self.console.warn_if_the_build_passes(
+                    MessageCode::HeaderOfOther,
+                    format!(
+                        "'{}' belongs to '{other}', not to '{own}': give each compile its own NVTUNE_HEADER_DIR",
+                        header.display(),
+                    ),
+                );
             }
         }
     }

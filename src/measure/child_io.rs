@@ -87,7 +87,7 @@ impl ChildIo {
         if let Some(stdout) = stdout {
             thread(Box::new(move || {
                 let mut stdout = BufReader::new(stdout);
-                let last = listen(&mut stdout, &sender);
+                let last = read_replies(&mut stdout, &sender);
                 // The receiver may be gone; nobody listens then.
                 let _ = sender.send(last);
                 let _ = io::copy(&mut stdout, &mut io::sink());
@@ -221,7 +221,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 }
 
 /// Passes on messages until there are no more of them; gives the last word.
-fn listen(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) -> Incoming {
+fn read_replies(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) -> Incoming {
     let mut first = None;
     for _ in 0..GREETING_LINES {
         let mut line = Vec::new();

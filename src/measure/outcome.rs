@@ -68,7 +68,7 @@ pub enum Reason {
     /// It is the baseline, and its results change from run to run.
     Unsteady(Difference),
     /// It wrote to a buffer that the baseline only reads, or past the end of one.
-    LaunchViolation {
+    Stray {
         #[serde(deserialize_with = "one_line")]
         buffer: String,
     },
@@ -135,7 +135,7 @@ impl Reason {
         match self {
             Self::Differs(_)
             | Self::Unsteady(_)
-            | Self::LaunchViolation { .. }
+            | Self::Stray { .. }
             | Self::Incomparable { .. }
             | Self::Uncompared
             | Self::TooManyResources { .. } => true,
@@ -173,7 +173,7 @@ impl fmt::Display for Reason {
                 f,
                 "its results change from run to run: {count} of {of} elements of `{buffer}`, {buffer}[{index}] is {expected}, then {got}; `check(...)` can name what is to be compared"
             ),
-            Reason::LaunchViolation { buffer } => {
+            Reason::Stray { buffer } => {
                 write!(f, "writes to `{buffer}` where the baseline leaves it alone (an index out of bounds?)")
             }
             Reason::Incomparable { buffer } => {

@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn frames_survive_the_stream() {
-        let reason = Reason::LaunchViolation { buffer: "x".to_owned() };
+        let reason = Reason::Stray { buffer: "x".to_owned() };
         let messages = [
             Reply::Ready(Device { name: "NVIDIA H200".to_owned(), bandwidth: 4.8e12, ..Device::default() }, 2),
             Reply::NoDevice("none".to_owned()),

@@ -52,7 +52,7 @@ impl VariableResults {
             let is_written = |symbol: &str| written.clone().any(|(variable, _)| variable.symbol == *symbol);
             let mut others = variables.iter().zip(observed).filter(|(variable, _)| !is_written(&variable.symbol));
             let stray = others.find(|(_, observed)| observed.as_ref().is_some_and(Observed::is_written));
-            stray.map(|(variable, _)| Reason::LaunchViolation { buffer: variable.name.clone() })
+            stray.map(|(variable, _)| Reason::Stray { buffer: variable.name.clone() })
         })
     }
 }

@@ -104,7 +104,7 @@ pub enum ToolError {
     #[error("{program} failed: {message}")]
     Failed { program: String, message: String },
     /// Relocatable code that cannot be linked alone; the names as the source has them.
-    #[error("it needs {} of another file: relocatable code is tuned where its own file has all that the kernel calls and uses", .0.join(", "))]
+    #[error("it needs {} of another file: -rdc code is tuned if its own file has all that it uses", .0.join(", "))]
     Elsewhere(Vec<String>),
     #[error(transparent)]
     Ptx(#[from] ptx::PtxError),

@@ -59,7 +59,7 @@ impl WrittenFiles {
         let is_special = |data: std::fs::Metadata| !data.is_file() && !data.is_dir();
         if std::fs::metadata(path).is_ok_and(is_special) || read_regular(path).is_ok_and(|present| !is_own(&present)) {
             return Err(format!(
-                "'{}' is not of nvtune's making, and would be written over: give it another name, or set NVTUNE_HEADER_DIR",
+                "'{}' was not written by nvtune: give it another name, or set NVTUNE_HEADER_DIR",
                 path.display()
             ));
         }

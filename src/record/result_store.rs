@@ -77,7 +77,7 @@ impl Results {
                 console.warning(
                     MessageCode::LockForeign,
                     format!(
-                        "'{}' belongs to another user and is not used: set NVTUNE_LOCK to its path to use it",
+                        "'{}' belongs to another user and is not used: to use it, name it by NVTUNE_LOCK",
                         path.display()
                     ),
                 );

@@ -30,9 +30,9 @@ const MARGIN: f64 = 1.5;
 /// How much longer than taken to be a warp may become whose lanes part all the time.
 const PARTING: f64 = 8.0;
 /// Of what is left, the part for the beginnings of warps that cannot be run to their end.
-const BESIDE: u64 = 16;
+const PARTIAL_SHARE: u64 = 16;
 /// The part that they may take where that does not suffice to bring each once to every step.
-const AT_MOST_BESIDE: u64 = 4;
+const MOST_PARTIAL_SHARE: u64 = 4;
 /// The lanes of a warp do the same where the busiest does at most this many times what the least
 /// busy one does.
 const SAME_LANES: f64 = 1.02;
@@ -264,7 +264,7 @@ impl Sampled<'_, '_> {
             // far.
             let once = self.tally.reached_steps() * others.len() as u64;
             let left = self.budget / STEP;
-            let steps = once.clamp(left / BESIDE, left / AT_MOST_BESIDE);
+            let steps = once.clamp(left / PARTIAL_SHARE, left / MOST_PARTIAL_SHARE);
             let begun = self.run_block(self.home.block, others.clone(), others, steps);
             self.record_warps(begun.warps);
         }

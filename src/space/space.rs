@@ -168,7 +168,7 @@ impl Space {
             found += 1;
             if found > MAX_CONFIGURATIONS {
                 let message = format!(
-                    "this space has more than {MAX_CONFIGURATIONS} configurations: give shorter lists, or ranges with larger steps"
+                    "this space has more than {MAX_CONFIGURATIONS} configurations: give shorter lists or larger steps"
                 );
                 return Err(Box::new(self.annotation.source.error(
                     MessageCode::SpaceTooLarge,

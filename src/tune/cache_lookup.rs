@@ -113,7 +113,7 @@ impl Recall<'_> {
         };
         self.console.warning(
             MessageCode::NotLocked,
-            format!("{lacking}: nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` adds it"),
+            format!("{lacking}: nvcc builds it (NVTUNE=locked); run `nvtune lock --update`"),
         );
     }
 
@@ -171,9 +171,10 @@ impl Recall<'_> {
         subject.stale = Stale::new(pinned, changes);
         if let Some(stale) = &subject.stale {
             let (name, file, reason) = (&self.annotation.name, file.name(), stale.reason());
-            self.console.warning(MessageCode::EntryStale, format!(
-                "{name}: its entry in {file} is stale and not used: {reason}; `nvtune lock --update` measures it again"
-            ));
+            self.console.warning(
+                MessageCode::EntryStale,
+                format!("{name}: its entry in {file} is stale and not used: {reason}; run `nvtune lock --update`"),
+            );
             return None;
         }
         let decision = self.decision(subject, pinned, begin);
@@ -210,7 +211,7 @@ impl Recall<'_> {
         let elsewhere = pinned.gpu.as_ref().filter(|gpu| !models.is_empty() && !models.contains(*gpu));
         let note = elsewhere.map(|gpu| {
             let here = models.iter().cloned().collect::<Vec<_>>().join(", ");
-            MessageCode::LockedElsewhere.tag(format!("locked as timed on {gpu}; this machine has {here}"))
+            MessageCode::LockedElsewhere.tag(format!("timed on {gpu}; this machine has {here}"))
         });
         let device =
             |name: &String| Device { name: name.clone(), driver: pinned.driver.unwrap_or(0), ..Device::default() };

@@ -341,8 +341,8 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
     let without_code = match loaded {
         Loaded::Cubin => None,
         Loaded::Ptx => {
-            let note = "timed as the driver compiles its PTX: this call makes no machine code that the";
-            decision.note(MessageCode::DriverCompiled, format!("{note} {gpu} runs"));
+            let note = "timed as compiled by the driver: this call makes no machine code for the";
+            decision.note(MessageCode::DriverCompiled, format!("{note} {gpu}"));
             None
         }
         Loaded::Nothing => Some(not_timed::without_code(&gpu)),

@@ -111,13 +111,8 @@ impl KernelInfo<'_> {
         if self.annotation.has_workload() || !self.space.leaves_work_untold(configuration) {
             return None;
         }
-        let (by, threads) = match configuration.grid {
-            Some(_) => ("block and the grid", "block.x * grid.x"),
-            None => ("block", "block.x"),
-        };
-        Some(format!(
-            "a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the {by}, as in trips(ceildiv(n, {threads})) with a number for n"
-        ))
+        let threads = if configuration.grid.is_some() { "block.x * grid.x" } else { "block.x" };
+        Some(format!("the work of a thread is unknown: give trips(ceildiv(n, {threads})), n a number"))
     }
 
     /// The launch and the workload of a configuration; no workload where the comment has no
@@ -236,7 +231,7 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), 
     let preprocessed = Source::new(annotation.source.path.clone(), definitions.as_bytes());
     let warning = |NamedConstant { name, value, span }: &NamedConstant| {
         let message = format!(
-            "`{name}` is another number in this build than {value}, which the source defines it as: write the number; `{}` is not tuned",
+            "`{name}` differs in this build from {value} in the source: write the number; `{}` is not tuned",
             annotation.kernel.name
         );
         annotation.source.warning(MessageCode::ConstantDiffers, *span, message)
@@ -298,8 +293,7 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
                 true => {
                     let kernel = &annotation.kernel.name;
                     let message = format!(
-                        "the type of this structure has no name that could be asked for (a lambda's has none: pass a structure with an operator() of \
-                         its own in its place); `{kernel}` is not tuned"
+                        "this type has no name, as a lambda's: pass a structure with an operator(); `{kernel}` is not tuned"
                     );
                     annotation.source.warning(MessageCode::UnknownType, place, message).into()
                 }

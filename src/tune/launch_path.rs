@@ -24,21 +24,20 @@ use crate::workload::{Entry, WrittenVariable};
 use std::collections::BTreeSet;
 
 /// Why a winner is out of reach where what is built has no launch stubs; with the remedy.
-const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says";
+const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs: write launch(header), and launch by the header";
 
 /// The same for kernels that are launched cooperatively.
-const COOPERATIVE: &str =
-    "cooperative launches reach no launch stub: write launch(header), and launch there as the header says";
+const COOPERATIVE: &str = "cooperative launches reach no launch stub: write launch(header), and launch by the header";
 
 /// The same for weak kernels, of which several objects may hold a copy.
-const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or inline kernel, and another object's header may differ: leave out launch(header)";
+const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or inline kernel: leave out launch(header)";
 
 /// Why a winner is not compiled for exactly its block.
 const NO_STUB_GUARANTEES: &str = "launches reach it without a stub that guarantees its block (reqntid)";
 
 /// Why the model alone does not choose a block that leaves a part of the last one without work;
 /// with the remedy.
-pub const MUST_DIVIDE: &str = "block and macros must divide the problem unless a GPU times them";
+pub const MUST_DIVIDE: &str = "untimed, block and macros must divide the problem";
 
 /// How a note begins that says why the kernel has no winner entries.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
@@ -59,7 +58,7 @@ pub struct Build {
 pub enum WinnerPlacement {
     /// In the place of nvcc's kernel: the comment says that every launch follows the header.
     InPlace,
-    /// Beside nvcc's kernel; the launch stub selects.
+    /// Next to nvcc's kernel; the launch stub selects.
     Entries {
         /// Launches of the baseline are given to the winner in its own shape.
         reshapes: bool,
@@ -256,15 +255,14 @@ impl LaunchPath {
             && configuration.macros != baseline.macros
         {
             return Some(
-                "its buffers follow the launch, which a header gives for the source's macros alone: write launch(header) if every launch follows the header"
-                    .to_owned(),
+                "its buffers depend on the macros: write launch(header) if every launch follows the header".to_owned(),
             );
         }
         if self.keeps_arguments()
             && let Some(name) = self.launch_argument(space.annotation())
         {
             return Some(format!(
-                "the launch is computed from `{name}`, which follows the block, and the program passes that of its own launch: include the header and launch by it"
+                "the launch depends on `{name}`, which depends on the block: include the header and launch by it"
             ));
         }
         let is_beyond = launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most);
@@ -276,9 +274,7 @@ impl LaunchPath {
     pub fn refuses_uncompared(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let variable = self.uncompared_variable.as_ref()?;
         self.refuses_predicted(space, configuration, launch)?;
-        Some(format!(
-            "`{variable}` is written and not compared, so that nothing proves other shapes: launch(remap) allows them unproved"
-        ))
+        Some(format!("`{variable}` is written and not compared: launch(remap) allows other shapes unproved"))
     }
 
     /// Why the model alone must not choose a configuration, which is launched so; with the
@@ -333,9 +329,7 @@ impl LaunchPath {
         let changed =
             |(_, expression): &&(String, Expr)| value(configuration, expression) != value(baseline, expression);
         if let Some((name, _)) = self.following.iter().find(changed) {
-            return Some(format!(
-                "`{name}` of args(...) follows the block, and the program passes what goes with its own: include the header and launch by it"
-            ));
+            return Some(format!("`{name}` of args(...) depends on the block: include the header and launch by it"));
         }
         // `partial = out[132]` for a program that launches 132 blocks.
         let blocks = before.blocks();
@@ -346,7 +340,7 @@ impl LaunchPath {
         let is_other = blocks > 1 && launch.blocks() != blocks;
         self.elements.iter().find(counts_blocks).filter(|_| is_other).map(|(name, _)| {
             format!(
-                "`{name}` of args(...) has as many elements as the program launches blocks, {blocks}: include the header and launch by it, or have the program allocate and read more, and say so here"
+                "`{name}` of args(...) has one element for each of {blocks} blocks: launch by the header, or make it longer in program and comment"
             )
         })
     }

@@ -54,7 +54,7 @@ fn does_not_fit(laid: &ScoringInput, score: &Score) -> String {
     let limiter = Some(score.limiter).filter(|_| score.blocks_per_sm == 0);
     match (limiter, laid.configurations[laid.baseline].cap) {
         (Some(Limiter::Registers), 0) => format!(
-            "{UNFIT}: the compiler gives each of its {threads} threads {} registers; __launch_bounds__({threads}) in the source keeps these low enough",
+            "{UNFIT}: {} registers for each of {threads} threads; __launch_bounds__({threads}) keeps them low enough",
             score.registers
         ),
         (Some(Limiter::Registers), cap) => format!(

@@ -85,7 +85,7 @@ pub struct Effort<'a> {
 }
 
 /// What may keep launches of more blocks than the baseline's from ending.
-const MAY_WAIT: &str = "a launch of more blocks did not end: if blocks wait for each other, write launch(cooperative)";
+const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each other, write launch(cooperative)";
 
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(

@@ -54,7 +54,7 @@ impl<'a> Refusals<'a> {
                 let mut found = memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload)).into_iter();
                 let Overrun { buffer, has, .. } = found.find(|overrun| !outgrown().contains(&overrun.buffer))?;
                 Some(format!(
-                    "more threads than the baseline's reach beyond `{buffer}` of args(...), which has {has} elements: have the program allocate as many as the launch needs, and say so here, as in out[grid.x * block.x]"
+                    "more threads reach beyond `{buffer}` ({has} elements): make it longer in program and comment, as in out[grid.x * block.x]"
                 ))
             });
             if beyond.is_some() {
@@ -126,7 +126,7 @@ impl<'a> Stores<'a> {
         let is_filled = |name: &str| outputs(laid.baseline).any(|of| of.name == name && of.bytes() <= natural);
         let left = outputs(index).find(|buffer| buffer.bytes() > own && is_filled(&buffer.name))?;
         Some(format!(
-            "its threads store {own} bytes at most, and `{}` has {}: let the grid follow the block, as in threads(n)",
+            "its threads store at most {own} of `{}`'s {} bytes: let the grid follow the block, as in threads(n)",
             left.name,
             left.bytes()
         ))

@@ -28,7 +28,7 @@ pub struct Assembly {
     pub digest: String,
 }
 
-/// Told of the baseline's code while the others are still compiled.
+/// Gets the baseline's code while the others are still compiled.
 pub type First<'a> = &'a (dyn Fn(&Assembly) + Sync);
 
 /// The machine code, or what the compiler said.
