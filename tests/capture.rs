@@ -259,7 +259,7 @@ fn timed(said: &str) -> String {
 fn bare_comments_are_tuned_on_recorded_launches() {
     let (folder, _) = recorded("0", &[]);
     expect![[r#"
-        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : hidden: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
         nvtune: scaled: timed
         nvtune: viewed: timed
         nvtune: filled_double: timed
@@ -329,8 +329,8 @@ fn kernels_without_a_comment_are_tuned_on_recorded_launches() {
     assert_eq!(
         said,
         [
-            "nvtune warning : counted: not tuned: its comment gives no grid and no launch is recorded: build with \
-             NVTUNE=capture and run the program once [N0094]",
+            "nvtune warning : counted: not tuned: no grid is given and no launch recorded: build with \
+             NVTUNE=capture and run it [N0094]",
             "nvtune: scaled",
         ]
     );
@@ -346,7 +346,7 @@ fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
     let (passed, said) = built_without_comments("static", &[("NVTUNE_KERNELS", "all")]);
     assert!(passed, "{said}");
     expect![[r#"
-        nvtune: launches.cu: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune: launches.cu: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run it [N0094]
     "#]]
     .assert_eq(&said);
 }
@@ -422,7 +422,7 @@ fn lock_file_gives_what_a_recording_gave() {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{said}");
     expect![[r#"
-        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : hidden: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
         nvtune: scaled: timed
         nvtune: viewed: timed
         nvtune: filled_double: timed
@@ -435,12 +435,12 @@ fn lock_file_gives_what_a_recording_gave() {
     assert!(ran.status.success(), "{said}");
     expect![[r#"
         nvtune warning : 'SOURCES/nvtune.lock': entry `launches.cu: scaled, sm_90` is not used: its `inferred` is no clause [N0211]
-        nvtune warning : scaled: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : scaled: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
         nvtune warning : 'SOURCES/nvtune.lock': entry `launches.cu: viewed, sm_90` is not used: its `inferred` is no clause [N0211]
-        nvtune warning : viewed: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : viewed: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
         nvtune warning : 'SOURCES/nvtune.lock': entry `launches.cu: filled_double, sm_90` is not used: its `inferred` is no clause [N0211]
-        nvtune warning : filled_double: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
-        nvtune warning : hidden: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
+        nvtune warning : filled_double: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
+        nvtune warning : hidden: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
     "#]].assert_eq(&timed(&said));
 }
 
@@ -466,9 +466,9 @@ fn recording_that_is_damaged_or_of_another_kernel_is_said_and_not_used() {
     expect![[r#"
         nvtune warning : scaled: 'FOLDER/launches.capture/scaled/3b549655631b271f.launch' is not whole, or no recording [N0095]
         nvtune warning : scaled: 'FOLDER/launches.capture/scaled/7bbe337424eecfc7.launch' is not whole, or no recording [N0095]
-        nvtune warning : scaled: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
-        nvtune warning : filled_double: not tuned: its comment gives no grid and no launch is recorded: build with NVTUNE=capture and run the program once [N0094]
-        nvtune warning : hidden: not tuned: its recording cannot be used: it was recorded with 3 arguments, and has 2 parameters: record it again [N0095]
+        nvtune warning : scaled: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
+        nvtune warning : filled_double: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
+        nvtune warning : hidden: not tuned: its recording cannot be used: 3 arguments for 2 parameters: record it again [N0095]
         nvtune warning : viewed: not tuned: its recording 'FOLDER/launches.capture/viewed/d269e153da22d60.launch' is damaged: record it again [N0095]
     "#]].assert_eq(&tuned(folder.path()));
 }

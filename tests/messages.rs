@@ -1,6 +1,6 @@
 //! The codes of messages: the table in `src/diag/code.rs`, the code that issues them, and the chapter `docs/messages.md` agree.
 
-use super::support::book::{page, root};
+use super::support::book::{blocks, page, root};
 use nvtune::diag::MessageCode;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,19 @@ fn every_entry_shows_its_message() {
         let code = heading.split(':').next().unwrap_or_default();
         assert!(message.contains(&format!(" [{code}]")), "{heading}: {message}");
     }
+}
+
+#[test]
+fn first_lines_have_at_most_120_columns() {
+    let text = page("docs/messages.md");
+    let shown = blocks(&text, "text").into_iter().flat_map(str::lines);
+    // The line of a kernel has fields, whose widths are the user's.
+    let shown = shown.filter(|line| !line.starts_with("nvtune: ")).map(str::to_owned);
+    let snapshots = ["advice", "clauses", "refused"].map(|name| page(&format!("tests/comments/{name}.txt")));
+    let is_message = |line: &&str| [": error: ", ": warning: "].iter().any(|severity| line.contains(severity));
+    let given = snapshots.iter().flat_map(|text| text.lines()).filter(is_message).map(str::to_owned);
+    let long: Vec<String> = shown.chain(given).filter(|line| line.chars().count() > 120).collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
 #[test]

@@ -249,14 +249,14 @@ fn values_have_types_of_parameters() {
         float * <- y: 256 of 1xF32, [256.0, 512.0, 256.0, 512.0, 256.0], ...
         ==== args(n = 1 << 20, a = 1, x = each(1 / (n - 1 - index))[n], y = each(indx + m)[n])
         error: element 1048575 of buffer `x` has no value: division by zero
-        error: unknown name `indx`: known are a, block.size, block.x, block.y, block.z, grid.x, grid.y, grid.z, n
+        error: unknown name `indx`: known are a, n, block.size/x/y/z, grid.x/y/z
         ==== args(n = 100, a = 2, x = random(-a, n / 2)[n], y = fill(a / 4.0)[n])
         int <- [64, 00, 00, 00]
         float <- [00, 00, 00, 40]
         const float * <- x: 100 of 1xF32, Random { lo: -2.0, hi: 50.0 }
         float * <- y: 100 of 1xF32, Constant(0.5)
         ==== args(n = 3, a = 1, x = random(n, m)[n], y = fill(1 / (n - 3))[n])
-        error: unknown name `m`: known are a, block.size, block.x, block.y, block.z, grid.x, grid.y, grid.z, n
+        error: unknown name `m`: known are a, n, block.size/x/y/z, grid.x/y/z
         error: division by zero
         ==== args(n = 3, a = 1, x = random(n, 2)[n], y = fill(n * 1e39)[n])
         error: this range is empty: 3 is above 2; write random(2, 3)

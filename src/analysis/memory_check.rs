@@ -7,7 +7,7 @@ use super::shared_memory::has_dynamic_shared;
 use crate::launch::{Dim3, Launch};
 use crate::ptx::{AccessKind, Body, Mnemonic, Module, Operand, StateSpace, Statement};
 use crate::sim;
-use crate::sim::Stray;
+use crate::sim::LaunchViolation;
 use crate::space::Overrun;
 use crate::workload::{Buffer, Workload};
 use std::collections::BTreeSet;
@@ -24,11 +24,11 @@ pub fn explain_refusal(
     says_how_much: bool,
 ) -> Option<String> {
     match stray_of_block(module, symbol, launch, workload, says_how_much)? {
-        Stray::Failure => Some("threads of such a block end in an assertion or a trap".to_owned()),
-        Stray::Shared { has } => {
+        LaunchViolation::Failure => Some("threads of such a block end in an assertion or a trap".to_owned()),
+        LaunchViolation::Shared { has } => {
             Some(format!("threads of such a block reach beyond the {has} bytes of shared memory that it has"))
         }
-        Stray::Buffer { .. } => None,
+        LaunchViolation::Buffer { .. } => None,
     }
 }
 
@@ -42,7 +42,7 @@ fn stray_of_block(
     launch: &Launch,
     workload: &Workload,
     says_how_much: bool,
-) -> Option<Stray> {
+) -> Option<LaunchViolation> {
     let body = module.entry(symbol)?.body.as_ref()?;
     let tells_shared = has_shared(module) && (says_how_much || !has_dynamic_shared(module, body));
     if !tells_shared && !may_fail(module) {
@@ -53,9 +53,9 @@ fn stray_of_block(
     let places: Vec<_> = corner_threads(launch.block).into_iter().map(|thread| (block, thread)).collect();
     let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
     strays.into_iter().find(|stray| match stray {
-        Stray::Failure => true,
-        Stray::Shared { .. } => tells_shared,
-        Stray::Buffer { .. } => false,
+        LaunchViolation::Failure => true,
+        LaunchViolation::Shared { .. } => tells_shared,
+        LaunchViolation::Buffer { .. } => false,
     })
 }
 
@@ -100,7 +100,7 @@ fn find_overruns(
     let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
     let mut found: Vec<Overrun> = Vec::new();
     for stray in strays {
-        if let Stray::Buffer { index, byte, kind } = stray
+        if let LaunchViolation::Buffer { index, byte, kind } = stray
             && let Some(Buffer { name, element, count, .. }) = workload.buffers.get(index)
             && !found.iter().any(|known| known.buffer == *name)
         {

@@ -102,7 +102,7 @@ pub fn fixed_registers(module: &Module, symbol: &str) -> Option<&'static str> {
 pub fn block_scope(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_scoped = |instruction: &Instruction| shape_invariance::has_block_scope(&instruction.opcode);
     reached_bodies(module, symbol).any(|body| body.instructions().any(is_scoped)).then_some(
-        "it orders memory accesses within a block only (.cta or .cluster scope): write launch(remap) if it works in other blocks",
+        "it orders memory within a block only (.cta or .cluster scope): write launch(remap) if other blocks work",
     )
 }
 

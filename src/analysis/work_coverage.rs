@@ -8,7 +8,7 @@ use super::ptx_facts::reads_register;
 use crate::launch::{Configuration, DIMENSIONS, Launch};
 use crate::ptx::opcode::Class;
 use crate::ptx::{Body, Module};
-use crate::space::{Counted, Space};
+use crate::space::{GridFactors, Space};
 
 /// By dimension: the kernel knows its threads, and not how many blocks of them there are. For
 /// kernels that know them by their position alone.
@@ -48,7 +48,7 @@ impl Shares {
         // is to do, whatever is left over.
         let tied = space.tied_macros();
         let is_counted = |of: usize| {
-            let Counted { block, macros, .. } = space.counted_by(of);
+            let GridFactors { block, macros, .. } = space.counted_by(of);
             block[at] || macros.iter().any(|name| tied.contains(name))
         };
         if configuration.grid.is_none() && (0..3).any(is_counted) {
@@ -56,7 +56,7 @@ impl Shares {
         }
         let name = DIMENSIONS[at];
         Some(format!(
-            "fewer threads in {name} than the baseline's would do less, for the kernel asks for no gridDim.{name}: let the grid follow the block, as in threads(n) or grid(ceildiv(n, block.{name}))"
+            "fewer threads in {name} do less, as no gridDim.{name} is read: let the grid follow the block, as in threads(n)"
         ))
     }
 }

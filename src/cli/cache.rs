@@ -17,7 +17,7 @@ pub fn run(command: &CacheCommand) -> u8 {
     let Some(folder) = &settings.cache else {
         fatal(
             MessageCode::NoCache,
-            "there is no cache: NVTUNE_CACHE_SIZE is 0, or NVTUNE_CACHE_DIR, XDG_CACHE_HOME and HOME are not set",
+            "no cache: NVTUNE_CACHE_SIZE is 0, or none of NVTUNE_CACHE_DIR, XDG_CACHE_HOME, HOME is set",
         );
         return 1;
     };

@@ -56,17 +56,17 @@ pub fn run() -> u8 {
     let nvcc = RealNvcc::find(None, |name| std::env::var_os(name));
     let mut findings = vec![own_program()];
     match &nvcc {
-        Ok(nvcc) => findings.extend(toolkit(nvcc)),
+        Ok(nvcc) => findings.extend(check_toolkit(nvcc)),
         Err(error) => findings.push(
             Finding::bad("nvcc", MessageCode::NvccNotFound.tag(error))
                 .remedy("mend: export NVTUNE_NVCC=/usr/local/cuda/bin/nvcc, or the path of yours"),
         ),
     }
-    findings.extend(gpu(&settings, nvcc.as_ref().ok().and_then(RealNvcc::release)));
+    findings.extend(check_gpu(&settings, nvcc.as_ref().ok().and_then(RealNvcc::release)));
     findings.push(first_nvcc());
-    findings.push(cache(&settings));
-    findings.push(lock(&settings));
-    findings.extend(variables());
+    findings.push(check_cache(&settings));
+    findings.push(check_lock(&settings));
+    findings.extend(check_variables());
     let invalid = problems.into_iter().map(|problem| MessageCode::InvalidSetting.tag(problem));
     let unknown = unknown_variables(std::env::vars_os()).into_iter();
     let problems = invalid.chain(unknown.map(|problem| MessageCode::UnknownVariable.tag(problem)));
@@ -86,7 +86,7 @@ fn own_program() -> Finding {
 }
 
 /// The real nvcc, its release, and the tools that nvtune starts itself.
-fn toolkit(nvcc: &RealNvcc) -> Vec<Finding> {
+fn check_toolkit(nvcc: &RealNvcc) -> Vec<Finding> {
     let mut findings = vec![Finding::good("nvcc", nvcc.path.display().to_string())];
     findings.push(match nvcc.release() {
         Some(release) => Finding::good("toolkit", release),
@@ -109,14 +109,14 @@ fn toolkit(nvcc: &RealNvcc) -> Vec<Finding> {
 }
 
 /// The GPU and its driver, by the measuring process of a build: behind the runner, if one is set.
-fn gpu(settings: &Settings, release: Option<String>) -> Vec<Finding> {
+fn check_gpu(settings: &Settings, release: Option<String>) -> Vec<Finding> {
     let runner = settings.runner.as_ref().map(|runner| runner.to_string_lossy().into_owned());
     match Options::new(settings).and_then(Process::start) {
         Ok(process) => {
             let device = process.device();
             let text = format!("{}, sm_{}, {} multiprocessors", device.name, device.compute_capability, device.sms);
             let runner = runner.map(|runner| Finding::good("runner", format!("`{runner}` answers")));
-            [Finding::good("gpu", text), driver(device, release.as_deref())].into_iter().chain(runner).collect()
+            [Finding::good("gpu", text), check_driver(device, release.as_deref())].into_iter().chain(runner).collect()
         }
         Err(error) => {
             let finding = Finding::good("gpu", format!("none is used: {}", error.code().tag(&error)));
@@ -134,7 +134,7 @@ fn gpu(settings: &Settings, release: Option<String>) -> Vec<Finding> {
 }
 
 /// The driver, which must be of the toolkit's major release at least.
-fn driver(device: &Device, release: Option<&str>) -> Finding {
+fn check_driver(device: &Device, release: Option<&str>) -> Finding {
     let (major, minor) = (device.driver / 1000, device.driver % 1000 / 10);
     let text = format!("CUDA {major}.{minor}");
     let toolkit: Option<u32> = release.and_then(|release| release.split('.').next()?.trim().parse().ok());
@@ -147,7 +147,7 @@ fn driver(device: &Device, release: Option<&str>) -> Finding {
 
 /// What a build finds that calls `nvcc`.
 fn first_nvcc() -> Finding {
-    let shims = "for builds that call nvcc: nvtune shims ~/cuda-nvtune, then export PATH=~/cuda-nvtune/bin:$PATH";
+    let shims = "for builds that call nvcc: nvtune shims ~/cuda-tuned, then export PATH=~/cuda-tuned/bin:$PATH";
     match on_path(OsStr::new("nvcc")) {
         Some(path) if is_nvtune(&path) => Finding::good("PATH", format!("nvcc is nvtune: {}", path.display())),
         Some(_) => Finding::good("PATH", "nvcc is NVIDIA's: builds call nvtune by `nvtune nvcc`").remedy(shims),
@@ -155,7 +155,7 @@ fn first_nvcc() -> Finding {
     }
 }
 
-fn cache(settings: &Settings) -> Finding {
+fn check_cache(settings: &Settings) -> Finding {
     let Some(folder) = &settings.cache else {
         return Finding::good("cache", "none: every build tunes again")
             .remedy("to have one: unset NVTUNE_CACHE_SIZE, and set HOME or NVTUNE_CACHE_DIR");
@@ -191,7 +191,7 @@ fn is_writable(folder: &Path) -> Result<(), String> {
 }
 
 /// The lock file of sources in this folder.
-fn lock(settings: &Settings) -> Finding {
+fn check_lock(settings: &Settings) -> Finding {
     let place = Path::new(".").join("source.cu");
     let Some(path) = of_source(settings.lock.as_deref(), &place) else {
         return Finding::good("lock", format!("no {LOCK_FILE} here or above"))
@@ -220,7 +220,7 @@ fn lock(settings: &Settings) -> Finding {
 }
 
 /// The variables of nvtune that are set.
-fn variables() -> Vec<Finding> {
+fn check_variables() -> Vec<Finding> {
     let set = VARIABLES.iter().filter_map(|variable| Some((variable.name, std::env::var_os(variable.name)?)));
     set.map(|(name, value)| Finding::good("set", format!("{name}={}", value.to_string_lossy()))).collect()
 }
@@ -235,12 +235,12 @@ mod tests {
 
     #[test]
     fn driver_older_than_the_toolkit_fails_with_a_remedy() {
-        let old = driver(&device(12040), Some("13.0, V13.0.88"));
+        let old = check_driver(&device(12040), Some("13.0, V13.0.88"));
         assert!(old.fails && old.line().contains("mend: install a driver for CUDA 13"), "{old:?}");
         for (version, release) in [(13000, "13.2"), (13020, "12.4"), (0, "13.0")] {
-            assert!(!driver(&device(version), Some(release)).fails, "{version} {release}");
+            assert!(!check_driver(&device(version), Some(release)).fails, "{version} {release}");
         }
-        assert!(!driver(&device(12040), None).fails);
+        assert!(!check_driver(&device(12040), None).fails);
     }
 
     #[test]

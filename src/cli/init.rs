@@ -105,7 +105,7 @@ fn propose_for(
         let files = quoted_files([path], &SearchPaths::default());
         files.into_iter().map(|file| Source::new(file.path.to_string_lossy(), &file.text)).collect()
     };
-    let recordings = recordings(path);
+    let recordings = recording_folder(path);
     let is_recorded = |kernel: &str| !RecordedKernel::read(&recordings, kernel).launches.is_empty();
     let found = match propose(&source, program, &around, &is_recorded) {
         Ok(found) => found,
@@ -124,7 +124,7 @@ fn propose_for(
     outcome.refused += refusals.len();
     let all: Vec<&Proposal> = proposals.iter().collect();
     if !all.is_empty() && is_to_write {
-        write(path, &bytes, &insert_lines(&bytes, &all)).map_err(failed)?;
+        replace_file(path, &bytes, &insert_lines(&bytes, &all)).map_err(failed)?;
     } else if !all.is_empty() {
         bytes_to_output(&unified_diff(&source.path, &bytes, &all));
     }
@@ -135,7 +135,7 @@ fn propose_for(
 
 /// Returns the folder of a source's recordings: next to an object in the source's folder, or in
 /// the folder that the environment names.
-fn recordings(path: &Path) -> PathBuf {
+fn recording_folder(path: &Path) -> PathBuf {
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
     let parent = settings.captures.or(settings.header_folder);
     let parent = parent.unwrap_or_else(|| path.parent().unwrap_or(Path::new("")).to_path_buf());
@@ -143,7 +143,7 @@ fn recordings(path: &Path) -> PathBuf {
 }
 
 /// Puts a text in the place of a file, whole or not at all.
-fn write(path: &Path, before: &[u8], after: &[u8]) -> Result<(), String> {
+fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("'{name}' cannot be written: {error}");
     // A link is kept.
@@ -160,18 +160,18 @@ fn write(path: &Path, before: &[u8], after: &[u8]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::write;
+    use super::replace_file;
 
     #[test]
     fn file_that_changed_meanwhile_is_left_as_it_is() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.cu");
         std::fs::write(&path, "changed").expect("written");
-        let problem = write(&path, b"before", b"after").expect_err("refused");
+        let problem = replace_file(&path, b"before", b"after").expect_err("refused");
         assert!(problem.contains("has changed since it was read"), "{problem}");
         assert_eq!(std::fs::read(&path).expect("read"), b"changed");
         assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 1);
-        assert_eq!(write(&path, b"changed", b"after"), Ok(()));
+        assert_eq!(replace_file(&path, b"changed", b"after"), Ok(()));
         assert_eq!(std::fs::read(&path).expect("read"), b"after");
     }
 }

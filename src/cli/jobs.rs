@@ -50,8 +50,8 @@ pub fn run(jobs: Vec<BuildJob>, workers: &Workers, trust: Trust) -> (Vec<Record>
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
     unknown_variables(std::env::vars_os()).iter().for_each(|problem| warn(MessageCode::UnknownVariable, problem));
     let has_runner = workers.runner.is_some() || settings.runner.is_some();
-    let gpus = if has_runner || settings.replay.is_some() { Vec::new() } else { gpus() };
-    let count = workers.jobs.unwrap_or_else(|| usual(has_runner, gpus.len())).clamp(1, jobs.len().max(1));
+    let gpus = if has_runner || settings.replay.is_some() { Vec::new() } else { gpu_uuids() };
+    let count = workers.jobs.unwrap_or_else(|| default_workers(has_runner, gpus.len())).clamp(1, jobs.len().max(1));
     let progress = Progress {
         all: jobs.len(),
         done: AtomicUsize::new(0),
@@ -66,7 +66,7 @@ pub fn run(jobs: Vec<BuildJob>, workers: &Workers, trust: Trust) -> (Vec<Record>
                 let gpu = gpus.get(worker % gpus.len().max(1)).map(String::as_str);
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     progress.begins(job);
-                    match one(job, gpu, workers, trust) {
+                    match run_job(job, gpu, workers, trust) {
                         Ok((mut found, said)) => {
                             progress.ends(job, gpu, &said);
                             if let Ok(mut records) = records.lock() {
@@ -95,7 +95,7 @@ const SHARING: usize = 4;
 
 /// How many jobs run at once where nobody has said: no more than there are cores, and one
 /// behind a runner, for only who gave it knows how many GPUs it has.
-fn usual(has_runner: bool, gpus: usize) -> usize {
+fn default_workers(has_runner: bool, gpus: usize) -> usize {
     if has_runner {
         return 1;
     }
@@ -105,7 +105,7 @@ fn usual(has_runner: bool, gpus: usize) -> usize {
 
 /// The GPUs of this machine as CUDA_VISIBLE_DEVICES names them; behind a runner there are none,
 /// which gives one itself.
-fn gpus() -> Vec<String> {
+fn gpu_uuids() -> Vec<String> {
     measure::visible(|name| std::env::var_os(name)).unwrap_or_else(|| {
         let entries = std::fs::read_dir(Path::new("/proc/driver/nvidia/gpus")).into_iter().flatten();
         (0..entries.count()).map(|number| number.to_string()).collect()
@@ -113,7 +113,12 @@ fn gpus() -> Vec<String> {
 }
 
 /// Runs one job; gives its records and what it said, or what went wrong.
-fn one(job: &BuildJob, gpu: Option<&str>, workers: &Workers, trust: Trust) -> Result<(Vec<Record>, String), String> {
+fn run_job(
+    job: &BuildJob,
+    gpu: Option<&str>,
+    workers: &Workers,
+    trust: Trust,
+) -> Result<(Vec<Record>, String), String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
     let mut command = Command::new(own);
     std::os::unix::process::CommandExt::arg0(&mut command, "nvtune");

@@ -8,7 +8,7 @@ use crate::diag::MessageCode;
 use crate::diag::console::warn;
 use crate::driver::marked_source;
 use crate::put;
-use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
+use crate::record::{FORMAT, LOCK_FILE, Lock, LockEntry, LockError, Record, Stale, lock};
 use crate::search::Provenance;
 use crate::settings::{Settings, Trust};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,15 +29,15 @@ pub struct LockOptions {
 /// Runs it; the exit code is 1 where something is stale or missing (`--check`), or could not be
 /// done.
 pub fn run(options: &LockOptions) -> u8 {
-    super::exit_status::exit_code(done(options))
+    super::exit_status::exit_code(write_lock(options))
 }
 
-fn done(options: &LockOptions) -> Result<u8, CommandFailure> {
+fn write_lock(options: &LockOptions) -> Result<u8, CommandFailure> {
     let path = place(options.lock.as_deref())?;
     let mut file = read(&path)?;
     let mut results = Results::default();
-    for found in found(&options.records)? {
-        match record(&found) {
+    for found in find_records(&options.records)? {
+        match read_record(&found) {
             Ok(record) => results.add(&record, &path),
             Err(problem) => {
                 return Err(CommandFailure::new(
@@ -48,7 +48,7 @@ fn done(options: &LockOptions) -> Result<u8, CommandFailure> {
         }
     }
     if options.check {
-        return Ok(check(&file, &results));
+        return Ok(check_lock(&file, &results));
     }
     let mut failed = false;
     if options.update {
@@ -104,7 +104,7 @@ pub fn read(path: &Path) -> Result<Lock, CommandFailure> {
 }
 
 /// The records of these places, the oldest first, so that the newest has the last word.
-fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
+fn find_records(places: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     for place in places {
         let unread =
@@ -118,7 +118,7 @@ fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-fn record(path: &Path) -> Result<Record, String> {
+fn read_record(path: &Path) -> Result<Record, String> {
     let unread = |error: std::io::Error| format!("cannot be read: {error}");
     let mut file = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(unread)?;
     let data = file.metadata().map_err(unread)?;
@@ -143,7 +143,7 @@ fn record(path: &Path) -> Result<Record, String> {
 pub struct Results {
     /// The newest of each kernel and architecture. One that nothing is known of says what a
     /// lock would have to depend on, no more.
-    now: BTreeMap<String, Pinned>,
+    now: BTreeMap<String, LockEntry>,
     /// What their builds had against the entries that they met.
     stale: BTreeMap<String, Stale>,
     /// The kernels that the sources have, by the source as the lock names it.
@@ -225,7 +225,7 @@ impl Results {
     }
 }
 
-fn check(file: &Lock, results: &Results) -> u8 {
+fn check_lock(file: &Lock, results: &Results) -> u8 {
     let problems = results.problems(file);
     for (key, problem) in &problems {
         put!("{key} {problem}");

@@ -68,7 +68,7 @@ impl Manual {
         let Self { name, purpose, first, see_also } = self;
         let mut page = Page::default();
         page.append(&format!("# {name}(7)\n\n## Name\n\n{name} - {purpose}\n"), 0);
-        for (level, path) in section(SUMMARY, first) {
+        for (level, path) in summary_section(SUMMARY, first) {
             let text = chapter(path);
             match text.split_once('\n') {
                 Some((_, text)) if path == *first => page.append(&format!("# Description\n{text}"), 1),
@@ -89,7 +89,7 @@ pub(super) fn chapter(path: &str) -> &'static str {
 
 /// Returns the chapters of a summary from `first` to the last one below it, each with how much
 /// deeper than `first` it is.
-fn section<'a>(summary: &'a str, first: &str) -> Vec<(usize, &'a str)> {
+fn summary_section<'a>(summary: &'a str, first: &str) -> Vec<(usize, &'a str)> {
     let entries = summary.lines().filter_map(|line| {
         let path = line.trim_start().strip_prefix("- [")?.split_once("](")?.1.strip_suffix(')')?;
         Some(((line.len() - line.trim_start().len()) / 2, path))
@@ -134,8 +134,8 @@ impl Page {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) if self.in_code => self.verbatim(&text),
-            Event::Text(text) => self.line.push_str(&escaped(&text)),
-            Event::Code(text) => self.line.push_str(&format!("\\fB{}\\fR", escaped(&text))),
+            Event::Text(text) => self.line.push_str(&escape_roff(&text)),
+            Event::Code(text) => self.line.push_str(&format!("\\fB{}\\fR", escape_roff(&text))),
             Event::SoftBreak | Event::HardBreak => self.line.push(' '),
             // The chapters use nothing else of Markdown that has a meaning in roff.
             _ => {}
@@ -205,7 +205,7 @@ impl Page {
         if !self.in_item && !request.is_empty() {
             self.request(request);
         }
-        self.request(&guarded(&text));
+        self.request(&guard_line(&text));
     }
 
     /// A row as tag and text. Headings of two columns say nothing that the text does not; of
@@ -217,13 +217,13 @@ impl Page {
         }
         if let Some((tag, rest)) = cells.split_first() {
             let text = rest.iter().filter(|cell| !cell.is_empty()).cloned().collect::<Vec<_>>().join(", ");
-            self.request(&format!(".TP\n{}\n{}", guarded(tag), if text.is_empty() { "\\&" } else { &text }));
+            self.request(&format!(".TP\n{}\n{}", guard_line(tag), if text.is_empty() { "\\&" } else { &text }));
         }
     }
 
     fn verbatim(&mut self, text: &str) {
         for line in text.lines() {
-            self.request(&guarded(&escaped(line)));
+            self.request(&guard_line(&escape_roff(line)));
         }
     }
 
@@ -238,7 +238,7 @@ impl Page {
 }
 
 /// Text in which roff sees nothing of its own.
-fn escaped(text: &str) -> String {
+fn escape_roff(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -257,13 +257,13 @@ fn escaped(text: &str) -> String {
 }
 
 /// A line that is no request, whatever it begins with.
-fn guarded(line: &str) -> String {
+fn guard_line(line: &str) -> String {
     if line.starts_with('.') || line.starts_with('\'') { format!("\\&{line}") } else { line.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Page, pages, section};
+    use super::{Page, pages, summary_section};
     use expect_test::expect;
 
     fn man_page(markdown: &str) -> String {
@@ -288,9 +288,9 @@ mod tests {
     fn section_of_a_summary_ends_at_its_own_level() {
         let summary =
             "# S\n\n[Top](README.md)\n\n- [A](a.md)\n  - [B](b.md)\n    - [C](c.md)\n  - [D](d.md)\n- [E](e.md)\n";
-        assert_eq!(section(summary, "a.md"), [(0, "a.md"), (1, "b.md"), (2, "c.md"), (1, "d.md")]);
-        assert_eq!(section(summary, "b.md"), [(0, "b.md"), (1, "c.md")]);
-        assert_eq!(section(summary, "e.md"), [(0, "e.md")]);
+        assert_eq!(summary_section(summary, "a.md"), [(0, "a.md"), (1, "b.md"), (2, "c.md"), (1, "d.md")]);
+        assert_eq!(summary_section(summary, "b.md"), [(0, "b.md"), (1, "c.md")]);
+        assert_eq!(summary_section(summary, "e.md"), [(0, "e.md")]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn of_place(place: &Path) -> Result<Vec<PathBuf>, String> {
     });
     match data {
         Ok(data) if data.is_dir() => {
-            let found = below(place)?;
+            let found = records_below(place)?;
             let none = || "has no records (STEM.tune.json): build with nvtune first, or name the folder of the objects";
             if found.is_empty() { Err(none().to_owned()) } else { Ok(found) }
         }
@@ -48,7 +48,7 @@ fn of_file(file: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![found]);
     }
     let is_its = |path: &PathBuf| path.file_name() == Some(OsStr::new(&record)) && is_of_source(path, file);
-    let found: Vec<PathBuf> = below(Path::new("."))?.into_iter().filter(is_its).collect();
+    let found: Vec<PathBuf> = records_below(Path::new("."))?.into_iter().filter(is_its).collect();
     if !found.is_empty() {
         return Ok(found);
     }
@@ -65,7 +65,7 @@ fn is_of_source(record: &Path, source: &Path) -> bool {
 }
 
 /// Returns the records below a folder. Links are not followed: they may lead in circles.
-fn below(folder: &Path) -> Result<Vec<PathBuf>, String> {
+fn records_below(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(folder) = folders.pop() {
         let failed = |error: std::io::Error| format!("cannot be read: '{}': {error}", folder.display());

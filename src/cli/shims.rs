@@ -9,13 +9,13 @@ use std::path::Path;
 
 /// Makes the folder; an existing one that is not empty is left alone.
 pub fn run(folder: &Path) -> u8 {
-    exit_code(make(folder).map(|()| {
+    exit_code(make_shims(folder).map(|()| {
         put!("{}", folder.join("bin/nvcc").display());
         0
     }))
 }
 
-fn make(folder: &Path) -> Result<(), CommandFailure> {
+fn make_shims(folder: &Path) -> Result<(), CommandFailure> {
     let nvcc = RealNvcc::find(None, |name| std::env::var_os(name))
         .map_err(|error| CommandFailure::new(MessageCode::NvccNotFound, error.to_string()))?;
     let lost =

@@ -36,13 +36,13 @@ struct CompileCommand {
 /// Runs it; the exit code is 1 where a source could not be tuned or the lock file not be
 /// written.
 pub fn run(options: &TuneOptions) -> u8 {
-    super::exit_status::exit_code(done(options))
+    super::exit_status::exit_code(tune_project(options))
 }
 
-fn done(options: &TuneOptions) -> Result<u8, CommandFailure> {
+fn tune_project(options: &TuneOptions) -> Result<u8, CommandFailure> {
     let path = lock::place(options.lock.as_deref())?;
     let mut file = lock::read(&path)?;
-    let all = jobs(&options.commands).map_err(CommandFailure::with(MessageCode::DatabaseNotRead))?;
+    let all = build_jobs(&options.commands).map_err(CommandFailure::with(MessageCode::DatabaseNotRead))?;
     let here = lock::current_folder()?;
     let is_marked =
         |job: &BuildJob| std::env::set_current_dir(&job.folder).is_ok() && marked_source::is_marked(&job.arguments);
@@ -55,9 +55,7 @@ fn done(options: &TuneOptions) -> Result<u8, CommandFailure> {
         let commands = options.commands.display();
         return Err(CommandFailure::new(
             MessageCode::NothingMarked,
-            format!(
-                "no call of nvcc in '{commands}' compiles a marked kernel (files of -isystem folders are not looked at)"
-            ),
+            format!("no call of nvcc in '{commands}' compiles a marked kernel"),
         ));
     }
     let trust = if options.anew { Trust::Nothing } else { Trust::Timed };
@@ -73,7 +71,7 @@ fn done(options: &TuneOptions) -> Result<u8, CommandFailure> {
 }
 
 /// The calls of nvcc in a compilation database.
-fn jobs(path: &Path) -> Result<Vec<BuildJob>, String> {
+fn build_jobs(path: &Path) -> Result<Vec<BuildJob>, String> {
     let failed = |problem: String| format!("'{}': {problem}", path.display());
     let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let entries: Vec<CompileCommand> = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
@@ -132,8 +130,8 @@ mod tests {
             job(folder.path().join("sub"), "c.cu", &["nvcc", "-c", "c.cu"]),
             BuildJob { nvcc: None, ..job("/b".into(), "f.cu", &["nvtune", "-c", "f.cu", "-o", "nvcc.o"]) },
         ];
-        assert_eq!(jobs(&path).expect("it is one"), expected);
+        assert_eq!(build_jobs(&path).expect("it is one"), expected);
         std::fs::write(&path, "{}").expect("written");
-        assert!(jobs(&path).expect_err("no list").contains("compile_commands.json': invalid type: map"));
+        assert!(build_jobs(&path).expect_err("no list").contains("compile_commands.json': invalid type: map"));
     }
 }

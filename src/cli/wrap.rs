@@ -15,11 +15,11 @@ pub fn columns() -> Option<usize> {
 /// by `indent`. No word is broken.
 pub fn wrapped(text: &str, indent: usize, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
-    let lines = text.split('\n').map(|line| broken(line, indent, columns));
+    let lines = text.split('\n').map(|line| break_line(line, indent, columns));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn broken(line: &str, indent: usize, columns: usize) -> String {
+fn break_line(line: &str, indent: usize, columns: usize) -> String {
     let mut done = String::new();
     let mut rest = line.to_owned();
     while rest.chars().count() > columns {

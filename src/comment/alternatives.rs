@@ -39,7 +39,7 @@ pub(super) fn clashes(first: &Annotation, second: &Annotation) -> Vec<Diagnostic
         let message = match is_same {
             true => format!("this instance of `{}` is given twice: remove one", second.kernel.name),
             false => {
-                format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", second.name)
+                format!("two tuned kernels of this file are called `{}`; add name(...) to one", second.name)
             }
         };
         problems.push(

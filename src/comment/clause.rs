@@ -1,7 +1,7 @@
 //! Tokens of one tuning comment -> its clauses.
 //!
 //! Each clause is read by the function next to its name in [`CLAUSES`]; a new clause is a line
-//! there, a function, and a field of [`Clauses`]. An error in a clause, or in one item of it,
+//! there, a function, and a field of [`Clauses`](super::annotation::Clauses). An error in a clause, or in one item of it,
 //! leaves the rest to be read, so that all errors of a comment are reported at once.
 
 use super::annotation::{Block, Grid, Launching, MacroAxis, Regs, Spanned};
@@ -164,8 +164,7 @@ fn dimensions<T>(
     let items = cursor.items();
     if let Some(fourth) = items.get(3) {
         let listed = what.strip_prefix("a ").filter(|_| items.iter().all(Cursor::is_last));
-        let remedy =
-            listed.map(|clause| format!("; the values of one stand in braces, as in {clause}({{64, 128, 256, 512}})"));
+        let remedy = listed.map(|clause| format!("; list the values of one as {clause}({{64, 128, 256, 512}})"));
         let code = if what == "a block" { MessageCode::BlockClause } else { MessageCode::GridClause };
         let message = format!("{what} has at most three dimensions{}", remedy.unwrap_or_default());
         return Err(fourth.source.error(code, fourth.place(), message));
@@ -482,7 +481,7 @@ fn launch(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnost
         }
     }
     if parsed.clauses.cooperative && parsed.clauses.launch == Some(Launching::Remap) {
-        let message = "cooperative launches go by no launch stub that could reshape them: remove `remap`, or write `header` in its place";
+        let message = "a cooperative launch cannot be reshaped: remove `remap`, or write `header` in its place";
         return Err(cursor.source.error(MessageCode::LaunchClause, cursor.rest(), message));
     }
     Ok(())

@@ -28,7 +28,7 @@ pub fn is_defined(source: &Source, name: &str) -> bool {
 }
 
 /// What to say where a constant has no value in a comment.
-pub const UNTOLD: &str = "its definition in the source does not tell one number, write the value";
+pub const UNTOLD: &str = "its definition is not one number; write the number";
 
 /// Finds the definitions of each name; `read` reads the text of a value.
 pub(crate) fn definitions(source: &Source, code: &[CxxToken], read: &impl Fn(Span) -> Option<Expr>) -> Definitions {

@@ -29,8 +29,7 @@ fn default_item(
     item: &mut Cursor<'_>,
     seen: &mut Vec<(String, Span)>,
 ) -> Result<(), Diagnostic> {
-    let (name, mut span) =
-        item.name("`block`, `regs`, `grid`, `carveout` or the name of a macro, as in default(block = 256)")?;
+    let (name, mut span) = item.name("the name of an axis, as in default(block = 256)")?;
     let mut key = name.to_string();
     let mut part = None;
     if item.eat(".") {
@@ -71,7 +70,8 @@ fn default_item(
         "grid" => shape(item, part, span, &mut default.grid, "a grid dimension"),
         _ => {
             if name == "cache" {
-                let message = "the baseline's loads are nvcc's own: `cache` has no default; build with -Xptxas -dlcm=cg to have another";
+                let message =
+                    "`cache` has no default: for another operator in the baseline, build with -Xptxas -dlcm=cg";
                 return Err(item.source.error(MessageCode::DefaultClause, span, message));
             }
             if name == "math" {

@@ -163,12 +163,10 @@ fn parameter_names(kernel: &Kernel) -> impl Iterator<Item = &str> + Clone {
 /// Where a name that is no parameter of the kernel gets its value, if it is one that has one.
 fn has_its_value_elsewhere(kernel: &Kernel, macros: &[MacroAxis], name: &str) -> Option<&'static str> {
     if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == name) {
-        return Some(
-            "it is one of the template, whose arguments stand in `template`, as in template(float, 4); remove it here",
-        );
+        return Some("give template arguments as in template(float, 4), and remove it here");
     }
     let is_axis = macros.iter().any(|axis| axis.name == name);
-    is_axis.then_some("it is a macro of `define`, whose baseline stands in `default`; remove it here")
+    is_axis.then_some("it is a macro of `define`; give its baseline in `default`")
 }
 
 /// Whether nothing but numbers is given to a kernel that works on buffers: they say how it is
@@ -198,12 +196,8 @@ fn without_value(kernel: &Kernel, given: &[RawGiven], is_sound: bool) -> Vec<Str
             let at = named().find(|(_, other)| *other == name).map(|(at, _)| at);
             let declaration = at.and_then(|at| kernel.declarations.get(at));
             let how = match declaration {
-                Some(text) if may_be_structure(text) => {
-                    format!("; a structure takes its fields, as in `{name} = {{x = 1}}`, and `{{}}` for all 0")
-                }
-                Some(text) if points_to_arrays(text) => {
-                    format!("; a pointer to arrays takes their numbers, as in `{name} = random[4 * 1024]`")
-                }
+                Some(text) if may_be_structure(text) => ", as in {x = 1}, or {} for all 0".to_owned(),
+                Some(text) if points_to_arrays(text) => ", as in random[4 * 1024]".to_owned(),
                 _ => String::new(),
             };
             Some(format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...){how}", kernel.name))
@@ -232,8 +226,7 @@ fn is_like_a_macro(declaration: &str) -> bool {
 }
 
 /// Why a list is no value of a scalar.
-pub const ONE_VALUE: &str =
-    "takes one value, not a list: what varies is a macro, the block, the grid or the register cap";
+pub const ONE_VALUE: &str = "takes one value, not a list: only macros, block, grid and register caps vary";
 
 /// The value of a parameter, where that is one of CUDA's vectors by its declaration with its
 /// fields by name: `{1, 2}` gives them in order.

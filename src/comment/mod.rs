@@ -1,6 +1,6 @@
 //! Source text -> annotations, or diagnostics with places.
 //!
-//! [`is_marked`] says in a moment whether a file can hold a tuning comment; [`annotations`]
+//! [`is_marked`] says in a moment whether a file can hold a tuning comment; [`annotations()`]
 //! finds the comments, reads their clauses and finds the kernels that they stand above. Nothing
 //! here touches the world.
 

@@ -11,7 +11,7 @@ const WORDS: [(&[&str], &str); 12] = [
     ),
     (
         &["launchbounds", "maxntid", "reqntid", "minnctapersm", "minblocks", "maxthreads"],
-        "blocks are `block`, as in block(64:256:32), and register caps `regs`; `__launch_bounds__` stays before the kernel's name",
+        "write block(64:256:32), or regs(auto) for register caps",
     ),
     (&["blockdim", "blocksize", "threadsperblock", "ntid"], "blocks are `block`, as in block(64:256:32)"),
     (&["griddim", "gridsize", "numblocks", "nblocks", "nctaid"], "the blocks of a grid are `grid`, as in grid(rows)"),
@@ -21,11 +21,11 @@ const WORDS: [(&[&str], &str); 12] = [
     ),
     (
         &["smem", "shmem", "sharedmem", "sharedmemory", "dynamicshared"],
-        "bytes of dynamic shared memory are `shared`, as in shared(block.x * sizeof(float))",
+        "dynamic shared memory is `shared`, as in shared(block.x * 4)",
     ),
     (
         &["macro", "macros", "param", "params", "parameter", "parameters", "tunable", "unroll"],
-        "what else varies is a macro of `define`, as in define(UNROLL = {1, 2, 4})",
+        "macros that vary are `define`, as in define(UNROLL = {1, 2, 4})",
     ),
     (
         &["arguments", "input", "inputs", "workload", "data"],
@@ -38,7 +38,7 @@ const WORDS: [(&[&str], &str); 12] = [
     (&["baseline", "defaults", "initial"], "the baseline is `default`, as in default(block = 256)"),
     (
         &["tolerance", "rtol", "atol", "output", "outputs", "verify", "validate", "answer"],
-        "what is compared, and how closely, is `check`, as in check(y, rtol = 1e-5)",
+        "compared results are `check`, as in check(y, rtol = 1e-5)",
     ),
     (
         &["instance", "instantiate", "instances", "types"],

@@ -4,12 +4,13 @@
 //! never leaves it, so that an error in one item leaves the others to be checked. Depth and
 //! size of an expression are bounded.
 
-use super::constant_definitions::{UNTOLD, is_defined};
+use super::constant_definitions::is_defined;
 use super::expression::{Expr, Node};
 use super::lexer::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Math, Unary, Value};
 use crate::cuda::Type;
 use crate::cuda::brackets::{Depth, closes_bracket, split_parts};
+use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
 
@@ -63,8 +64,10 @@ pub(super) fn size_asked(name: &str) -> Option<&str> {
 }
 
 pub(super) fn unknown_type(kind: &str) -> String {
-    let near = suggestion(kind, USUAL_TYPES);
-    format!("unknown type `{kind}` in sizeof{near} (for another type write its size in bytes)")
+    match nearest(kind, USUAL_TYPES) {
+        Some(near) => format!("unknown type `{kind}` in sizeof; did you mean `{near}`?"),
+        None => format!("unknown type `{kind}` in sizeof: write its size in bytes, or a type such as float or int64_t"),
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -193,7 +196,7 @@ impl<'a> Cursor<'a> {
                     return Err(self.source.error(
                         MessageCode::NotExpected,
                         token.span,
-                        "one value is expected here: remove the comma and what follows it; several stand in braces, as in {16, 16}",
+                        "one value is expected here: remove the comma and the rest, or write a list as {16, 16}",
                     ));
                 }
                 Err(self.source.error(
@@ -493,14 +496,19 @@ impl<'a> Cursor<'a> {
                     if let Some(kind) = size_asked(&name) {
                         return self.source.error(MessageCode::UnknownName, located.span, unknown_type(kind));
                     }
-                    let remedy = match is_defined(self.source, &name) {
-                        true if what != "a block dimension" => format!("; {UNTOLD}"),
-                        _ if what == "a block dimension" && !name.contains('.') => {
-                            format!("; write a number or a macro axis, or tie the block by require(block.x == {name})")
+                    match is_defined(self.source, &name) {
+                        true if what != "a block dimension" => {
+                            format!(
+                                "{what} must be a constant: `{name}` is not defined as one number; write the number"
+                            )
                         }
-                        _ => String::new(),
-                    };
-                    format!("{what} must be a constant: `{name}` has no value here{remedy}")
+                        _ if what == "a block dimension" && !name.contains('.') => {
+                            format!(
+                                "`{name}` is no constant: write a number or a macro axis, or require(block.x == {name})"
+                            )
+                        }
+                        _ => format!("{what} must be a constant: `{name}` has no value here"),
+                    }
                 }
                 fault => fault.to_string(),
             };

@@ -77,7 +77,7 @@ fn no_size(annotation: &Annotation, instance: Option<&Instance>, kind: &str) -> 
             format!("only the compiler knows the size of `{text}`, which `{kind}` is here: write it in bytes")
         }
         (Some(_), _) => format!(
-            "`{kind}` is a parameter of the template that `template` gives no argument: give it one there, or write its size in bytes"
+            "`{kind}` is a template parameter without an argument: give it one in `template`, or write its size"
         ),
         (None, _) => parser::unknown_type(kind),
     }

@@ -102,7 +102,7 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         return Err(item.source.error(
             MessageCode::ArgsClause,
             whole,
-            "an argument has one value, not a list: what varies is a macro, the block, the grid or the register cap",
+            "an argument has one value, not a list: only macros, block, grid and register caps vary",
         ));
     }
     let Some(name) = item.peek_name() else {
@@ -211,8 +211,7 @@ fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
         return Ok(GivenValue::Struct { span, fields: Vec::new() });
     }
     if inner.is_empty() {
-        let message =
-            "these braces are empty: a buffer is listed as {1, 2, 3}, and a structure is written {field = value}";
+        let message = "these braces are empty: write a buffer as {1, 2, 3}, or a structure as {field = value}";
         return Err(item.source.error(MessageCode::StructureForm, span, message));
     }
     if let Some(braced) = inner.items().into_iter().find(|value| value.peek_mark() == Some("{")) {

@@ -78,7 +78,7 @@ impl<'a> ActiveCode<'a> {
             let is_active = branches.iter().all(|branch| branch.is_active);
             let Some((word, _)) = split_directive(&text[at..line_end]) else {
                 if !is_active {
-                    blank(&mut kept[at..line_end]);
+                    blank_line(&mut kept[at..line_end]);
                 }
                 at = line_end + 1;
                 continue;
@@ -88,7 +88,7 @@ impl<'a> ActiveCode<'a> {
             let rest = split_directive(&whole).map_or("", |(_, rest)| rest).trim();
             self.directive(word, rest, is_active, &mut branches, depth);
             if word != "define" || !is_active {
-                blank(&mut kept[at..end]);
+                blank_line(&mut kept[at..end]);
             }
             at = end + 1;
         }
@@ -286,7 +286,7 @@ fn without_comments(text: &str) -> String {
     kept + rest
 }
 
-fn blank(line: &mut [u8]) {
+fn blank_line(line: &mut [u8]) {
     line.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
 }
 

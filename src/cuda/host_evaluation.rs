@@ -138,7 +138,7 @@ impl<'p> Evaluation<'p> {
         let slice = |node: Node<'_>| &text[node.byte_range()];
         let field = |name: &str| node.child_by_field_name(name);
         match node.kind() {
-            "number_literal" => literal(slice(node)),
+            "number_literal" => parse_literal(slice(node)),
             "true" => Some(Number::Int(1)),
             "false" => Some(Number::Int(0)),
             "char_literal" => {
@@ -168,7 +168,7 @@ impl<'p> Evaluation<'p> {
             "binary_expression" => {
                 let (left, right) =
                     (self.value(field("left")?, text, scope)?, self.value(field("right")?, text, scope)?);
-                binary(slice(field("operator")?), left, right)
+                apply_binary(slice(field("operator")?), left, right)
             }
             "conditional_expression" => {
                 let part = match self.value(field("condition")?, text, scope) {
@@ -312,7 +312,7 @@ impl<'p> Evaluation<'p> {
 
     /// Notes that a name has the value of a literal.
     fn note_leaf(&self, name: &str, code: &str, value: Number) {
-        if let (Number::Int(value), Some(_)) = (value, literal(code.trim_matches(['(', ')', ' ']))) {
+        if let (Number::Int(value), Some(_)) = (value, parse_literal(code.trim_matches(['(', ')', ' ']))) {
             self.leaves.borrow_mut().insert(name.to_owned(), value);
         }
     }
@@ -452,7 +452,7 @@ pub(super) fn function_name<'t>(declarator: Node<'_>, text: &'t str) -> &'t str 
 }
 
 /// Reads a number as C writes it.
-fn literal(text: &str) -> Option<Number> {
+fn parse_literal(text: &str) -> Option<Number> {
     if let Some(value) = integer(text) {
         return Some(Number::Int(value));
     }
@@ -462,7 +462,7 @@ fn literal(text: &str) -> Option<Number> {
 }
 
 /// Applies an operator of C.
-fn binary(operator: &str, left: Number, right: Number) -> Option<Number> {
+fn apply_binary(operator: &str, left: Number, right: Number) -> Option<Number> {
     let truth = |value: bool| Some(Number::Int(i64::from(value)));
     let (a, b) = (left.as_f64(), right.as_f64());
     match operator {

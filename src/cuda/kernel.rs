@@ -99,7 +99,7 @@ pub(crate) fn find_kernel<'a>(
     code.extend(tokens.iter().filter(is_code));
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     let nothing = || {
-        let mut message = "no `__global__` function follows this tuning comment: put it directly above one".to_owned();
+        let mut message = "no `__global__` function follows this comment: put it directly above one".to_owned();
         // `MAKE(name, ...)` begins no declaration of C++.
         if let [name, bracket, ..] = &code[begun_code..]
             && name.kind == CxxKind::Name
@@ -108,7 +108,7 @@ pub(crate) fn find_kernel<'a>(
             && source.slice(name.span) != "static_assert"
         {
             let word = source.slice(name.span);
-            message += &format!(" (write out what `{word}` makes)");
+            message += &format!(" (expand `{word}`)");
         }
         source.error(MessageCode::NoKernel, comment, message)
     };

@@ -2,7 +2,7 @@
 //!
 //! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned
 //! int)7u>`, `k<    ::__half>`. Both sides are read as tokens; names of types agree where one
-//! ends in the other (`Op` and `ns::Op`). A typedef that is not in [`TYPEDEFS`] is for the
+//! ends in the other (`Op` and `ns::Op`). A typedef that is not in `TYPEDEFS` is for the
 //! compiler to see through (see [`alias`](crate::workload::template_args)).
 
 use super::brackets::{matching_bracket, split_at_commas};

@@ -28,9 +28,9 @@ pub fn fatal(code: MessageCode, message: impl fmt::Display) {
     say!("nvtune fatal   : {}", code.tag(message));
 }
 
-/// Something that was said, to be said again by a build that takes the result as it was.
+/// A message of an earlier build, printed again by a build that uses its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Said {
+pub enum RecordedMessage {
     /// With its code.
     Warning(String),
     /// Places in the source, as they were printed.
@@ -50,7 +50,7 @@ pub struct Console {
     strict_failures: Cell<usize>,
     /// With their codes.
     deferred: RefCell<Vec<String>>,
-    said: RefCell<Vec<Said>>,
+    said: RefCell<Vec<RecordedMessage>>,
     /// What waits until something else is said.
     held: RefCell<Option<Vec<HeldMessage>>>,
 }
@@ -80,7 +80,7 @@ impl Console {
         if let Some(held) = self.held.borrow_mut().as_mut() {
             return held.push(HeldMessage::Warning(message.to_owned()));
         }
-        self.said.borrow_mut().push(Said::Warning(message.to_owned()));
+        self.said.borrow_mut().push(RecordedMessage::Warning(message.to_owned()));
         if self.strict {
             self.fail(FATAL);
             self.strict_failures.update(|count| count + 1);
@@ -169,14 +169,15 @@ impl Console {
         }
         let text = render_messages(diagnostics);
         // Two instances of a template have one comment, and so the same to say.
-        let is_news = !self.said.borrow().iter().any(|said| matches!(said, Said::Diagnostics(said) if *said == text));
+        let is_news =
+            !self.said.borrow().iter().any(|said| matches!(said, RecordedMessage::Diagnostics(said) if *said == text));
         if is_news && !text.is_empty() {
             say_on!("{text}");
             self.errors.update(|count| count + errors(diagnostics));
             if self.strict {
                 self.strict_failures.update(|count| count + diagnostics.len() - errors(diagnostics));
             }
-            self.said.borrow_mut().push(Said::Diagnostics(text));
+            self.said.borrow_mut().push(RecordedMessage::Diagnostics(text));
         }
     }
 
@@ -202,16 +203,16 @@ impl Console {
     }
 
     /// The warnings and diagnostics so far.
-    pub fn said(&self) -> Vec<Said> {
+    pub fn said(&self) -> Vec<RecordedMessage> {
         self.said.borrow().clone()
     }
 
     /// Says again what a build before this one said of the same thing.
-    pub fn repeat(&self, said: &[Said]) {
+    pub fn repeat(&self, said: &[RecordedMessage]) {
         for said in said {
             match said {
-                Said::Warning(message) => self.warning_as_kept(message),
-                Said::Diagnostics(text) => {
+                RecordedMessage::Warning(message) => self.warning_as_kept(message),
+                RecordedMessage::Diagnostics(text) => {
                     if self.strict {
                         self.fail(SOURCE_ERROR);
                         self.strict_failures.update(|count| count + warnings_in(text));

@@ -122,13 +122,21 @@ pub(super) fn render_count(errors: usize, source: &str) -> String {
     }
 }
 
-/// `; did you mean ...?` where one of the names is near what was typed, else all of them.
+/// Most characters of a list of names that a message shows.
+const MOST_LISTED: usize = 60;
+
+/// `; did you mean ...?` if one of the names is near what was typed, else all of them, or where
+/// a long list stands.
 pub(crate) fn suggestion<'a>(typed: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(typed, names.clone()) {
         Some(name) => format!("; did you mean `{name}`?"),
         None => {
             let names: Vec<&str> = names.into_iter().collect();
-            if names.is_empty() { String::new() } else { format!(": known are {}", names.join(", ")) }
+            match names.join(", ") {
+                list if list.is_empty() => list,
+                list if list.len() <= MOST_LISTED => format!(": known are {list}"),
+                _ => "; `nvtune help comments` says which there are".to_owned(),
+            }
         }
     }
 }
@@ -140,7 +148,7 @@ pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>)
     let typed = typed.to_lowercase();
     let steps = |name: &str| {
         let begins = typed.len() >= 3 && name.to_lowercase().starts_with(&typed);
-        if begins { 1 } else { distance(&typed, &name.to_lowercase()) }
+        if begins { 1 } else { edit_distance(&typed, &name.to_lowercase()) }
     };
     names
         .into_iter()
@@ -151,7 +159,7 @@ pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>)
 }
 
 /// Edit distance: insertions, deletions, substitutions and swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
@@ -172,14 +180,14 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, nearest};
+    use super::{edit_distance, nearest};
 
     #[test]
     fn distances_count_single_slips() {
         for (a, b, steps) in
             [("block", "bock", 1), ("regs", "reg", 1), ("threads", "therads", 1), ("", "ab", 2), ("x", "x", 0)]
         {
-            assert_eq!(distance(a, b), steps, "{a} {b}");
+            assert_eq!(edit_distance(a, b), steps, "{a} {b}");
         }
         assert_eq!(nearest("bock", ["block", "budget"]), Some("block"));
         assert_eq!(nearest("rand", ["zeros", "random"]), Some("random"));

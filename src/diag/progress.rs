@@ -103,7 +103,7 @@ pub fn begin(name: &str, budget_s: f64) {
 
 /// One more variant of a kernel is compiled.
 pub fn compiled(name: &str) {
-    change(name, |kernel| {
+    change_kernel(name, |kernel| {
         if let Stage::Compiling { variants } = &mut kernel.stage {
             *variants += 1;
         }
@@ -112,12 +112,12 @@ pub fn compiled(name: &str) {
 
 /// Says how many configurations of a kernel are timed; `best` is the fastest of them.
 pub fn timed(name: &str, timed: usize, best: Option<Best>) {
-    change(name, |kernel| kernel.stage = Stage::Timing { timed, best });
+    change_kernel(name, |kernel| kernel.stage = Stage::Timing { timed, best });
 }
 
 /// The fastest configurations of a kernel meet the baseline.
 pub fn final_rounds(name: &str) {
-    change(name, |kernel| {
+    change_kernel(name, |kernel| {
         let best = if let Stage::Timing { best, .. } = &mut kernel.stage { best.take() } else { None };
         kernel.stage = Stage::FinalRounds { best };
     });
@@ -133,7 +133,7 @@ pub fn end(name: &str) {
     });
 }
 
-fn change(name: &str, change: impl FnOnce(&mut KernelProgress)) {
+fn change_kernel(name: &str, change: impl FnOnce(&mut KernelProgress)) {
     lock(|display| {
         if let Some(kernel) = display.kernels.iter_mut().find(|kernel| kernel.name == name) {
             change(kernel);
@@ -155,12 +155,12 @@ impl Display {
             return;
         }
         self.drawn = Some(Instant::now());
-        show_line(&line(&self.kernels, style, Instant::now()));
+        show_line(&progress_line(&self.kernels, style, Instant::now()));
     }
 }
 
 /// The line: the kernels that are being tuned, one next to the other.
-fn line(kernels: &[KernelProgress], style: Style, now: Instant) -> String {
+fn progress_line(kernels: &[KernelProgress], style: Style, now: Instant) -> String {
     let mut line = String::new();
     let mut left = style.columns.saturating_sub(1);
     for (index, kernel) in kernels.iter().enumerate() {
@@ -212,13 +212,16 @@ mod tests {
         ];
         let style = Style { columns: 200, coloured: false };
         assert_eq!(
-            line(&kernels, style, begin + Duration::from_secs(6)),
+            progress_line(&kernels, style, begin + Duration::from_secs(6)),
             "nvtune: nbody: 12 timed, best 1.31x (block=256 regs=56), 24 s left | saxpy: compiling, 1 variant, 24 s left"
         );
-        let late =
-            line(&[kernel("k", Stage::FinalRounds { best: None }, begin)], style, begin + Duration::from_secs(99));
+        let late = progress_line(
+            &[kernel("k", Stage::FinalRounds { best: None }, begin)],
+            style,
+            begin + Duration::from_secs(99),
+        );
         assert_eq!(late, "nvtune: k: final rounds, 0 s left");
-        let coloured = line(&kernels[1..], Style { columns: 200, coloured: true }, begin);
+        let coloured = progress_line(&kernels[1..], Style { columns: 200, coloured: true }, begin);
         assert_eq!(coloured, "nvtune: \x1b[1msaxpy\x1b[0m: compiling, 1 variant, 30 s left");
     }
 
@@ -227,7 +230,7 @@ mod tests {
         let begin = Instant::now();
         let kernels = [kernel("a_kernel_of_a_long_name", Stage::Compiling { variants: 9 }, begin)];
         for columns in [0, 1, 10, 30] {
-            let line = line(&kernels, Style { columns, coloured: false }, begin);
+            let line = progress_line(&kernels, Style { columns, coloured: false }, begin);
             assert_eq!(line.chars().count(), columns.saturating_sub(1), "{line}");
         }
     }

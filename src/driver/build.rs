@@ -6,7 +6,7 @@ use crate::diag::{FATAL, MessageCode};
 use crate::emit::Header;
 use crate::nvcc::{Invocation, RealNvcc};
 use crate::process;
-use crate::process::WayBack;
+use crate::process::Fallback;
 use crate::record::result_store::Results;
 use crate::record::{Baseline, WrittenFiles};
 use crate::settings::Settings;
@@ -28,14 +28,14 @@ pub(super) struct Build<'a> {
 
 impl Build<'_> {
     /// From now on a fault of nvtune's own ends in what plain nvcc builds of these sources.
-    pub fn set_way_back(&self, tunings: &[Tuning]) {
+    pub fn set_fallback(&self, tunings: &[Tuning]) {
         let (written, is_strict) = (self.written.clone(), self.settings.strict);
         // What is of another object stays.
         let kept = tunings.iter().filter(|tuning| tuning.keeps_results);
         let baselines: Vec<Baseline> = kept.map(|tuning| self.baseline(tuning)).collect();
         // In a strict build no object takes the place of the earlier one.
         let undo = move || written.reset(if is_strict { &[] } else { &baselines });
-        process::set_way_back(Some(WayBack {
+        process::set_fallback(Some(Fallback {
             nvcc: self.nvcc.path.clone(),
             arguments: self.invocation.arguments.clone(),
             undo: Box::new(undo),
@@ -51,9 +51,9 @@ impl Build<'_> {
     }
 
     /// Undoes what is done and lets plain nvcc build, after a fault of nvtune's own.
-    pub fn go_back(&self, problem: &str) -> u8 {
-        process::go_back(problem);
-        // Only where it has been gone already.
+    pub fn hand_to_nvcc(&self, problem: &str) -> u8 {
+        process::use_fallback(problem);
+        // Returns only if the fallback was used already.
         self.console.fatal(MessageCode::NvccTakesOver, problem);
         FATAL
     }

@@ -8,7 +8,7 @@
 //! the cache. One thing is not seen: a new file that would now be found earlier on the include
 //! path; the machine code is compared all the same.
 
-use crate::diag::console::{Console, Said};
+use crate::diag::console::{Console, RecordedMessage};
 use crate::nvcc::{Programs, on_path};
 use crate::process;
 use crate::record::result_store::Results;
@@ -50,7 +50,7 @@ pub struct Snapshot {
     /// run.
     pub programs: Programs,
     /// What was said, to be said again.
-    pub said: Vec<Said>,
+    pub said: Vec<RecordedMessage>,
     /// What is to be said where nvcc has nothing to say.
     #[serde(default)]
     pub deferred: Vec<String>,
@@ -102,8 +102,8 @@ impl Winners {
     }
 }
 
-/// The look-up for one call.
-pub struct Warm<'a> {
+/// Looks one call of nvcc up in the cache.
+pub struct CallLookup<'a> {
     cache: &'a Cache,
     results: &'a Results,
     console: &'a Console,
@@ -126,7 +126,7 @@ pub struct Call<'a> {
     pub kernels: Vec<(String, String, Option<String>)>,
 }
 
-impl<'a> Warm<'a> {
+impl<'a> CallLookup<'a> {
     /// `None` where there is no cache.
     pub fn new(call: &Call<'_>, results: &'a Results, console: &'a Console) -> Option<Self> {
         let cache = results.cache.as_ref()?;
@@ -147,7 +147,7 @@ impl<'a> Warm<'a> {
         for (path, texts) in sources {
             parts.push(path.as_os_str().as_bytes().to_vec());
             parts.extend(texts.iter().cloned());
-            parts.extend(locked(results, console, path));
+            parts.extend(locked_entries(results, console, path));
         }
         parts.extend(kernels.iter().map(|(comment, name, data)| format!("{name} {comment} {data:?}").into_bytes()));
         let place = format!("calls/{}", digest(parts.iter().map(Vec::as_slice)));
@@ -171,7 +171,7 @@ impl<'a> Warm<'a> {
         }
         let mut is_refreshed = false;
         for file in &mut snapshot.files {
-            let (bytes, times) = stat(&file.path)?;
+            let (bytes, times) = file_stat(&file.path)?;
             if bytes == file.bytes && times.is_some() && times == file.times {
                 continue;
             }
@@ -252,13 +252,13 @@ impl<'a> Warm<'a> {
         if modified > self.begin {
             return None;
         }
-        let (bytes, times) = stat(&path)?;
+        let (bytes, times) = file_stat(&path)?;
         Some(SeenFile { bytes, times, checksum: checksum(&std::fs::read(&path).ok()?), path })
     }
 }
 
 /// Size and times of a file; no times where they are too young to prove that it is as it was.
-fn stat(path: &Path) -> Option<(u64, Option<(i64, i64)>)> {
+fn file_stat(path: &Path) -> Option<(u64, Option<(i64, i64)>)> {
     let data = path.metadata().ok()?;
     let nanoseconds = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     let times = (nanoseconds(data.mtime(), data.mtime_nsec()), nanoseconds(data.ctime(), data.ctime_nsec()));
@@ -276,7 +276,7 @@ fn program(word: &str) -> Option<Program> {
 }
 
 /// What the lock file says of the kernels of a source.
-fn locked(results: &Results, console: &Console, source: &Path) -> Vec<Vec<u8>> {
+fn locked_entries(results: &Results, console: &Console, source: &Path) -> Vec<Vec<u8>> {
     let Some(file) = results.lock(source, console) else { return Vec::new() };
     let folder = file.path.parent().unwrap_or(Path::new("/"));
     let prefix = format!("{}: ", crate::record::lock::relative(source, folder));
@@ -294,8 +294,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.h");
         std::fs::write(&path, "x").expect("written");
-        assert_eq!(stat(&path), Some((1, None)));
-        assert!(matches!(stat(Path::new("/bin/sh")), Some((_, Some(_)))));
-        assert_eq!(stat(&folder.path().join("none")), None);
+        assert_eq!(file_stat(&path), Some((1, None)));
+        assert!(matches!(file_stat(Path::new("/bin/sh")), Some((_, Some(_)))));
+        assert_eq!(file_stat(&folder.path().join("none")), None);
     }
 }

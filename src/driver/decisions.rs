@@ -2,7 +2,7 @@
 //! the same inputs.
 
 use super::build::Build;
-use super::call_cache::{Call, Snapshot, Warm, Winners};
+use super::call_cache::{Call, CallLookup, Snapshot, Winners};
 use super::tuning::Tuning;
 use crate::diag::MessageCode;
 use crate::gpu::architecture_number;
@@ -19,7 +19,7 @@ impl Build<'_> {
     ///
     /// # Errors
     /// The exit code, where the call ends here: nvcc refused it, or NVTUNE_STRICT does.
-    pub(super) fn tune(&self, tunings: &mut [Tuning], warm: Option<&Warm<'_>>) -> Result<Programs, u8> {
+    pub(super) fn tune(&self, tunings: &mut [Tuning], warm: Option<&CallLookup<'_>>) -> Result<Programs, u8> {
         let dryrun = self.ask_steps(tunings)?;
         if !self.warn_untunable(tunings, &dryrun) {
             let tuner = self.tune_all(&dryrun, tunings);
@@ -40,7 +40,7 @@ impl Build<'_> {
             Ok(dryrun) => dryrun,
             // nvcc itself says what is wrong with the call.
             Err(DryrunError::Refused(_)) => return Err(self.plain()),
-            Err(problem) => return Err(self.go_back(&problem.to_string())),
+            Err(problem) => return Err(self.hand_to_nvcc(&problem.to_string())),
         };
         for tuning in tunings {
             tuning.architecture = tuning.source.newest_architecture(&dryrun);
@@ -155,8 +155,8 @@ impl Build<'_> {
 
     /// Makes the look-up of the whole call; none where there is no cache, or nothing that it
     /// keeps can be used.
-    pub(super) fn warm(&self, tunings: &[Tuning]) -> Option<Warm<'_>> {
-        Warm::new(&self.call(tunings), self.results, self.console).filter(|_| !self.invocation.device_debug)
+    pub(super) fn warm(&self, tunings: &[Tuning]) -> Option<CallLookup<'_>> {
+        CallLookup::new(&self.call(tunings), self.results, self.console).filter(|_| !self.invocation.device_debug)
     }
 
     /// Collects what the look-up of the whole call depends on.
@@ -208,7 +208,7 @@ impl Build<'_> {
 
     /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a
     /// GPU that failed.
-    fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
+    fn keep(&self, warm: &CallLookup<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
         let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
         let is_final = |tuning: &Tuning| tuning.is_final(can_time);
         if self.console.failure().is_some()

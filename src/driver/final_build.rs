@@ -2,7 +2,7 @@
 //! them.
 
 use super::build::{Build, hand_over};
-use super::call_cache::Warm;
+use super::call_cache::CallLookup;
 use super::depfile;
 use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
@@ -12,7 +12,7 @@ use crate::nvcc::Programs;
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
 use crate::process;
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use crate::tune::Tuned;
 use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
@@ -37,11 +37,11 @@ impl Build<'_> {
         programs: &Programs,
         folder: &Path,
         mut tunings: Vec<Tuning>,
-        warm: Option<&Warm<'_>>,
+        warm: Option<&CallLookup<'_>>,
     ) -> u8 {
         self.written.take_turns(tunings.iter().filter_map(|tuning| tuning.header_in(folder)));
         self.choose_lasting(folder, &mut tunings);
-        self.set_way_back(&tunings);
+        self.set_fallback(&tunings);
         let wrong = match self.attempt(programs, folder, &tunings, warm) {
             Attempt::Ended(code) => {
                 // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
@@ -93,7 +93,13 @@ impl Build<'_> {
     }
 
     /// Writes headers and records and lets nvcc build with what is decided.
-    fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
+    fn attempt(
+        &self,
+        programs: &Programs,
+        folder: &Path,
+        tunings: &[Tuning],
+        warm: Option<&CallLookup<'_>>,
+    ) -> Attempt {
         // A signal from here to the end of the build leaves nothing that speaks of an object that is
         // not there, or not whole.
         let written = self.written.clone();
@@ -157,14 +163,14 @@ impl Build<'_> {
     /// that plain nvcc would make.
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, code: MessageCode, problem: &str) -> u8 {
         if !self.settings.strict && self.write_baselines(folder, &mut tunings, (code, problem)).is_err() {
-            return self.go_back(problem);
+            return self.hand_to_nvcc(problem);
         }
         self.console.warning(code, format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
         self.including(folder, &tunings, |arguments| self.exec(arguments))
-            .unwrap_or_else(|problem| self.go_back(&problem))
+            .unwrap_or_else(|problem| self.hand_to_nvcc(&problem))
     }
 
     /// Builds with baselines after nvcc failed with winners, then as nvcc does, without
@@ -174,7 +180,7 @@ impl Build<'_> {
         let problem = "nvcc fails with it (see the messages above)";
         if process::is_short_of_processes() {
             // The threads of this process may be what nvcc lacks: it is gone once nvcc takes its place.
-            return self.go_back(problem);
+            return self.hand_to_nvcc(problem);
         }
         let captured = |arguments: &[OsString]| {
             run_with_captured_stderr(Command::new(&self.nvcc.path).args(arguments))
@@ -188,13 +194,13 @@ impl Build<'_> {
             let built = written.and_then(|()| self.including(folder, &tunings, captured)?);
             match built {
                 Ok(built) => retried = Some(built).filter(passed),
-                Err(problem) => return self.go_back(&problem),
+                Err(problem) => return self.hand_to_nvcc(&problem),
             }
         }
         let mut message = format!("the tuned result is not used: {problem}");
         if retried.is_none() && process::has_faulted() {
             // What nvtune keeps running may be what nvcc lacks.
-            return self.go_back(problem);
+            return self.hand_to_nvcc(problem);
         }
         // Of several sources some may be built, with their headers.
         if retried.is_none() && !self.several_sources() {
@@ -263,7 +269,7 @@ impl Build<'_> {
         let Some(included) = included else { return Ok(run(&self.with_options(options))) };
         let keeps_headers = self.settings.header_in_depfile;
         // A dependency file in its place would name the folder until nvcc has ended.
-        let temporary = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let temporary = TemporaryFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let written = temporary.path().join("depfile");
         match self.invocation.with_depfile_at(&written).filter(|(_, path)| depfile::can_be_written(path)) {
             Some((arguments, path)) => {
@@ -286,7 +292,7 @@ impl Build<'_> {
         }
         match self.status(arguments) {
             Ok(status) if !status.success() && status.code().is_some() && process::is_short_of_processes() => {
-                self.go_back("nvcc fails, and the user may start few processes")
+                self.hand_to_nvcc("nvcc fails, and the user may start few processes")
             }
             Ok(status) => self.end(status),
             Err(code) => code,
@@ -299,14 +305,14 @@ impl Build<'_> {
     /// The exit code, once nvcc could not be started.
     fn status(&self, arguments: &[OsString]) -> Result<ExitStatus, u8> {
         process::wait_for_status(Command::new(&self.nvcc.path).args(arguments))
-            .map_err(|error| self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
+            .map_err(|error| self.hand_to_nvcc(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
     }
 
     /// Returns the exit code after nvcc, and prints the messages that only a passed build gets.
     fn end(&self, status: ExitStatus) -> u8 {
         if status.success() {
             // The object is nvcc's last word.
-            process::set_way_back(None);
+            process::set_fallback(None);
             self.console.print_deferred();
         } else {
             self.restore_files();

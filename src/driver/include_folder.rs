@@ -6,7 +6,7 @@
 
 use super::depfile;
 use crate::nvcc::{Renamed, list_value, renamed};
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use crate::record::read_regular;
 use std::ffi::OsString;
 use std::io;
@@ -37,14 +37,14 @@ fn is_passed_on(path: &Path) -> bool {
 
 /// A folder with such headers; it goes when this is dropped.
 pub struct IncludeFolder {
-    folder: Temporary,
+    folder: TemporaryFolder,
     headers: Vec<IncludedHeader>,
 }
 
 impl IncludeFolder {
     /// Makes the folder.
     pub fn new(headers: Vec<IncludedHeader>) -> io::Result<Self> {
-        let folder = Temporary::new()?;
+        let folder = TemporaryFolder::new()?;
         for (number, header) in headers.iter().enumerate() {
             for place in header.places.iter().chain([&plain_place(number)]) {
                 let path = folder.path().join(place);

@@ -226,9 +226,9 @@ impl MarkedSource {
         let without = emit::without_macros(&names);
         let warning = |annotation: &Annotation| {
             let name = &annotation.name;
-            let remedy = "add name(...) to one of them";
+            let remedy = "add name(...) to one";
             let message =
-                format!("the header has no macros for `{name}`: those of another kernel have the same names; {remedy}");
+                format!("no macros in the header for `{name}`: another kernel's have the same names; {remedy}");
             annotation.source.warning(MessageCode::HeaderMacrosMissing, annotation.name_span, message)
         };
         annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
@@ -307,7 +307,7 @@ impl MarkedSource {
     ) -> Result<Toolchain, String> {
         let source = self.path.to_string_lossy();
         let pipeline = dryrun.loaded(&source, device).ok_or_else(|| {
-            "nvcc makes no linked machine code of it in this call (-dlto, or virtual architectures alone: with -arch=sm_90 rather than compute_90 it makes some)"
+            "this call makes no machine code of it (-dlto, or only virtual architectures): build with -arch=sm_90"
                 .to_owned()
         })?;
         let loads = dryrun.loads(&source, &pipeline);

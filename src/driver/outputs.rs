@@ -2,7 +2,7 @@
 //! and what is taken back.
 
 use super::build::Build;
-use super::call_cache::Warm;
+use super::call_cache::CallLookup;
 use super::tuning::Tuning;
 use crate::diag::{FATAL, MessageCode};
 use crate::nvcc::{Made, Phase};
@@ -31,7 +31,7 @@ impl Build<'_> {
     pub(super) fn header_folder(&self) -> Result<PathBuf, u8> {
         self.find_header_folder().map_err(|problem| match self.settings.header_folder {
             // Plain nvcc has no need of it.
-            Some(_) => self.go_back(&problem),
+            Some(_) => self.hand_to_nvcc(&problem),
             None => {
                 self.console.fatal(MessageCode::OutputFolderMissing, problem);
                 FATAL
@@ -75,15 +75,23 @@ impl Build<'_> {
             let Some((other, own)) = tuning.object_of_others(&record, self.invocation, shares_folder) else { continue };
             tuning.keeps_results = false;
             if read_regular(&header).is_ok_and(|present| present != tuning.header_text().as_bytes()) {
-                self.console.warn_if_the_build_passes(MessageCode::HeaderOfOther, format!(
-                    "'{}' belongs to '{other}', not to '{own}': give each compile of the source its own NVTUNE_HEADER_DIR",
-                    header.display(),
-                ));
+                self.console.warn_if_the_build_passes(
+                    MessageCode::HeaderOfOther,
+                    format!(
+                        "'{}' belongs to '{other}', not to '{own}': give each compile its own NVTUNE_HEADER_DIR",
+                        header.display(),
+                    ),
+                );
             }
         }
     }
 
-    pub(super) fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
+    pub(super) fn write_results(
+        &self,
+        folder: &Path,
+        tuning: &Tuning,
+        warm: Option<&CallLookup<'_>>,
+    ) -> Result<(), String> {
         if !tuning.keeps_results || !tuning.has_results() {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 //! `final_build.rs` builds with them, and `outputs.rs` writes headers and records.
 
 use super::build::{Build, hand_over};
-use super::call_cache::Warm;
+use super::call_cache::CallLookup;
 use super::marked_source;
 use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
@@ -83,7 +83,7 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
         results: &results,
         written: WrittenFiles::default(),
     };
-    build.set_way_back(&[]);
+    build.set_fallback(&[]);
     let files: BTreeMap<&Path, &MarkedFile> =
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
     files.values().for_each(|file| console.diagnostics(&file.near_misses()));
@@ -153,7 +153,7 @@ impl Build<'_> {
         if self.builds_as_nvcc(&tunings) {
             return Ok(self.plain());
         }
-        self.set_way_back(&tunings);
+        self.set_fallback(&tunings);
         let folder = self.header_folder()?;
         if self.settings.mode == Mode::Capture {
             let programs = self.capture(&mut tunings)?;
@@ -161,7 +161,7 @@ impl Build<'_> {
             return Ok(self.build(&programs, &folder, tunings, None));
         }
         let warm = self.warm(&tunings);
-        let found = warm.as_ref().and_then(Warm::find);
+        let found = warm.as_ref().and_then(CallLookup::find);
         let programs = match found.and_then(|snapshot| Some((self.programs(&snapshot)?, snapshot))) {
             Some((programs, snapshot)) => {
                 self.recall(snapshot, &mut tunings);

@@ -60,7 +60,7 @@ impl Build<'_> {
         if annotations.is_empty() && before > 0 && total == 0 {
             let name = source.name();
             self.console.summary(&MessageCode::NotRecorded.tag(format!(
-                "{name}: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run the program once"
+                "{name}: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run it"
             )));
         }
     }
@@ -88,7 +88,7 @@ impl Build<'_> {
         if !annotation.has_grid() {
             let reason = recorded.left_out.first().map(|reason| format!(" ({reason})")).unwrap_or_default();
             let message = format!(
-                "{name}: not tuned: its comment gives no grid and no launch is recorded{reason}: build with NVTUNE=capture and run the program once"
+                "{name}: not tuned: no grid is given and no launch recorded{reason}: build with NVTUNE=capture and run it"
             );
             self.console.warning(MessageCode::NotRecorded, message);
         }

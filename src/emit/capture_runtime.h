@@ -37,7 +37,7 @@ struct Variable {
 };
 
 /* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
-   one for all that are not told apart. */
+   one for all that are not distinguished. */
 struct Kernel {
   const char *folder, *name;
   int lock, kinds;

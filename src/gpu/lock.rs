@@ -1,6 +1,6 @@
 //! One measurer for each GPU at a time: a lock by the GPU's UUID.
 //!
-//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. Invariant: a
+//! In: a UUID. Out: a `GpuLock`, or nothing where another process has it. Invariant: a
 //! claim ends with its process, however that ends, for the kernel releases a file's lock with
 //! the last handle of it. All measuring processes of a user on a machine see the same locks.
 
@@ -11,25 +11,25 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A GPU that is this process's to measure on; given back when dropped.
+/// The lock of a GPU that this process measures on; released when dropped.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct GpuLock {
     _locked: File,
 }
 
-impl Claim {
+impl GpuLock {
     /// Claims a GPU; `None` where another process has it.
-    pub fn try_claim(uuid: &str) -> io::Result<Option<Claim>> {
+    pub fn try_claim(uuid: &str) -> io::Result<Option<GpuLock>> {
         Self::take_in(&lock_folder()?, uuid)
     }
 
-    fn take_in(folder: &Path, uuid: &str) -> io::Result<Option<Claim>> {
+    fn take_in(folder: &Path, uuid: &str) -> io::Result<Option<GpuLock>> {
         let safe: String = uuid.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
         let path = folder.join(format!("{safe}.lock"));
         // The file stays: one that is removed could be locked by two, each with a file of its own.
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Claim { _locked: file })),
+            Ok(()) => Ok(Some(GpuLock { _locked: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_claim_is_exclusive_by_uuid_and_ends_when_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let take = |uuid| Claim::take_in(folder.path(), uuid).unwrap();
+        let take = |uuid| GpuLock::take_in(folder.path(), uuid).unwrap();
         let first = take("GPU-1");
         assert!(first.is_some() && take("GPU-1").is_none());
         assert!(take("GPU-2").is_some());

@@ -47,7 +47,7 @@ pub(super) enum Incoming {
 }
 
 /// A running measuring process.
-pub(super) struct Link {
+pub(super) struct ChildIo {
     child: Option<Child>,
     /// To the thread that writes, so that a process that does not read blocks nobody; `None`
     /// once hung up.
@@ -60,9 +60,9 @@ pub(super) struct Link {
     working: Cell<Option<Instant>>,
 }
 
-impl Link {
+impl ChildIo {
     /// Starts `command`; the error is that of starting it.
-    pub fn start(mut command: Command) -> io::Result<Link> {
+    pub fn start(mut command: Command) -> io::Result<ChildIo> {
         let mut child =
             crate::process::spawn_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -71,8 +71,14 @@ impl Link {
         let (sender, replies) = mpsc::sync_channel(QUEUED);
         let (taken, complaint) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(VecDeque::new())));
         // Made first: where a thread cannot be started, its drop ends the process.
-        let link =
-            Link { child: Some(child), requests: Some(requests), replies, taken, complaint, working: Cell::new(None) };
+        let link = ChildIo {
+            child: Some(child),
+            requests: Some(requests),
+            replies,
+            taken,
+            complaint,
+            working: Cell::new(None),
+        };
         let thread = |work: Box<dyn FnOnce() + Send>| thread::Builder::new().spawn(work).map(drop);
         if let Some(stdin) = stdin {
             let taken = Arc::clone(&link.taken);
@@ -81,7 +87,7 @@ impl Link {
         if let Some(stdout) = stdout {
             thread(Box::new(move || {
                 let mut stdout = BufReader::new(stdout);
-                let last = listen(&mut stdout, &sender);
+                let last = read_replies(&mut stdout, &sender);
                 // The receiver may be gone; nobody listens then.
                 let _ = sender.send(last);
                 let _ = io::copy(&mut stdout, &mut io::sink());
@@ -170,7 +176,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for ChildIo {
     fn drop(&mut self) {
         self.stop();
     }
@@ -215,7 +221,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 }
 
 /// Passes on messages until there are no more of them; gives the last word.
-fn listen(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) -> Incoming {
+fn read_replies(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) -> Incoming {
     let mut first = None;
     for _ in 0..GREETING_LINES {
         let mut line = Vec::new();

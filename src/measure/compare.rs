@@ -18,7 +18,7 @@ use crate::workload::default_tolerance;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     pub relative: f64,
-    /// `None`: [`SHARE`] of the relative one, of the median magnitude of the expected numbers.
+    /// `None`: `SHARE` of the relative one, of the median magnitude of the expected numbers.
     pub absolute: Option<f64>,
 }
 
@@ -188,10 +188,10 @@ fn scan(scalar: Scalar, layout: Layout, tolerance: Bounds, first_index: u64, exp
 /// otherwise differ in most numbers of a buffer.
 fn all_near(scalar: Scalar, tolerance: Bounds, expected: &[u8], got: &[u8]) -> bool {
     match scalar {
-        Scalar::F64 => near(tolerance, expected, got, f64::from_le_bytes),
-        Scalar::F32 => near(tolerance, expected, got, |bytes| f32::from_le_bytes(bytes).into()),
-        Scalar::Bf16 => near(tolerance, expected, got, |bytes| bfloat(u16::from_le_bytes(bytes))),
-        Scalar::F16 => near(tolerance, expected, got, |bytes| half(u16::from_le_bytes(bytes))),
+        Scalar::F64 => scan_floats(tolerance, expected, got, f64::from_le_bytes),
+        Scalar::F32 => scan_floats(tolerance, expected, got, |bytes| f32::from_le_bytes(bytes).into()),
+        Scalar::Bf16 => scan_floats(tolerance, expected, got, |bytes| decode_bfloat(u16::from_le_bytes(bytes))),
+        Scalar::F16 => scan_floats(tolerance, expected, got, |bytes| decode_half(u16::from_le_bytes(bytes))),
         Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => {
             false
         }
@@ -199,7 +199,12 @@ fn all_near(scalar: Scalar, tolerance: Bounds, expected: &[u8], got: &[u8]) -> b
 }
 
 /// [`all_near`] for floats of `SIZE` bytes, without a branch in the loop.
-fn near<const SIZE: usize>(tolerance: Bounds, expected: &[u8], got: &[u8], decode: impl Fn([u8; SIZE]) -> f64) -> bool {
+fn scan_floats<const SIZE: usize>(
+    tolerance: Bounds,
+    expected: &[u8],
+    got: &[u8],
+    decode: impl Fn([u8; SIZE]) -> f64,
+) -> bool {
     let ((expected, []), (got, [])) = (expected.as_chunks::<SIZE>(), got.as_chunks::<SIZE>()) else { return false };
     let is_near = |(&a, &b): (&[u8; SIZE], &[u8; SIZE])| {
         let (a, b) = (decode(a), decode(b));
@@ -230,8 +235,8 @@ impl Value {
             Scalar::I16 => Value::Integer((bits as i16).into()),
             Scalar::I32 => Value::Integer((bits as i32).into()),
             Scalar::I64 => Value::Integer((bits as i64).into()),
-            Scalar::F16 => Value::Float(half(bits as u16)),
-            Scalar::Bf16 => Value::Float(bfloat(bits as u16)),
+            Scalar::F16 => Value::Float(decode_half(bits as u16)),
+            Scalar::Bf16 => Value::Float(decode_bfloat(bits as u16)),
             Scalar::F32 => Value::Float(f32::from_bits(bits as u32).into()),
             Scalar::F64 => Value::Float(f64::from_bits(bits)),
         }
@@ -259,7 +264,7 @@ impl Value {
 }
 
 /// IEEE 754 binary16, without a branch.
-fn half(bits: u16) -> f64 {
+fn decode_half(bits: u16) -> f64 {
     // Exponents are 112 less in a half than in a float, whose subnormal numbers take those of the
     // half for what they are.
     let magnitude = f32::from_bits(u32::from(bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
@@ -269,6 +274,6 @@ fn half(bits: u16) -> f64 {
 }
 
 /// The upper half of an IEEE 754 binary32.
-fn bfloat(bits: u16) -> f64 {
+fn decode_bfloat(bits: u16) -> f64 {
     f32::from_bits(u32::from(bits) << 16).into()
 }

@@ -10,7 +10,7 @@ use super::gpu::{Gpu, visible};
 use super::protocol::Reply;
 use super::replay::{Recording, Replay};
 use crate::gpu::Device;
-use crate::gpu::lock::Claim;
+use crate::gpu::lock::GpuLock;
 use std::fs::File;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ pub(super) struct Gpus {
     claimed: bool,
     /// Only for what can be done ahead.
     is_borrowed: bool,
-    claim: Option<Claim>,
+    claim: Option<GpuLock>,
 }
 
 /// A GPU that is ready to run jobs.
@@ -162,7 +162,7 @@ impl Gpus {
             // A GPU without a name of its own cannot be locked: an old recording's.
             let claim = match device.uuid.as_str() {
                 "" => None,
-                uuid => match Claim::try_claim(uuid).map_err(|error| error.to_string())? {
+                uuid => match GpuLock::try_claim(uuid).map_err(|error| error.to_string())? {
                     None => continue,
                     claim => claim,
                 },

@@ -9,14 +9,14 @@ use std::path::Path;
 
 /// The GPUs that the measuring process would find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Present {
+pub struct GpuInventory {
     /// A word for all of them that changes with model and driver; empty where there is none.
     pub identity: String,
     /// Their models, where they can be known: not those behind a runner.
     pub models: BTreeSet<String>,
 }
 
-impl Present {
+impl GpuInventory {
     /// Looks at settings and environment, and at what NVIDIA's kernel module shows below `proc`
     /// (`/proc/driver/nvidia`).
     pub fn look(settings: &Settings, environment: impl Fn(&str) -> Option<OsString>, proc: &Path) -> Self {
@@ -93,9 +93,9 @@ mod tests {
         };
         let look = |pairs: &[(&str, &str)]| {
             let find = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-            Present::look(&Settings::new(find).0, find, proc.path())
+            GpuInventory::look(&Settings::new(find).0, find, proc.path())
         };
-        assert_eq!(look(&[]), Present::default());
+        assert_eq!(look(&[]), GpuInventory::default());
         write(
             "version",
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: 12\n",
@@ -104,12 +104,12 @@ mod tests {
             write(&format!("gpus/{bus}/information"), "Model: \t\t NVIDIA H200\nIRQ:   \t\t 94\nGPU UUID: \t GPU-1\n");
         }
         let models = BTreeSet::from(["NVIDIA H200".to_owned()]);
-        let found = Present { identity: "NVIDIA H200; driver 580.159.04".to_owned(), models };
+        let found = GpuInventory { identity: "NVIDIA H200; driver 580.159.04".to_owned(), models };
         assert_eq!(look(&[]), found);
         assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", "1")]), found);
         assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", "GPU-1, -1")]), found);
         for hidden in ["", "-1", "-1,0"] {
-            assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", hidden)]), Present::default(), "{hidden}");
+            assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", hidden)]), GpuInventory::default(), "{hidden}");
         }
         assert_eq!(look(&[("NVTUNE_RUNNER", "ssh gpu01")]).identity, "runner ssh gpu01");
         write("recorded.json", r#"{"device": {"name": "NVIDIA A100"}, "entries": []}"#);
@@ -118,6 +118,6 @@ mod tests {
         assert!(recorded.identity.starts_with("replay "), "{recorded:?}");
         assert_eq!(recorded.models, BTreeSet::from(["NVIDIA A100".to_owned()]));
         write("recorded.json", r#"{"start": "no-device", "entries": []}"#);
-        assert_eq!(look(&[("NVTUNE_REPLAY", replay.to_str().expect("text"))]), Present::default());
+        assert_eq!(look(&[("NVTUNE_REPLAY", replay.to_str().expect("text"))]), GpuInventory::default());
     }
 }

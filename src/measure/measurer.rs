@@ -22,7 +22,7 @@ pub struct Trial<'a> {
 /// Is shown what is known of a trial: see [`Measurer::time_watched`].
 pub type Watch<'a> = &'a mut dyn FnMut(&[Outcome]);
 
-/// Something that times candidates: a [`Process`], a [`Pool`] of them, or what a test puts in
+/// Something that times candidates: a `Process`, a `Pool` of them, or what a test puts in
 /// their place.
 pub trait Measurer {
     /// The device that candidates are timed on.

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::measurer::Measurer;
 use super::options::Options;
 use super::process::Process;
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use std::path::PathBuf;
 
 /// The tool, as it is called.
@@ -19,7 +19,7 @@ const PATIENCE_S: f64 = 120.0;
 
 /// Why nothing was found out.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsanitized {
+pub enum MemcheckError {
     #[error("there is no {TOOL} on PATH")]
     NoTool,
     #[error("{TOOL} cannot be used behind NVTUNE_RUNNER")]
@@ -30,15 +30,15 @@ pub enum Unsanitized {
 
 /// Looks for wrong accesses to memory in one launch; `None` where there is none, else the
 /// tool's first words on them.
-pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<String>, Unsanitized> {
+pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<String>, MemcheckError> {
     if !options.runner.is_empty() {
-        return Err(Unsanitized::Runner);
+        return Err(MemcheckError::Runner);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).map(|folder| folder.join(TOOL));
-    let tool = places.find(|place| place.is_file()).ok_or(Unsanitized::NoTool)?;
-    let failed = |problem: String| Unsanitized::Failed(problem);
-    let folder = Temporary::new().map_err(|error| failed(error.to_string()))?;
+    let tool = places.find(|place| place.is_file()).ok_or(MemcheckError::NoTool)?;
+    let failed = |problem: String| MemcheckError::Failed(problem);
+    let folder = TemporaryFolder::new().map_err(|error| failed(error.to_string()))?;
     let report = folder.path().join("report");
     let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     // What the driver's functions answer is no error of the kernel's: its parameters are counted by
@@ -76,8 +76,8 @@ pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<Strin
 }
 
 /// This program under its own name: it may be called `nvcc`, and would be one.
-fn nvtune(program: PathBuf, folder: &std::path::Path) -> Result<PathBuf, Unsanitized> {
+fn nvtune(program: PathBuf, folder: &std::path::Path) -> Result<PathBuf, MemcheckError> {
     let link = folder.join("nvtune");
-    std::os::unix::fs::symlink(&program, &link).map_err(|error| Unsanitized::Failed(error.to_string()))?;
+    std::os::unix::fs::symlink(&program, &link).map_err(|error| MemcheckError::Failed(error.to_string()))?;
     Ok(link)
 }

@@ -54,9 +54,9 @@ pub mod fuzzed {
 
 pub use candidate::{Caches, Candidate, Plan};
 pub use error::Error;
-pub use inventory::{Present, visible};
+pub use inventory::{GpuInventory, visible};
 pub use measurer::{Measurer, Trial, Watch};
-pub use memcheck::{Unsanitized, sanitize};
+pub use memcheck::{MemcheckError, sanitize};
 pub use options::Options;
 pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
 pub use pool::Pool;

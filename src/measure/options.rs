@@ -29,7 +29,7 @@ pub struct Options {
     pub silence: Option<Duration>,
     /// How long to wait for a GPU that others measure on: 10 minutes by default.
     pub wait: Option<Duration>,
-    /// Told what the user should know of waiting.
+    /// Gets what the user should know about waiting.
     pub notice: Option<fn(&str)>,
 }
 

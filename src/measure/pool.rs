@@ -99,7 +99,9 @@ impl Pool {
             match theirs {
                 Ok(theirs) => {
                     let scale = timings.baseline.median_us / theirs.baseline.median_us;
-                    timings.candidates.extend(theirs.candidates.into_iter().map(|outcome| scaled(outcome, scale)));
+                    timings
+                        .candidates
+                        .extend(theirs.candidates.into_iter().map(|outcome| scale_outcome(outcome, scale)));
                 }
                 // What a GPU that failed was to time has not been timed.
                 Err(_) => timings.candidates.extend((0..count).map(|_| Outcome::Skipped)),
@@ -109,7 +111,7 @@ impl Pool {
     }
 }
 
-fn scaled(outcome: Outcome, scale: f64) -> Outcome {
+fn scale_outcome(outcome: Outcome, scale: f64) -> Outcome {
     match outcome {
         Outcome::Timed(timing) => {
             let samples = timing.samples_us.iter().map(|us| us * scale).collect();

@@ -6,7 +6,7 @@
 
 use super::batch::{Batch, Catalog};
 use super::candidate::{Caches, Candidate, Plan};
-use super::child_io::{Incoming, Link};
+use super::child_io::{ChildIo, Incoming};
 use super::error::Error;
 use super::measurer::{Measurer, Trial, Watch};
 use super::options::Options;
@@ -46,7 +46,7 @@ pub struct Process {
     gpus: usize,
     /// How long a launch may take; grows with the baselines seen.
     patience: Duration,
-    link: Option<Link>,
+    link: Option<ChildIo>,
     /// Whether the running process has claimed a GPU.
     claimed: bool,
     /// Whether what it was sent is on the GPU that it claimed before.
@@ -100,7 +100,7 @@ impl Process {
         self.paused = false;
         self.ahead = 0;
         self.catalog.sent_nothing();
-        let link = Link::start(self.options.command()?)
+        let link = ChildIo::start(self.options.command()?)
             .map_err(|source| Error::Start { command: self.name.clone(), source })?;
         let limit = self.options.start_limit();
         let mut incoming = link.receive(limit.min(LONG));
@@ -138,7 +138,7 @@ impl Process {
         let Some(link) = self.link.take() else { return Ok(()) };
         let begin = Instant::now();
         let silence = self.options.silence();
-        link.send(frame(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
+        link.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
         let mut waiting = false;
         let outcome = loop {
             match link.receive(silence) {
@@ -211,7 +211,7 @@ impl Process {
     }
 
     /// What a link that does not say what it should is an error of.
-    fn broken(&self, link: Link, incoming: Incoming, limit: Duration) -> Error {
+    fn broken(&self, link: ChildIo, incoming: Incoming, limit: Duration) -> Error {
         let command = self.name.clone();
         match incoming {
             Incoming::Silence => Error::Silent { command, seconds: limit.as_secs_f64() },
@@ -233,7 +233,7 @@ impl Process {
         for frame in self.catalog.frames()? {
             link.send(frame);
         }
-        link.send(frame(request, &[])?);
+        link.send(encode_request(request, &[])?);
         let mut running: Option<u32> = None;
         let mut taken = 0;
         for _ in 0..MOST_REPLIES {
@@ -344,7 +344,7 @@ impl Measurer for Process {
         let mut states = vec![State::default(); batch.jobs.len()];
         loop {
             self.claim()?;
-            let jobs = remaining(&batch.jobs, &states);
+            let jobs = remaining_jobs(&batch.jobs, &states);
             let left = plan.budget_s - (begin.elapsed() - (self.waited - waited)).as_secs_f64();
             let request = Request::Time {
                 jobs,
@@ -359,7 +359,7 @@ impl Measurer for Process {
                 let is_more = matches!(progress, Progress::Round(true) | Progress::Refused(..));
                 note(&mut states, progress);
                 if is_more {
-                    watch(&settled(&states, plan));
+                    watch(&settled_outcomes(&states, plan));
                 }
             })?;
             if let Some(reason) = states.first().and_then(|state| state.refused.clone()) {
@@ -390,7 +390,7 @@ impl Measurer for Process {
             for state in &mut states {
                 state.samples.clear();
             }
-            let jobs = remaining(&batch.jobs, &states);
+            let jobs = remaining_jobs(&batch.jobs, &states);
             let request = Request::Duel { jobs, rounds };
             let served = self.request(&request, &mut |progress| {
                 note(&mut states, progress);
@@ -408,7 +408,7 @@ impl Measurer for Process {
         // What cannot be sent cannot be timed either, which is said then.
         let frames = batch.jobs.into_iter().next().and_then(|baseline| {
             let mut frames = self.catalog.frames().ok()?;
-            frames.push(frame(&Request::Ahead { baseline }, &[]).ok()?);
+            frames.push(encode_request(&Request::Ahead { baseline }, &[]).ok()?);
             Some(frames)
         });
         if let Some(frames) = frames {
@@ -426,7 +426,7 @@ impl Measurer for Process {
     }
 
     fn pause(&mut self) {
-        if let (Some(link), true, Ok(frame)) = (&self.link, self.claimed, frame(&Request::Pause, &[])) {
+        if let (Some(link), true, Ok(frame)) = (&self.link, self.claimed, encode_request(&Request::Pause, &[])) {
             link.send(frame);
             self.claimed = false;
             self.paused = true;
@@ -446,14 +446,14 @@ impl Measurer for Process {
         self.claimed = false;
         self.paused = false;
         self.patience = Duration::ZERO;
-        if let (Some(link), Ok(frame)) = (&self.link, frame(&Request::Rest, &[])) {
+        if let (Some(link), Ok(frame)) = (&self.link, encode_request(&Request::Rest, &[])) {
             link.send(frame);
         }
     }
 }
 
 /// The bytes of one frame.
-fn frame(request: &Request, payload: &[u8]) -> Result<Vec<u8>, Error> {
+fn encode_request(request: &Request, payload: &[u8]) -> Result<Vec<u8>, Error> {
     protocol::frame(request, payload).map_err(|error| Error::Unsendable(error.to_string()))
 }
 
@@ -482,7 +482,7 @@ const SETTLED: usize = 3;
 /// What is known for sure while a request is under way: what was refused, what has enough
 /// samples of rounds that count, what is too slow to be sampled again, and, however few its
 /// samples, the baseline, which all other times are in units of.
-fn settled(states: &[State], plan: &Plan) -> Vec<Outcome> {
+fn settled_outcomes(states: &[State], plan: &Plan) -> Vec<Outcome> {
     let sure = |state: &State| state.samples.iter().take(state.sure).copied().fold(f64::INFINITY, f64::min);
     let best = states.iter().filter(|state| state.refused.is_none()).map(sure).fold(f64::INFINITY, f64::min);
     let outcome = |(slot, state): (u32, &State)| {
@@ -523,7 +523,7 @@ fn note(states: &mut [State], progress: Progress) {
 }
 
 /// The jobs that are not refused.
-fn remaining(jobs: &[Job], states: &[State]) -> Vec<Job> {
+fn remaining_jobs(jobs: &[Job], states: &[State]) -> Vec<Job> {
     jobs.iter()
         .zip(states)
         .filter(|(_, state)| state.refused.is_none())

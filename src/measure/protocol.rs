@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-/// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of
+/// The version of the protocol. It rises with every change of `Request` or `Reply`, and of
 /// what they carry: the two sides must have the same.
 pub const VERSION: u32 = 10;
 

@@ -98,7 +98,7 @@ pub(super) fn time(
         let mut first_us = f64::INFINITY;
         if !job.checked && job.slot != baseline.slot {
             let checked = bench.check(job, &mut || send(Reply::Working));
-            let Some(us) = tell(job, checked, send)? else {
+            let Some(us) = send_result(job, checked, send)? else {
                 continue;
             };
             first_us = us;
@@ -168,7 +168,7 @@ fn has_results(
     pace.short = None;
     send(Reply::Running(baseline.slot));
     let first = bench.reference(baseline, &mut || send(Reply::Working));
-    let us = tell(baseline, first, send)?;
+    let us = send_result(baseline, first, send)?;
     us.into_iter().for_each(|us| send(Reply::Checked(baseline.slot, us)));
     Ok(us.is_some())
 }
@@ -196,7 +196,7 @@ pub(super) fn duel(
     for job in jobs {
         send(Reply::Running(job.slot));
         let warm = bench.warm(job, &mut || send(Reply::Working));
-        if tell(job, warm, send)?.is_none() {
+        if send_result(job, warm, send)?.is_none() {
             continue;
         }
         if let Some(us) = warm_up(bench, job, pace.is_warm(), send)? {
@@ -254,7 +254,7 @@ fn warm_up(
     for launch in 1..=WARM_UP_LAUNCHES {
         send(Reply::Running(job.slot));
         let result = bench.sample(job, Sampling::default());
-        let Some(us) = tell(job, result, send)? else {
+        let Some(us) = send_result(job, result, send)? else {
             return Ok(None);
         };
         fastest = fastest.min(us);
@@ -275,7 +275,7 @@ fn sample(
 ) -> Result<Option<f64>, Unusable> {
     send(Reply::Running(job.slot));
     let result = bench.sample(job, sampling);
-    let us = tell(job, result, send)?;
+    let us = send_result(job, result, send)?;
     if let Some(us) = us {
         send(Reply::Sample(job.slot, us));
     }
@@ -283,7 +283,7 @@ fn sample(
 }
 
 /// Tells why a job did not run to its end, if it did not.
-fn tell<T>(job: &Job, result: Result<T, Halt>, send: &mut dyn FnMut(Reply)) -> Result<Option<T>, Unusable> {
+fn send_result<T>(job: &Job, result: Result<T, Halt>, send: &mut dyn FnMut(Reply)) -> Result<Option<T>, Unusable> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(Halt::Refused(reason)) => {

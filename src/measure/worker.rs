@@ -31,20 +31,20 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
         [] => None,
         [option, path] if option == "--replay" => match Recording::read(Path::new(path)) {
             Ok(recording) => Some(recording),
-            Err(message) => return complain(&message),
+            Err(message) => return report_fault(&message),
         },
-        _ => return complain("usage: nvtune measure [--unguarded] [--replay FILE]"),
+        _ => return report_fault("usage: nvtune measure [--unguarded] [--replay FILE]"),
     };
     if io::stdin().is_terminal() {
-        return complain("this command is started by nvtune itself, to time kernels in a process of their own");
+        return report_fault("this command is started by nvtune itself, to time kernels in a process of their own");
     }
     let mut stdout = match take_stdout() {
         Ok(stdout) => stdout,
-        Err(error) => return complain(&format!("standard output: {error}")),
+        Err(error) => return report_fault(&format!("standard output: {error}")),
     };
-    let requests = match listen() {
+    let requests = match read_requests() {
         Ok(requests) => requests,
-        Err(error) => return complain(&format!("a thread cannot be started: {error}")),
+        Err(error) => return report_fault(&format!("a thread cannot be started: {error}")),
     };
     let start = recording.as_ref().map_or(Start::Ready, |r| r.start);
     match start {
@@ -52,35 +52,35 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
         Start::Die => break_down(Fault::Die, &mut stdout),
         Start::Hang => break_down(Fault::Hang, &mut stdout),
         Start::Garbage => break_down(Fault::Garbage, &mut stdout),
-        Start::Version => say(&mut stdout, "nvtune-measure 1"),
-        Start::Banner => say(&mut stdout, "Welcome to gpu01!"),
+        Start::Version => write_line(&mut stdout, "nvtune-measure 1"),
+        Start::Banner => write_line(&mut stdout, "Welcome to gpu01!"),
     }
-    say(&mut stdout, &protocol::hello(protocol::VERSION));
+    write_line(&mut stdout, &protocol::hello(protocol::VERSION));
 
     let gpus = match recording {
         Some(_) if start == Start::NoDevice => Err("as recorded".to_owned()),
         Some(recording) => match stdout.try_clone() {
             Ok(spoiled) => Ok(Gpus::recorded(Rc::new(recording), spoiled)),
-            Err(error) => return complain(&format!("standard output: {error}")),
+            Err(error) => return report_fault(&format!("standard output: {error}")),
         },
         None => Gpus::visible(!unguarded),
     };
     match gpus {
         Ok(gpus) => {
             let (device, count) = gpus.first();
-            send(&mut stdout, Reply::Ready(device, count));
-            answer(gpus, &requests, &mut stdout);
+            send_reply(&mut stdout, Reply::Ready(device, count));
+            answer_requests(gpus, &requests, &mut stdout);
             // A context that faulted, or one of a driver that is unloading, may hang where it is taken down
             // in order.
             exit_now(0);
         }
-        Err(reason) => send(&mut stdout, Reply::NoDevice(reason)),
+        Err(reason) => send_reply(&mut stdout, Reply::NoDevice(reason)),
     }
     ExitCode::SUCCESS
 }
 
 /// Serves requests until the bench is of no more use.
-fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
+fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
     let (mut variants, mut workloads) = (Vec::new(), Vec::new());
     // How many of these a bench was given ahead, which may not be the one that is claimed in the
     // end.
@@ -90,7 +90,7 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
     gpus.prepare();
     // The other side hangs up by ending standard input, which ends the process (see `listen`).
     while let Ok((request, payload)) = requests.recv() {
-        let mut tell = |reply| send(stdout, reply);
+        let mut tell = |reply| send_reply(stdout, reply);
         let served = match request {
             Request::Variant => {
                 variants.push(payload);
@@ -165,7 +165,7 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
 
 /// Reads requests in a thread of their own, so that the end of standard input is seen while a
 /// kernel runs.
-fn listen() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
+fn read_requests() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
     let (sender, requests) = mpsc::channel();
     std::thread::Builder::new().spawn(move || {
         let mut stdin = BufReader::new(io::stdin().lock());
@@ -178,7 +178,7 @@ fn listen() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
                 }
                 Ok(None) => exit_now(0),
                 Err(error) => {
-                    complain(&format!("standard input is no request: {error}"));
+                    report_fault(&format!("standard input is no request: {error}"));
                     exit_now(2)
                 }
             }
@@ -188,19 +188,19 @@ fn listen() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
 }
 
 /// Sends a reply. Where nobody listens any more there is nothing left to do.
-fn send(stdout: &mut File, reply: Reply) {
+fn send_reply(stdout: &mut File, reply: Reply) {
     if protocol::write(stdout, &reply, &[]).is_err() {
         exit_now(0);
     }
 }
 
-fn say(stdout: &mut File, line: &str) {
+fn write_line(stdout: &mut File, line: &str) {
     if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
         exit_now(0);
     }
 }
 
-fn complain(message: &str) -> ExitCode {
+fn report_fault(message: &str) -> ExitCode {
     say!("nvtune measure: {}", MessageCode::RequestNotRead.tag(message));
     ExitCode::from(2)
 }

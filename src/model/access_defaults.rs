@@ -8,11 +8,11 @@ use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::Profile;
 use crate::sim::profile::Access;
 
-/// The mean access of each space, kind and width, with how often such were executed.
+/// The mean access of each space, kind and width, with its number of executions.
 #[derive(Default)]
-pub(super) struct Alike(Vec<(Access, f64)>);
+pub(super) struct AccessDefaults(Vec<(Access, f64)>);
 
-impl Alike {
+impl AccessDefaults {
     /// Averages accesses to global and shared memory. Spilled values resemble no array's
     /// and do not count.
     pub fn from_profile(profile: &Profile) -> Self {

@@ -1,6 +1,6 @@
 //! One variant's kernel and its profile -> what a warp of it does, for any block shape.
 
-use super::access_defaults::Alike;
+use super::access_defaults::AccessDefaults;
 use super::block_frequency;
 use super::block_frequency::{BlockCounts, Code};
 use super::constant_cache::Constants;
@@ -44,7 +44,7 @@ pub struct Analysis {
     /// Cycles besides, were what is read again in the level-2 cache and not in the level-1
     /// cache.
     pub far_cycles: f64,
-    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others
+    /// Cycles less, where the level-2 cache still holds these shares (`HELD`) of what others
     /// have brought into it, and not none.
     pub held_cycles: [f64; HELD.len()],
     /// Instructions that a thread executes.
@@ -192,7 +192,7 @@ impl Analysis {
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
         let BlockCounts { busiest: counts, mean, again } = block_frequency::block_counts(&code, profile, trips);
-        let alike = profile.map(Alike::from_profile).unwrap_or_default();
+        let alike = profile.map(AccessDefaults::from_profile).unwrap_or_default();
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
@@ -347,7 +347,7 @@ fn access_of_instruction(
     instruction: &Instruction,
     line: Option<u32>,
     profile: Option<&Profile>,
-    alike: &Alike,
+    alike: &AccessDefaults,
 ) -> Option<Access> {
     let memory = instruction.memory?;
     let seen = line.zip(profile).and_then(|(line, profile)| profile.accesses.get(&line));

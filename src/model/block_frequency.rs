@@ -147,7 +147,7 @@ struct Copies {
 }
 
 /// Instructions of one line, mnemonic and region: how many, and their weight.
-struct Alike {
+struct LineGroup {
     region: Region,
     mnemonic: &'static str,
     count: f64,
@@ -193,7 +193,7 @@ struct Votes<'a> {
 impl<'a> Votes<'a> {
     fn new(code: &'a Code<'a>, profile: &Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
         let (line_of, mut lines) = number_lines(code.lines, profile);
-        let mut alike: Vec<Vec<Alike>> = lines.iter().map(|_| Vec::new()).collect();
+        let mut alike: Vec<Vec<LineGroup>> = lines.iter().map(|_| Vec::new()).collect();
         for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
             let region = block.innermost;
             for index in block.instructions.clone() {
@@ -203,7 +203,9 @@ impl<'a> Votes<'a> {
                 let known = alike[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
                 match known {
                     Some(known) => known.count += 1.0,
-                    None => alike[line].push(Alike { region, mnemonic, count: 1.0, weight: vote_weight(instruction) }),
+                    None => {
+                        alike[line].push(LineGroup { region, mnemonic, count: 1.0, weight: vote_weight(instruction) })
+                    }
                 }
             }
         }

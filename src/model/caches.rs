@@ -33,9 +33,9 @@ pub(super) struct Caches<'a> {
     buffers: Option<&'a [u64]>,
 }
 
-/// What moves between an SM and the level-2 cache.
+/// Traffic between an SM and the level-2 cache.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Moved {
+pub(super) struct L2Traffic {
     pub bytes: f64,
     /// Lines in which these bytes lie, each as often as anything of it moves.
     pub lines: f64,
@@ -157,12 +157,12 @@ impl<'a> Caches<'a> {
     /// Returns what a warp exchanges with the level-2 cache: its writes and the first
     /// reads of its block. For a buffer that the blocks of an SM read repeatedly, the
     /// level-1 cache keeps what fits.
-    pub fn moved_sectors(&self) -> Moved {
+    pub fn moved_sectors(&self) -> L2Traffic {
         let warps = self.warps / f64::from(self.machine.sms.max(1));
         let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
         let traffic = &self.analysis.traffic;
         let total: f64 = traffic.iter().map(|of| bytes(of.fresh + of.stored)).sum();
-        let mut moved = Moved::default();
+        let mut moved = L2Traffic::default();
         for of in traffic.iter().filter(|of| of.sectors > 0.0) {
             let read = bytes(of.fresh);
             let once = read.min(self.buffer_bytes(of.buffer));

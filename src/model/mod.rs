@@ -1,7 +1,7 @@
 //! Resources, SASS, PTX profile, architecture tables -> score.
 //!
 //! [`Analysis::new`] looks at a variant once: its control flow, block frequencies and schedule.
-//! [`score`] then scores any block shape of it in microseconds: occupancy, the metrics of Liang
+//! `score` then scores any block shape of it in microseconds: occupancy, the metrics of Liang
 //! et al. and Ryoo et al., and a predicted time.
 
 mod access_defaults;

@@ -244,7 +244,7 @@ impl Replay<'_> {
 #[derive(Default)]
 struct ReplayedWarp {
     now: f64,
-    boards: [Board; SCOREBOARDS],
+    boards: [Scoreboard; SCOREBOARDS],
     /// The asynchronous copies issued so far.
     copies: Operation,
     /// Loads between two waits are a batch: its number, and whether a wait has come since the
@@ -310,7 +310,7 @@ struct Drained {
 
 /// The operations outstanding on a scoreboard.
 #[derive(Clone, Copy, Default)]
-struct Board {
+struct Scoreboard {
     /// The latest operations, in the order of their issue.
     latest: [Operation; OUTSTANDING],
     count: usize,
@@ -320,7 +320,7 @@ struct Board {
     is_long: bool,
 }
 
-impl Board {
+impl Scoreboard {
     fn push_operation(&mut self, operation: Operation, is_long: bool) {
         if self.count == OUTSTANDING {
             self.earlier = self.earlier.later_of(self.latest[0]);

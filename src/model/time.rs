@@ -10,7 +10,7 @@
 use super::analysis::{Analysis, HELD, Traffic, Work};
 use super::bottleneck::Bottleneck;
 use super::breakdown::Terms;
-use super::caches::{Caches, LINE_BYTES, Moved, SECTOR_BYTES};
+use super::caches::{Caches, L2Traffic, LINE_BYTES, SECTOR_BYTES};
 use super::calibration::{
     BLOCK_INTERVAL, BLOCK_LATENCY, CACHE_BYTES_PER_CYCLE, CONSTANT_CYCLES, CONSTANT_CYCLES_ALONE, CONSTANT_LATENCY,
     CROWD, FEW_LINES, FILL_CYCLES, LINE_CYCLES, MOST_LINES, OVERLAPPED, PARTED_CYCLES, PARTIAL_CYCLES,
@@ -174,7 +174,7 @@ struct Model<'a> {
     /// Cycles of a warp alone, by what serves its loads.
     cycles: f64,
     /// What a warp exchanges with the level-2 cache, but for what the level-1 cache loses.
-    moved: Moved,
+    moved: L2Traffic,
     caches: Caches<'a>,
     /// Bytes that each SM may exchange with it in a cycle.
     exchange: f64,

@@ -5,7 +5,7 @@
 //! in it are replaced.
 
 use crate::process;
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -68,7 +68,7 @@ impl Dryrun {
     pub fn ask(nvcc: &Path, arguments: &[OsString]) -> Result<Self, DryrunError> {
         let start = |source| DryrunError::Start { path: nvcc.to_path_buf(), source };
         // With `-t` a dry run, too, makes temporary files, and leaves them.
-        let folder = Temporary::new().map_err(start)?;
+        let folder = TemporaryFolder::new().map_err(start)?;
         let mut command = Command::new(nvcc);
         command.env("TMPDIR", folder.path());
         command

@@ -5,7 +5,7 @@ use super::overlay::Overlay;
 use super::programs::Programs;
 use crate::emit::{CiccOutput, Part, StubText, Ticket, TicketKernel, TicketOutcome};
 use crate::process;
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus};
@@ -40,7 +40,7 @@ pub fn build(
     let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
     let cicc = cicc.as_deref().filter(|_| !stubs.is_empty() || !cicc_outputs.is_empty());
     let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
-    let folder = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+    let folder = TemporaryFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let answers = folder.path().join("answers");
     let ticket_file = folder.path().join("ticket.json");
     let ticket = Ticket { answers: answers.clone(), sources, kernels, stubs, cicc_outputs };

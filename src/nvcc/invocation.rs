@@ -29,7 +29,7 @@ pub enum Phase {
 /// A call of nvcc, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// The arguments as given, without argv[0].
+    /// The arguments as given, without `argv[0]`.
     pub arguments: Vec<OsString>,
     /// CUDA sources among the inputs, in order.
     pub sources: Vec<PathBuf>,
@@ -109,7 +109,7 @@ impl Invocation {
         Ok(invocation)
     }
 
-    /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS`
+    /// Reads the arguments (without `argv[0]`) as nvcc does: the words of `NVCC_PREPEND_FLAGS`
     /// before them, those of `NVCC_APPEND_FLAGS` behind them, option files expanded.
     pub fn new(
         arguments: &[OsString],

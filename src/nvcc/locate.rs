@@ -20,9 +20,7 @@ pub struct RealNvcc {
 /// No nvcc but nvtune's own links could be found.
 #[derive(Debug, Error)]
 pub enum NotFound {
-    #[error(
-        "no nvcc found: set NVTUNE_NVCC to the path of NVIDIA's nvcc, or put its folder on PATH (looked at NVTUNE_NVCC, PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda, /opt/cuda)"
-    )]
+    #[error("no nvcc found: set NVTUNE_NVCC to the path of NVIDIA's nvcc, or put its folder on PATH")]
     Nowhere,
     #[error("NVTUNE_NVCC names '{}', which {problem}", path.display())]
     Named { path: PathBuf, problem: &'static str },

@@ -1,13 +1,13 @@
 //! The overlay toolkit: a folder that looks like the real toolkit but whose `ptxas` and `cicc`
 //! are nvtune's shims.
 //!
-//! nvcc finds its home from argv[0] without resolving links and reads `nvcc.profile` there. So
+//! nvcc finds its home from `argv[0]` without resolving links and reads `nvcc.profile` there. So
 //! a folder of links, a profile whose `TOP` names the real root, and a `ptxas` and a `cicc` of
 //! our own make nvcc itself run the shims; all else stays nvcc's.
 
 use super::overlay_links::mirror;
 use super::{shim_cicc, shim_ptxas};
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -15,7 +15,7 @@ use thiserror::Error;
 /// An overlay on disk; it goes when this is dropped.
 #[derive(Debug)]
 pub struct Overlay {
-    folder: Temporary,
+    folder: TemporaryFolder,
 }
 
 #[derive(Debug, Error)]
@@ -30,7 +30,8 @@ impl Overlay {
     /// Makes an overlay of the toolkit whose binaries are in `bin` (what nvcc calls `_HERE_`),
     /// with `program` as `ptxas` and, where the folder of cicc is known, as `cicc`.
     pub fn new(bin: &Path, cicc: Option<&Path>, program: &Path) -> Result<Self, OverlayError> {
-        let folder = Temporary::new().map_err(|source| OverlayError::Io { path: std::env::temp_dir(), source })?;
+        let folder =
+            TemporaryFolder::new().map_err(|source| OverlayError::Io { path: std::env::temp_dir(), source })?;
         let overlay = Self { folder };
         overlay.fill(bin, cicc, program)?;
         Ok(overlay)

@@ -87,7 +87,8 @@ pub fn wrapper_problem(dryrun: &Dryrun, nvcc: &RealNvcc, arguments: &[OsString])
     }
     let is_same = Dryrun::ask(&own, arguments).is_ok_and(|direct| direct.has_same_steps_as(dryrun));
     let (path, own) = (nvcc.path.display(), own.display());
-    (!is_same).then(|| format!("'{path}' changes the call before it starts '{own}', and a tuned build would lose that: set NVTUNE_NVCC to '{own}' and pass these options in the build"))
+    (!is_same)
+        .then(|| format!("'{path}' changes the call: set NVTUNE_NVCC to '{own}', and add its options to the build"))
 }
 
 /// The folder that nvcc takes for its own; for a script that starts another nvcc, the other

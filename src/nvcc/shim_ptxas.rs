@@ -155,7 +155,7 @@ impl Call {
         let cubin = std::fs::read(path).map_err(|error| error.to_string())?;
         let digest = |entry: &str| code_digest(&cubin, entry).map_err(|error| error.to_string());
         if digest(&kernel.entry.name)? != kernel.digest {
-            return Err("its machine code in the object is not that of the variant that was chosen".to_owned());
+            return Err("the object lacks the machine code of the chosen variant".to_owned());
         }
         match &kernel.baseline_digest {
             Some(expected) if digest(&kernel.symbol)? != *expected => {

@@ -8,7 +8,7 @@ use crate::cuda::line_markers::LineMarker;
 use crate::emit::CiccOutput;
 use crate::launch::{FrontEndOptions, Math};
 use crate::process;
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use crate::ptx;
 use crate::record::{Cache, ENGINE, digest};
 use crate::sass::{CodeDigestError, code_digest};
@@ -36,7 +36,7 @@ const LAST_SIGNAL: i32 = 64;
 pub struct Toolchain {
     environment: Vec<(String, String)>,
     pipeline: Pipeline,
-    folder: Arc<Temporary>,
+    folder: Arc<TemporaryFolder>,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     /// The number in the names of the next run's files: several runs are under way at once.
@@ -96,7 +96,7 @@ struct Compiled {
 #[derive(Debug)]
 pub struct CiccOutputs {
     pub outputs: Vec<CiccOutput>,
-    _folder: Arc<Temporary>,
+    _folder: Arc<TemporaryFolder>,
 }
 
 /// A tool that was stopped because it did not end.
@@ -122,7 +122,7 @@ pub enum ToolError {
     #[error("{program} failed: {message}")]
     Failed { program: String, message: String },
     /// Relocatable code that cannot be linked alone; the names as the source has them.
-    #[error("it needs {} of another file: relocatable code is tuned where its own file has all that the kernel calls and uses", .0.join(", "))]
+    #[error("it needs {} of another file: -rdc code is tuned if its own file has all that it uses", .0.join(", "))]
     Elsewhere(Vec<String>),
     #[error(transparent)]
     Ptx(#[from] ptx::PtxError),
@@ -146,7 +146,7 @@ fn elsewhere(error: ToolError) -> ToolError {
 impl Toolchain {
     /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
     pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {
-        let folder = Arc::new(Temporary::new().map_err(io(&std::env::temp_dir()))?);
+        let folder = Arc::new(TemporaryFolder::new().map_err(io(&std::env::temp_dir()))?);
         Ok(Self {
             environment: dryrun.environment.clone(),
             pipeline,

@@ -15,7 +15,7 @@ const PASSING: [i32; 4] = [libc::EAGAIN, libc::ENOMEM, libc::EINTR, libc::EMFILE
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Becomes `program`, called with `arguments`; argv[0] is its path. Comes back only where that
+/// Becomes `program`, called with `arguments`; `argv[0]` is its path. Comes back only where that
 /// fails.
 ///
 /// `execv` itself and not `Command::exec`, which would empty the signal mask and reset SIGPIPE,

@@ -1,13 +1,14 @@
 //! What nvtune is among other processes: how it ends, what it starts, what it leaves behind.
 //!
-//! Invariant: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals,
-//! files and environment untouched; what one build alone may use at a time goes by turns
-//! ([`Turn`]); after a signal no child goes on and no temporary folder stays; no more tools run
-//! at once than make allows; no tool that nvtune runs for its own purposes is waited for
-//! without end; a fault of nvtune's own ends in plain nvcc ([`go_back`]).
+//! Invariant: a call that is handed to nvcc ([`hand_over`]) inherits nvtune's signals, files and
+//! environment untouched; what only one build may use at a time has a [`NamedLock`]; after a
+//! signal no child goes on and no temporary folder stays; no more tools run at once than make
+//! allows; every tool that nvtune runs for its own purposes has a time limit; if nvtune itself
+//! fails, plain nvcc builds ([`use_fallback`]).
 
 mod broken_pipes;
 mod exec;
+mod fallback;
 mod job_slots;
 mod named_lock;
 mod process_tree;
@@ -16,25 +17,24 @@ mod start_time;
 mod temp_dir;
 mod threads;
 mod timeout;
-mod way_back;
 
 pub use broken_pipes::ignore_broken_pipes;
 pub use exec::hand_over;
+pub use fallback::{Fallback, set_fallback, use_fallback};
 pub use job_slots::{Permit, permit_beside, prepare_jobserver as prepare_jobs, wait_for_permit};
-pub use named_lock::Turn;
+pub use named_lock::NamedLock;
 pub use process_tree::Tree;
 pub use signals::{
     run_tool, run_worker, set_last_words, set_undo, spawn_child, uninterrupted, wait_for_status,
     wait_where_interrupted, watch_signals,
 };
 pub use start_time::process_start;
-pub use temp_dir::Temporary;
+pub use temp_dir::TemporaryFolder;
 pub use threads::{
     DetachedWork, ScopedWork, has_faulted, is_short_of_processes, note_fault, spawn_or_return, spawn_or_run,
     start_pool, start_thread,
 };
 pub use timeout::{output_within, parse_seconds, tool_patience};
-pub use way_back::{WayBack, go_back, set_way_back};
 
 /// Asks until it is so, for some seconds. In a test, a lock outlives its file for as long as a
 /// child that another test starts at that time is between fork and exec.

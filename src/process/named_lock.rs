@@ -1,7 +1,7 @@
-//! Turns that the processes of a user take on a machine, by name.
+//! Locks between the processes of a user on one machine, by name.
 //!
-//! Invariant: one process has a turn, and its end, however that comes, ends the turn.
-//! Nothing is left behind: a turn is the name of a socket, which no file stands for.
+//! Invariant: one process holds a lock, and the lock ends with the process, however that ends.
+//! Nothing is left behind: a lock is an abstract socket name, which has no file.
 
 use rustix::process::getuid;
 use std::io::{Error, ErrorKind};
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 /// How often one that another process has is asked for again.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What is this process's alone; given back when dropped.
+/// A lock that this process holds; released when dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct NamedLock {
     _held: UnixListener,
 }
 
-impl Turn {
-    /// Takes the turn of this name, once no other process has it; `None` where it is not to be
-    /// had within `limit`, or at all.
-    pub fn wait_for(name: &str, limit: Duration) -> Option<Turn> {
+impl NamedLock {
+    /// Takes the lock of this name once no other process holds it; `None` if it cannot be had
+    /// within `limit`, or at all.
+    pub fn wait_for(name: &str, limit: Duration) -> Option<NamedLock> {
         let deadline = Instant::now() + limit;
         let is_ours = owner_of(&full_name(name)).is_none_or(|owner| owner == getuid().as_raw());
         loop {
@@ -37,9 +37,9 @@ impl Turn {
         }
     }
 
-    fn try_take(name: &str) -> Result<Turn, Error> {
+    fn try_take(name: &str) -> Result<NamedLock, Error> {
         let address = SocketAddr::from_abstract_name(full_name(name))?;
-        Ok(Turn { _held: UnixListener::bind_addr(&address)? })
+        Ok(NamedLock { _held: UnixListener::bind_addr(&address)? })
     }
 }
 
@@ -90,17 +90,17 @@ mod tests {
     fn holder_of_a_turn_is_known() {
         let name = format!("owner-{}", std::process::id());
         assert_eq!(owner_of(&full_name(&name)), None);
-        let _turn = Turn::wait_for(&name, Duration::ZERO).expect("it is free");
+        let _turn = NamedLock::wait_for(&name, Duration::ZERO).expect("it is free");
         assert_eq!(owner_of(&full_name(&name)), Some(getuid().as_raw()));
     }
 
     #[test]
     fn a_turn_is_one_processs_until_it_is_given_back() {
         let name = format!("test-{}", std::process::id());
-        let wait = || Turn::wait_for(&name, Duration::from_millis(20));
+        let wait = || NamedLock::wait_for(&name, Duration::from_millis(20));
         let first = wait();
         assert!(first.is_some() && wait().is_none());
-        assert!(Turn::wait_for(&format!("{name}-other"), Duration::ZERO).is_some());
+        assert!(NamedLock::wait_for(&format!("{name}-other"), Duration::ZERO).is_some());
         drop(first);
         assert!(crate::process::comes_true(|| wait().is_some()));
     }

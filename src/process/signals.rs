@@ -54,7 +54,7 @@ const KILL_ROUNDS: u32 = 500;
 /// The signals that are looked after.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
-/// Begins to look after [`SIGNALS`], those that are not ignored already (`nohup` ignores
+/// Begins to look after `SIGNALS`, those that are not ignored already (`nohup` ignores
 /// SIGHUP).
 pub fn watch_signals() {
     static STARTED: Once = Once::new();

@@ -23,13 +23,13 @@ const ABANDONED: Duration = Duration::from_secs(60);
 /// A folder `nvtune-*` below TMPDIR; it is removed when this is dropped or a signal ends
 /// nvtune. If nvtune is killed, the next build removes it.
 #[derive(Debug)]
-pub struct Temporary {
+pub struct TemporaryFolder {
     folder: TempDir,
     /// Tells others that its process is alive: the system gives up the lock when that ends.
     _lock: Option<File>,
 }
 
-impl Temporary {
+impl TemporaryFolder {
     /// Makes the folder.
     pub fn new() -> io::Result<Self> {
         static SWEPT: Once = Once::new();
@@ -46,7 +46,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
         // As long as a file of it is there, it is one that a signal's thread removes.

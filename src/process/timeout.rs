@@ -36,7 +36,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// takes some 10 MiB.
 const MOST_OUTPUT: usize = 64 << 20;
 
-/// Returns how long a tool may take: `NVTUNE_PATIENCE`, else [`PATIENCE_S`].
+/// Returns how long a tool may take: `NVTUNE_PATIENCE`, else `PATIENCE_S`.
 pub fn tool_patience() -> Duration {
     static FOUND: OnceLock<Duration> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -58,7 +58,7 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
 /// holds them is not waited for.
 ///
 /// # Errors
-/// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is
+/// Where the tool cannot be started or heard, or writes more than `MOST_OUTPUT`: then it is
 /// killed.
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     let deadline = Instant::now() + limit;
@@ -83,7 +83,7 @@ fn end_with_parent() -> io::Result<()> {
 
 fn read_output(child: &mut Child, deadline: Instant) -> io::Result<Option<Output>> {
     let mut pipes = [Pipe::new(child.stdout.take()), Pipe::new(child.stderr.take())];
-    let end = EndOf::new(child);
+    let end = PidFd::new(child);
     let mut ended: Option<(ExitStatus, Instant)> = None;
     let mut was_heard = true;
     loop {
@@ -139,10 +139,10 @@ impl Pipe {
     }
 }
 
-/// What the end of a process can be waited for with.
-struct EndOf(OwnedFd);
+/// A descriptor by which the end of a process can be waited for.
+struct PidFd(OwnedFd);
 
-impl EndOf {
+impl PidFd {
     /// `None` where the system has none (before Linux 5.3).
     fn new(child: &Child) -> Option<Self> {
         let process = libc::pid_t::try_from(child.id()).ok()?;
@@ -156,7 +156,7 @@ impl EndOf {
 
 /// Waits until a pipe has something or the process has ended, at most `pause`; reads once of
 /// each pipe that has, and tells whether one had.
-fn read_what_is_there(pipes: &mut [Pipe; 2], end: Option<&EndOf>, pause: Duration) -> io::Result<bool> {
+fn read_what_is_there(pipes: &mut [Pipe; 2], end: Option<&PidFd>, pause: Duration) -> io::Result<bool> {
     let files = pipes.iter().map(|pipe| pipe.file.as_ref().map(AsRawFd::as_raw_fd));
     let files = files.chain([end.map(|end| end.0.as_raw_fd())]);
     // A negative number is passed over.

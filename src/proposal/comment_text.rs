@@ -44,7 +44,7 @@ pub(super) fn proposed_lines(
     let parameters = parameters(source, program, kernel)?;
     let launches = launches(program, kernel, &parameters)?;
     let launch = &launches[0];
-    let Some((grid, block)) = shape(launch) else {
+    let Some((grid, block)) = launch_shape(launch) else {
         return Err(format!("the grid of its launch in line {} of '{}' is not found", launch.line, launch.path));
     };
     let given = arguments(source, program, listed, &parameters, launch);
@@ -53,7 +53,7 @@ pub(super) fn proposed_lines(
         Err(reason) => (false, reason.clone()),
     };
     let of = |launch: &EvaluatedLaunch| {
-        let (grid, block) = shape(launch)?;
+        let (grid, block) = launch_shape(launch)?;
         // 0 and 1 give too many grids by chance.
         let arguments = if is_complete { numbers(&parameters, launch) } else { Vec::new() };
         let arguments = arguments.into_iter().filter(|(_, value)| *value > 1).collect();
@@ -131,7 +131,7 @@ fn template_arguments(program: &HostProgram, kernel: &Kernel) -> Result<Option<V
         let of = |parameter: &Option<crate::cuda::TemplateParameter>| {
             let name = parameter.as_ref().filter(|parameter| parameter.is_type)?.name.as_str();
             let declared = kernel.declarations.iter().zip(&types);
-            declared.into_iter().find_map(|(declaration, kind)| deduced(name, declaration, kind.as_deref()?))
+            declared.into_iter().find_map(|(declaration, kind)| deduced_type(name, declaration, kind.as_deref()?))
         };
         let all: Option<Vec<String>> = kernel.template_parameters.iter().map(of).collect();
         all.filter(|all| !all.is_empty())
@@ -145,7 +145,7 @@ fn template_arguments(program: &HostProgram, kernel: &Kernel) -> Result<Option<V
 }
 
 /// What a type parameter is, by a parameter `T *x` and the type of its argument.
-fn deduced(name: &str, declaration: &str, argument: &str) -> Option<String> {
+fn deduced_type(name: &str, declaration: &str, argument: &str) -> Option<String> {
     let words: Vec<&str> = declaration.split_whitespace().collect();
     let is_plain = words.contains(&name) && !declaration.contains(['<', '(', '&']);
     let stars = declaration.matches('*').count() + usize::from(declaration.contains('['));
@@ -195,14 +195,14 @@ fn launches(
             launch.assumed.len() + open.count() + usize::from(launch.is_block_assumed)
         };
         launches.sort_by_key(|launch| {
-            let is_unknown = shape(launch).is_none() || launch.is_grid_assumed;
+            let is_unknown = launch_shape(launch).is_none() || launch.is_grid_assumed;
             (is_unknown, unknown(launch), std::cmp::Reverse(threads(launch)))
         });
         let Some(first) = launches.first() else { return Err(no_launch(program, &kernel.name)) };
         let bytes = first.arguments.iter().filter_map(|argument| argument.buffer);
         let bytes = bytes.fold(0_i64, |sum, buffer| sum.saturating_add(buffer.bytes));
         // Several names that are multiplied are no size each.
-        let is_shape = shape(first).is_some() && !first.is_grid_assumed;
+        let is_shape = launch_shape(first).is_some() && !first.is_grid_assumed;
         let is_bounded = first.assumed.is_empty() || is_shape && bytes <= MOST_BYTES && threads(first) <= MOST_THREADS;
         let is_usual = assumption <= 1024 || first.assumed.len() <= 1;
         last = launches;
@@ -221,7 +221,7 @@ fn no_launch(program: &HostProgram, kernel: &str) -> String {
 }
 
 /// Grid and block of a launch that a GPU can do.
-fn shape(launch: &EvaluatedLaunch) -> Option<(Dim3, Dim3)> {
+fn launch_shape(launch: &EvaluatedLaunch) -> Option<(Dim3, Dim3)> {
     let extents = |values: [i64; 3]| -> Option<Dim3> {
         let mut extents = [0; 3];
         for (extent, value) in extents.iter_mut().zip(values) {
@@ -274,7 +274,7 @@ fn block_text(block: Dim3) -> String {
 
 /// Clauses as `//@tune` lines.
 fn tune_lines(clauses: &[String]) -> Vec<String> {
-    wrap("//@tune ", "//@tune ", clauses.iter().map(String::as_str), " ")
+    wrap_clauses("//@tune ", "//@tune ", clauses.iter().map(String::as_str), " ")
 }
 
 /// A clause with a list over as many lines as it takes.
@@ -285,7 +285,7 @@ fn list_lines(opening: &str, values: &[String]) -> Vec<String> {
         .enumerate()
         .map(|(at, value)| if at == last { format!("{value})") } else { format!("{value},") })
         .collect();
-    wrap(&format!("//@tune {opening}"), "//@tune      ", closed.iter().map(String::as_str), " ")
+    wrap_clauses(&format!("//@tune {opening}"), "//@tune      ", closed.iter().map(String::as_str), " ")
 }
 
 /// The remark that lists what is a guess.
@@ -298,11 +298,11 @@ fn guess_lines(guesses: &[String]) -> Vec<String> {
 
 /// A remark over as many lines as it takes, which is no part of the tuning comment.
 fn remark_lines(text: &str) -> Vec<String> {
-    wrap("// ", "// ", text.split(' '), " ")
+    wrap_clauses("// ", "// ", text.split(' '), " ")
 }
 
 /// Fills lines with parts; the first begins with `first`, the others with `next`.
-fn wrap<'t>(first: &str, next: &str, parts: impl Iterator<Item = &'t str>, between: &str) -> Vec<String> {
+fn wrap_clauses<'t>(first: &str, next: &str, parts: impl Iterator<Item = &'t str>, between: &str) -> Vec<String> {
     let mut lines = vec![first.to_owned()];
     let mut is_empty = true;
     for part in parts {

@@ -193,7 +193,7 @@ impl Cache {
         let temporary = self.root.join("tmp");
         for name in self.list("tmp") {
             let path = temporary.join(&name);
-            let old = || age(&path).is_some_and(|age| age > ABANDONED);
+            let old = || file_age(&path).is_some_and(|age| age > ABANDONED);
             if own.is_dead(&name).unwrap_or_else(old) {
                 let _ = std::fs::remove_file(path);
             }
@@ -260,7 +260,7 @@ struct File {
     unfinished: bool,
 }
 
-fn age(path: &Path) -> Option<Duration> {
+fn file_age(path: &Path) -> Option<Duration> {
     let modified = path.metadata().ok()?.modified().ok()?;
     SystemTime::now().duration_since(modified).ok()
 }

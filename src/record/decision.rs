@@ -1,13 +1,13 @@
 //! The decision for a kernel, and the three files that hold it.
 //!
 //! A record has the whole [`Decision`]: every configuration with its variant, score, Pareto
-//! membership and timing. A lock file has what builds the winner again ([`Pinned`]). The cache
-//! has both with all inputs of the decision ([`Kept`]): a kernel is not tuned again if
+//! membership and timing. A lock file has what builds the winner again ([`LockEntry`]). The cache
+//! has both with all inputs of the decision ([`CacheEntry`]): a kernel is not tuned again if
 //! something else of its source changes.
 
 use super::cache::Cache;
 use super::digest::digest;
-use super::fingerprint::Basis;
+use super::fingerprint::Fingerprint;
 use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device, deserialize_optional_name};
 use crate::launch::{CacheOperator, Configuration, Dim3, FrontEndOptions, Launch, Math};
@@ -100,7 +100,7 @@ pub struct Decision {
     pub notes: Vec<String>,
     /// What a lock file says of it; absent where not even its PTX was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<Pinned>,
+    pub pinned: Option<LockEntry>,
     /// Why the lock file's entry was not used; absent where it was, and where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<Stale>,
@@ -343,9 +343,9 @@ fn is_zero(count: &usize) -> bool {
 
 /// The winner of one kernel for one architecture, and all that it takes to build it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pinned {
+pub struct LockEntry {
     #[serde(flatten)]
-    pub basis: Basis,
+    pub basis: Fingerprint,
     #[serde(flatten)]
     pub winner: Configuration,
     /// Digest of the winner's machine code, for comparison with what is built from the entry.
@@ -383,7 +383,7 @@ pub struct Pinned {
     pub nvtune: String,
 }
 
-impl Pinned {
+impl LockEntry {
     /// Whether it was timed on a GPU, not chosen or kept by the model alone.
     pub fn is_measured(&self) -> bool {
         self.gpu.is_some()
@@ -396,11 +396,11 @@ pub const ENGINE: u32 = 40;
 
 /// A decision in the cache, with its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Kept {
-    pub pinned: Pinned,
-    /// Digest of the kernel's PTX under each compiled set of macros, as in [`Basis::ptx`].
+pub struct CacheEntry {
+    pub pinned: LockEntry,
+    /// Digest of the kernel's PTX under each compiled set of macros, as in [`Fingerprint::ptx`].
     pub sets: Vec<(FrontEndOptions, String)>,
-    /// The GPUs of the machine, as [`crate::measure::Present`] names them.
+    /// The GPUs of the machine, as [`crate::measure::GpuInventory`] names them.
     pub present: String,
     pub strategy: Strategy,
     /// Seconds for compiling and timing.
@@ -457,7 +457,7 @@ impl Kind<'_> {
     }
 
     /// Returns the kernel's decisions in the order of their names.
-    pub fn kept(&self, cache: &Cache) -> Vec<Kept> {
+    pub fn kept(&self, cache: &Cache) -> Vec<CacheEntry> {
         let folder = self.folder();
         let places = self.names(cache).into_iter().map(|name| format!("{folder}/{name}"));
         // Another version of nvtune may have another format.
@@ -466,7 +466,7 @@ impl Kind<'_> {
 
     /// Writes a decision. Its name is a digest of its inputs, so that it replaces an earlier
     /// one for the same inputs.
-    pub fn keep(&self, cache: &Cache, kept: &Kept) -> Result<(), String> {
+    pub fn keep(&self, cache: &Cache, kept: &CacheEntry) -> Result<(), String> {
         let asked = (kept.strategy, kept.budget, kept.candidates, kept.sanitize, kept.engine);
         let inputs = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, asked);
         let failed = |error: serde_json::Error| format!("cannot keep a decision: {error}");

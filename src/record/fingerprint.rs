@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the winner of one kernel and architecture depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Basis {
+pub struct Fingerprint {
     /// Digest of the tuning comment, its blanks made even.
     pub comment: String,
     /// Digest of the files that the comment's buffers come from; absent where there are none.
@@ -29,7 +29,7 @@ pub struct Basis {
     pub launches: String,
 }
 
-impl Basis {
+impl Fingerprint {
     /// What is another thing `now`, in words for a warning; empty where all of it still fits.
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let mut changes = Vec::new();

@@ -10,7 +10,7 @@ use super::cache::Cache;
 use super::decision::ENGINE;
 use super::decision::RecordedTiming;
 use super::digest::digest;
-use super::fingerprint::Basis;
+use super::fingerprint::Fingerprint;
 use crate::gpu::Device;
 use crate::launch::Configuration;
 use crate::measure::PROTOCOL_VERSION;
@@ -51,10 +51,10 @@ pub enum PointOutcome {
 pub struct Searched<'a> {
     pub kernel: &'a str,
     pub architecture: &'a str,
-    pub basis: &'a Basis,
+    pub basis: &'a Fingerprint,
     /// Of the baseline, as [`Tried::identity`]: results are compared with its results.
     pub baseline: &'a str,
-    /// What the machine could time on, as [`crate::measure::Present`] names it, and what is
+    /// What the machine could time on, as [`crate::measure::GpuInventory`] names it, and what is
     /// timed on.
     pub present: &'a str,
     pub device: &'a Device,
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_place_depends_on_model_and_driver_and_not_on_which_gpu_it_is() {
-        let basis = Basis { comment: "c".to_owned(), ..Basis::default() };
+        let basis = Fingerprint { comment: "c".to_owned(), ..Fingerprint::default() };
         let place = |device: &Device, present: &str, baseline: &str| {
             let (kernel, architecture, images) = ("k", "sm_90", "cubin");
             let searched = Searched { kernel, architecture, basis: &basis, baseline, present, device, images };

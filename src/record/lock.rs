@@ -6,7 +6,7 @@
 //! (by a merge that went wrong), gives an error with its place. An entry that cannot be used
 //! leaves the others as they are.
 
-use super::decision::Pinned;
+use super::decision::LockEntry;
 use super::file::write_if_changed;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -44,7 +44,7 @@ pub enum LockError {
 /// The entries of a lock file by key, as [`key`] makes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lock {
-    pub entries: BTreeMap<String, Pinned>,
+    pub entries: BTreeMap<String, LockEntry>,
     /// Why an entry cannot be used, by its key.
     pub problems: BTreeMap<String, String>,
 }
@@ -160,7 +160,7 @@ impl Lock {
                 lock.problems.insert(key, "it is there twice".to_owned());
                 continue;
             }
-            match Pinned::deserialize(value) {
+            match LockEntry::deserialize(value) {
                 Ok(entry) => drop(lock.entries.insert(key, entry)),
                 Err(error) => drop(lock.problems.insert(key, error.to_string())),
             }
@@ -216,13 +216,13 @@ fn write(text: &mut String, value: &Value, depth: usize) {
 mod tests {
     use super::*;
     use crate::launch::{Configuration, Math, MathOption};
-    use crate::record::fingerprint::Basis;
+    use crate::record::fingerprint::Fingerprint;
     use crate::search::Provenance;
     use expect_test::expect;
 
-    fn entry(cap: u32) -> Pinned {
-        Pinned {
-            basis: Basis {
+    fn entry(cap: u32) -> LockEntry {
+        LockEntry {
+            basis: Fingerprint {
                 inferred: None,
                 comment: "c0".into(),
                 data: None,

@@ -17,23 +17,23 @@ mod writer_id;
 /// What the fuzz targets (tests/fuzz) reach of the private readers.
 #[doc(hidden)]
 pub mod fuzzed {
-    use super::Kept;
+    use super::CacheEntry;
 
     /// Reads a file of the cache, and what is in it as a decision.
     pub fn cache_entry(bytes: &[u8]) {
         let contents = super::cache::unpacked(bytes);
-        let _ = serde_json::from_slice::<Kept>(contents.as_deref().unwrap_or(bytes));
+        let _ = serde_json::from_slice::<CacheEntry>(contents.as_deref().unwrap_or(bytes));
     }
 }
 
 pub use cache::{Cache, Contents};
 pub use decision::{
-    Decision, ENGINE, FORMAT, HeldPoints, Kept, Kind, Pinned, Record, RecordedConfiguration, RecordedTiming,
+    CacheEntry, Decision, ENGINE, FORMAT, HeldPoints, Kind, LockEntry, Record, RecordedConfiguration, RecordedTiming,
     RecordedVariant, Seconds, Stale, Untimed,
 };
 pub use digest::{checksum, digest};
 pub use file::{folder, put_in_place, read_regular, unfinished};
-pub use fingerprint::Basis;
+pub use fingerprint::Fingerprint;
 pub use journal::{Journal, PointOutcome, Searched, Tried};
 pub use lock::{LOCK_FILE, Lock, LockError};
 pub use output_journal::{Baseline, WrittenFiles};

@@ -3,7 +3,7 @@
 
 use super::digest::digest;
 use super::file::{Replaced, overwrite, read_regular, remove, write_if_changed};
-use crate::process::{Turn, tool_patience};
+use crate::process::{NamedLock, tool_patience};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ struct Files {
     /// With the source that they speak of.
     replaced: Vec<(PathBuf, Replaced)>,
     is_made: Option<IsMade>,
-    turns: Vec<Turn>,
+    turns: Vec<NamedLock>,
 }
 
 /// Whether what files about a source speak of is there, whole.
@@ -47,7 +47,7 @@ impl WrittenFiles {
         let names: BTreeSet<String> = headers.map(name).collect();
         // Where there is no turn to be had, a build goes on: few have such a sibling.
         let turns =
-            names.iter().filter_map(|name| Turn::wait_for(&format!("header-{name}"), tool_patience())).collect();
+            names.iter().filter_map(|name| NamedLock::wait_for(&format!("header-{name}"), tool_patience())).collect();
         self.locked().turns = turns;
     }
 
@@ -59,7 +59,7 @@ impl WrittenFiles {
         let is_special = |data: std::fs::Metadata| !data.is_file() && !data.is_dir();
         if std::fs::metadata(path).is_ok_and(is_special) || read_regular(path).is_ok_and(|present| !is_own(&present)) {
             return Err(format!(
-                "'{}' is not of nvtune's making, and would be written over: give it another name, or set NVTUNE_HEADER_DIR",
+                "'{}' was not written by nvtune: give it another name, or set NVTUNE_HEADER_DIR",
                 path.display()
             ));
         }

@@ -7,7 +7,7 @@ use super::lock;
 use super::lock::Lock;
 use crate::diag::MessageCode;
 use crate::diag::console::Console;
-use crate::measure::Present;
+use crate::measure::GpuInventory;
 use crate::process;
 use crate::settings::{Mode, Settings};
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ const DRIVER: &str = "/proc/driver/nvidia";
 /// What is known before anything is compiled.
 pub struct Results {
     pub cache: Option<Cache>,
-    pub present: Present,
+    pub present: GpuInventory,
     named: Option<PathBuf>,
     /// A file that is not there is worth a word only where nothing else is to be asked.
     missing_matters: bool,
@@ -55,8 +55,8 @@ impl Results {
         Self {
             cache: settings.cache.as_deref().map(|folder| Cache::new(folder, settings.cache_bytes)),
             present: match settings.mode {
-                Mode::Measure => Present::look(settings, |name| std::env::var_os(name), Path::new(DRIVER)),
-                Mode::Off | Mode::Locked | Mode::Static | Mode::Capture => Present::default(),
+                Mode::Measure => GpuInventory::look(settings, |name| std::env::var_os(name), Path::new(DRIVER)),
+                Mode::Off | Mode::Locked | Mode::Static | Mode::Capture => GpuInventory::default(),
             },
             named: settings.lock.clone(),
             missing_matters: settings.mode == Mode::Locked,
@@ -77,7 +77,7 @@ impl Results {
                 console.warning(
                     MessageCode::LockForeign,
                     format!(
-                        "'{}' belongs to another user and is not used: set NVTUNE_LOCK to its path to use it",
+                        "'{}' belongs to another user and is not used: to use it, name it by NVTUNE_LOCK",
                         path.display()
                     ),
                 );

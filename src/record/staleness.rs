@@ -4,18 +4,18 @@
 //! at its record alone (`nvtune lock --check`), as long as the entry is the one that the build
 //! met.
 
-use super::decision::{Pinned, Stale};
+use super::decision::{LockEntry, Stale};
 use super::digest::digest;
 
 impl Stale {
     /// What a build found of an entry; `None` where nothing speaks against it.
-    pub fn new(entry: &Pinned, changes: Vec<String>) -> Option<Self> {
+    pub fn new(entry: &LockEntry, changes: Vec<String>) -> Option<Self> {
         (!changes.is_empty()).then(|| Self { entry: named(entry), changes })
     }
 
     /// What the entry `then` says that is another thing in what a later build noted, which is
     /// all that can be known without a compiler.
-    pub fn between(then: &Pinned, now: &Pinned) -> Option<Self> {
+    pub fn between(then: &LockEntry, now: &LockEntry) -> Option<Self> {
         let mut changes = then.basis.changes(&now.basis);
         if changes.is_empty() && then.winner.front_end() == now.winner.front_end() && then.winner_ptx != now.winner_ptx
         {
@@ -25,7 +25,7 @@ impl Stale {
     }
 
     /// Whether this is about an entry as it stands.
-    pub fn is_about(&self, entry: &Pinned) -> bool {
+    pub fn is_about(&self, entry: &LockEntry) -> bool {
         self.entry == named(entry)
     }
 
@@ -38,7 +38,7 @@ impl Stale {
 /// That the winner's code is not what it was, in words.
 pub const WINNER_PTX: &str = "its code (PTX) under the winner's macros and math options";
 
-fn named(entry: &Pinned) -> String {
+fn named(entry: &LockEntry) -> String {
     // Plain data always has a text.
     digest([serde_json::to_vec(entry).unwrap_or_default().as_slice()])
 }

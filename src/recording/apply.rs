@@ -37,9 +37,9 @@ pub fn apply(annotation: &mut Annotation, recorded: &RecordedKernel) -> Result<b
         }
     }
     if annotation.clauses.shared.is_none() && main.launch.shared > 0 {
-        annotation.clauses.shared = Some(shared(&main.launch, span));
+        annotation.clauses.shared = Some(shared_bytes(&main.launch, span));
     }
-    let is_listed = |block: &Spanned<Block>| lists(&block.value, main.launch.block);
+    let is_listed = |block: &Spanned<Block>| lists_shape(&block.value, main.launch.block);
     if annotation.clauses.default.block.is_none() && annotation.clauses.block.as_ref().is_none_or(is_listed) {
         annotation.clauses.default.block = Some(Spanned { value: main.launch.block, span });
     }
@@ -90,7 +90,7 @@ fn check(annotation: &Annotation, launch: &RecordedLaunch) -> Result<(), String>
     let kernel = &annotation.kernel;
     if launch.arguments.len() != kernel.parameters.len() {
         return Err(format!(
-            "it was recorded with {} arguments, and has {} parameters: record it again",
+            "{} arguments for {} parameters: record it again",
             launch.arguments.len(),
             kernel.parameters.len()
         ));
@@ -135,7 +135,7 @@ fn known_launches(annotation: &Annotation, main: &CountedLaunch, recorded: &Reco
 }
 
 /// Dynamic shared memory: in proportion to the block where it is a small multiple of it.
-fn shared(launch: &RecordedLaunch, span: Span) -> Expr {
+fn shared_bytes(launch: &RecordedLaunch, span: Span) -> Expr {
     let number = |value: u32| Expr { span, node: Node::Value(Value::Int(i64::from(value))) };
     let threads = launch.block.iter().product::<u32>().max(1);
     let of_thread = launch.shared / threads;
@@ -147,7 +147,7 @@ fn shared(launch: &RecordedLaunch, span: Span) -> Expr {
 }
 
 /// Whether a `block` clause has a shape.
-fn lists(block: &Block, shape: Dim3) -> bool {
+fn lists_shape(block: &Block, shape: Dim3) -> bool {
     match block {
         Block::Auto => true,
         Block::Lists(lists) => shape
@@ -204,14 +204,14 @@ fn memory(annotation: &Annotation, CountedLaunch { launch, path, .. }: &CountedL
             name,
             element: element.filter(fits).unwrap_or(bytes),
             place: place.clone(),
-            pointers: contained(launch, Holder::Buffer(index)),
+            pointers: pointers_within(launch, Holder::Buffer(index)),
         }
     });
     let variables = launch.variables.iter().map(|(number, symbol, place)| RecordedBuffer {
         name: symbol.clone(),
         element: bytes,
         place: place.clone(),
-        pointers: contained(launch, Holder::Variable(*number)),
+        pointers: pointers_within(launch, Holder::Variable(*number)),
     });
     RecordedMemory {
         path: path.clone(),
@@ -223,7 +223,7 @@ fn memory(annotation: &Annotation, CountedLaunch { launch, path, .. }: &CountedL
 }
 
 /// The pointers in a buffer or a variable: the byte and the buffer.
-fn contained(launch: &RecordedLaunch, holder: Holder) -> Vec<(u64, usize)> {
+fn pointers_within(launch: &RecordedLaunch, holder: Holder) -> Vec<(u64, usize)> {
     let mut found: Vec<(u64, usize)> = pointers(launch, holder).map(|(offset, buffer, _)| (offset, buffer)).collect();
     found.sort_unstable();
     found

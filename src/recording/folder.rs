@@ -146,8 +146,8 @@ fn is_trusted(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| (data.is_file() || data.is_dir()) && [0, own].contains(&data.uid()))
 }
 
-/// The counters of one process: kinds with their numbers, and the launches that were not told
-/// apart.
+/// The counters of one process: kinds with their numbers, and the launches that were not
+/// distinguished.
 pub(super) type Counters = (Vec<(u64, u64)>, u64);
 
 fn read_counters(path: &Path) -> Option<Counters> {

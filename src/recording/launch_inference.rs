@@ -58,7 +58,7 @@ pub fn infer_grid(launches: &[KnownLaunch], span: Span) -> Option<InferredGrid> 
         .enumerate()
         .map(|(at, extent)| match extent {
             Extent::Threads(threads) => Some(threads.clone()),
-            Extent::One if first.block[at] == 1 => Some(number(1, span)),
+            Extent::One if first.block[at] == 1 => Some(number_node(1, span)),
             Extent::Blocks(_) | Extent::One => None,
         })
         .collect();
@@ -68,9 +68,9 @@ pub fn infer_grid(launches: &[KnownLaunch], span: Span) -> Option<InferredGrid> 
     let blocks = extents.iter().enumerate().map(|(at, extent)| match extent {
         // Blocks of one thread in this dimension, of a grid that counts blocks elsewhere.
         Extent::Threads(threads) if first.block[at] == 1 => threads.clone(),
-        Extent::Threads(threads) => ceildiv(threads.clone(), name(DIMENSIONS[at], span)),
+        Extent::Threads(threads) => ceildiv_node(threads.clone(), name_node(DIMENSIONS[at], span)),
         Extent::Blocks(blocks) => blocks.clone(),
-        Extent::One => number(1, span),
+        Extent::One => number_node(1, span),
     });
     Some(InferredGrid::Blocks(blocks.collect()))
 }
@@ -79,7 +79,7 @@ pub fn infer_grid(launches: &[KnownLaunch], span: Span) -> Option<InferredGrid> 
 fn constant_extent(launch: &KnownLaunch, at: usize, span: Span) -> Extent {
     match launch.grid[at] {
         1 if launch.block[at] == 1 => Extent::One,
-        blocks => Extent::Threads(number(i64::from(blocks) * i64::from(launch.block[at]), span)),
+        blocks => Extent::Threads(number_node(i64::from(blocks) * i64::from(launch.block[at]), span)),
     }
 }
 
@@ -89,30 +89,34 @@ fn infer_extent(launches: &[KnownLaunch], at: usize, span: Span) -> Option<Exten
     if launches.iter().all(|launch| launch.grid[at] == 1 && launch.block[at] == 1) {
         return Some(Extent::One);
     }
-    candidates(first, span).find(|extent| launches.iter().all(|launch| gives(extent, launch, at)))
+    extent_candidates(first, span).find(|extent| launches.iter().all(|launch| gives_extent(extent, launch, at)))
 }
 
 /// The expressions that are tried, the simplest first.
-fn candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = Extent> {
+fn extent_candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = Extent> {
     let names: Vec<&str> = launch.arguments.iter().map(|(name, _)| name.as_str()).collect();
-    let of = |name: &&str| self::name(name, span);
+    let of = |name: &&str| name_node(name, span);
     let alone: Vec<Expr> = names.iter().map(of).collect();
     let pairs = names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(move |other| (one, other)));
-    let products: Vec<Expr> = pairs.map(|(one, other)| binary(Binary::Multiply, of(one), of(other))).collect();
-    let divided =
-        alone.iter().flat_map(|of| FACTORS.map(|factor| Extent::Threads(ceildiv(of.clone(), number(factor, of.span)))));
+    let products: Vec<Expr> = pairs.map(|(one, other)| binary_node(Binary::Multiply, of(one), of(other))).collect();
+    let divided = alone
+        .iter()
+        .flat_map(|of| FACTORS.map(|factor| Extent::Threads(ceildiv_node(of.clone(), number_node(factor, of.span)))));
     let bordered = alone.iter().flat_map(|of| {
         BORDERS.map(|border| match border {
-            ..0 => Extent::Threads(binary(Binary::Subtract, of.clone(), number(-border, of.span))),
-            border => Extent::Threads(binary(Binary::Add, of.clone(), number(border, of.span))),
+            ..0 => Extent::Threads(binary_node(Binary::Subtract, of.clone(), number_node(-border, of.span))),
+            border => Extent::Threads(binary_node(Binary::Add, of.clone(), number_node(border, of.span))),
         })
     });
     let multiplied = |factor: i64| {
-        alone.iter().map(move |of| Extent::Threads(binary(Binary::Multiply, of.clone(), number(factor, of.span))))
+        alone
+            .iter()
+            .map(move |of| Extent::Threads(binary_node(Binary::Multiply, of.clone(), number_node(factor, of.span))))
     };
     // A tile for each block is more common than some threads for each item, but for a warp.
-    let tiles =
-        alone.iter().flat_map(|of| FACTORS.map(|factor| Extent::Blocks(ceildiv(of.clone(), number(factor, of.span)))));
+    let tiles = alone
+        .iter()
+        .flat_map(|of| FACTORS.map(|factor| Extent::Blocks(ceildiv_node(of.clone(), number_node(factor, of.span)))));
     let candidates: Vec<Extent> = alone
         .iter()
         .map(|of| Extent::Threads(of.clone()))
@@ -129,7 +133,7 @@ fn candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = Extent> 
 }
 
 /// Whether an expression gives a launch its blocks in one dimension.
-fn gives(extent: &Extent, launch: &KnownLaunch, at: usize) -> bool {
+fn gives_extent(extent: &Extent, launch: &KnownLaunch, at: usize) -> bool {
     let value = |expression: &Expr| {
         let found = expression.evaluate(&|name: &String| {
             let argument = launch.arguments.iter().find(|(own, _)| own == name);
@@ -148,20 +152,20 @@ fn gives(extent: &Extent, launch: &KnownLaunch, at: usize) -> bool {
     blocks == Some(i64::from(launch.grid[at]))
 }
 
-fn name(name: &str, span: Span) -> Expr {
+fn name_node(name: &str, span: Span) -> Expr {
     Expr { span, node: Node::Name(name.to_owned()) }
 }
 
-fn number(value: i64, span: Span) -> Expr {
+fn number_node(value: i64, span: Span) -> Expr {
     Expr { span, node: Node::Value(Value::Int(value)) }
 }
 
-fn binary(operator: Binary, left: Expr, right: Expr) -> Expr {
+fn binary_node(operator: Binary, left: Expr, right: Expr) -> Expr {
     let span = left.span;
     Expr { span, node: Node::Binary(operator, span, Box::new(left), Box::new(right)) }
 }
 
-fn ceildiv(left: Expr, right: Expr) -> Expr {
+fn ceildiv_node(left: Expr, right: Expr) -> Expr {
     Expr { span: left.span, node: Node::Call(Function::Ceildiv, vec![left, right]) }
 }
 

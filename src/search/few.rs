@@ -14,7 +14,7 @@
 
 use super::gaussian_process::{expected_improvement, factor_cholesky, rough_covariance, solve_forward};
 use super::point::Point;
-use super::prior::{Doubt, Suppositions};
+use super::prior::{ErrorScale, PriorSamples};
 use super::problem::Task;
 
 /// Points of the first round besides the baseline: they hedge the prediction. With two of them
@@ -22,7 +22,7 @@ use super::problem::Task;
 /// recorded space, 24 draws of suppositions), and the others end alike.
 const FIRST: usize = 3;
 /// How wrong the model is supposed to be.
-const DOUBT: Doubt = Doubt { part: 0.3, drift: 0.075, corner: 0.7 };
+const DOUBT: ErrorScale = ErrorScale { part: 0.3, drift: 0.075, corner: 0.7 };
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 128;
 /// What no supposition explains: its standard deviation as a logarithm of time, the length over
@@ -67,7 +67,7 @@ const ATTAINED_BY_ESTIMATE: f64 = 0.88;
 #[derive(Debug)]
 pub struct Few<'a> {
     task: Task<'a>,
-    suppositions: Suppositions,
+    suppositions: PriorSamples,
     given: Vec<usize>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Few<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most);
-        let suppositions = Suppositions::new(&task, DOUBT);
+        let suppositions = PriorSamples::new(&task, DOUBT);
         Self { task, suppositions, given: Vec::new() }
     }
 

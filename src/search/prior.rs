@@ -37,9 +37,9 @@ const SHARING: f64 = 0.1;
 /// With a smaller share of the threads in flight neither matters any more.
 const FEWEST: f64 = 0.05;
 
-/// How far the model may be off, as standard deviations of logarithms.
+/// Sizes of the model's possible errors, as standard deviations of logarithms.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doubt {
+pub(super) struct ErrorScale {
     /// Of a part of a prediction: static models are 20 to 50 % off.
     pub part: f64,
     /// Of the time over the extent of one coordinate.
@@ -48,9 +48,9 @@ pub(super) struct Doubt {
     pub corner: f64,
 }
 
-/// What the times of a space's points might be.
+/// Samples of the times that a space's points might have.
 #[derive(Debug)]
-pub(super) struct Suppositions {
+pub(super) struct PriorSamples {
     /// The points that are looked at, that of least predicted time first.
     pub looked_at: Vec<usize>,
     /// By supposition, logarithms of the times of these points. The first is the prediction as
@@ -58,9 +58,9 @@ pub(super) struct Suppositions {
     pub times: Vec<Vec<f64>>,
 }
 
-impl Suppositions {
+impl PriorSamples {
     /// Those on the points of a task.
-    pub fn new(task: &Task<'_>, Doubt { part, drift, corner }: Doubt) -> Self {
+    pub fn new(task: &Task<'_>, ErrorScale { part, drift, corner }: ErrorScale) -> Self {
         let Task { points, places, baseline, .. } = task;
         let mut looked_at: Vec<usize> = (0..points.len()).collect();
         sort_by_prediction(points, &mut looked_at);
@@ -72,7 +72,7 @@ impl Suppositions {
             .map(|number| {
                 let spread = if number == 0 { 0.0 } else { 1.0 };
                 let factors: [f64; 8] = std::array::from_fn(|_| (spread * part * random.normal()).exp());
-                let doubted = Doubted {
+                let doubted = ErrorSample {
                     factors,
                     // What many gain by hiding latency, the other parts know of.
                     crowding: spread * CROWDING * random.normal().abs(),
@@ -122,8 +122,8 @@ impl Suppositions {
     }
 }
 
-/// One combination of what the model may be wrong about, but for drifts.
-struct Doubted {
+/// One combination of possible errors of the model, without drifts.
+struct ErrorSample {
     /// Of the parts of a prediction.
     factors: [f64; 8],
     /// The powers of the threads in flight by which device memory and the caches take longer.
@@ -133,7 +133,7 @@ struct Doubted {
     corner: Option<f64>,
 }
 
-impl Doubted {
+impl ErrorSample {
     /// What it makes of a prediction, in microseconds.
     fn us(&self, Score { terms, in_flight, .. }: &Score) -> f64 {
         let [latency, issue, pipe, memory_pipe, cache, device, constant, launch] = self.factors;
@@ -164,8 +164,11 @@ mod tests {
     /// What is chosen first of points with these parts of their prediction.
     fn hedged(terms: &[Terms], count: usize) -> Vec<usize> {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
-        Suppositions::new(&Task::new(&points, points.len(), usize::MAX), Doubt { part: 0.35, drift: 0.1, corner: 0.0 })
-            .hedged_points(count)
+        PriorSamples::new(
+            &Task::new(&points, points.len(), usize::MAX),
+            ErrorScale { part: 0.35, drift: 0.1, corner: 0.0 },
+        )
+        .hedged_points(count)
     }
 
     #[test]

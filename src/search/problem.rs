@@ -36,7 +36,7 @@ impl<'a> Task<'a> {
     }
 
     /// Returns which of the `given` points are known to run with correct results.
-    pub fn known_borne<'t>(&'t self, given: &'t [usize], times: &'t [Option<f64>]) -> Borne<'t> {
+    pub fn known_borne<'t>(&'t self, given: &'t [usize], times: &'t [Option<f64>]) -> Feasibility<'t> {
         let ran = |&index: &usize| times.get(index).copied().flatten().is_some();
         let (good, mut bad): (Vec<usize>, Vec<usize>) = given.iter().partition(|index| ran(index));
         let mut culprits = Vec::new();
@@ -48,7 +48,7 @@ impl<'a> Task<'a> {
             bad.retain(|&index| !self.has_value(index, culprit));
             culprits.push(culprit);
         }
-        Borne { task: self, given, times, culprits }
+        Feasibility { task: self, given, times, culprits }
     }
 
     /// The value of a coordinate that most of the refused points have, and none that ran; how
@@ -71,14 +71,14 @@ impl<'a> Task<'a> {
 type Culprit = (usize, f64);
 
 /// Which points run and give the right results, as far as is known.
-pub(super) struct Borne<'t> {
+pub(super) struct Feasibility<'t> {
     task: &'t Task<'t>,
     given: &'t [usize],
     times: &'t [Option<f64>],
     culprits: Vec<Culprit>,
 }
 
-impl Borne<'_> {
+impl Feasibility<'_> {
     /// Estimates how likely a point runs with correct results: the share of points near
     /// it that do. A block or macro that fails with one register cap fails with all of
     /// them.

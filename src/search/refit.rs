@@ -15,7 +15,7 @@
 
 use super::gaussian_process::{covariance_at, expected_improvement, factor_cholesky, solve_forward, squared_distance};
 use super::point::{Point, sort_by_prediction};
-use super::prior::{Doubt, Suppositions};
+use super::prior::{ErrorScale, PriorSamples};
 use super::problem::Task;
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 const FIRST: usize = 16;
 /// How wrong the model is supposed to be where the first round is chosen. It has no timings to
 /// correct it, so that great doubts would only scatter it.
-const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.06, corner: 0.0 };
+const DOUBT: ErrorScale = ErrorScale { part: 0.2, drift: 0.06, corner: 0.0 };
 /// Points of each further round.
 const ROUND: usize = 8;
 /// Points that are timed at most, the baseline among them.
@@ -119,7 +119,7 @@ impl<'a> Refit<'a> {
     }
 
     fn hedged_points(&self) -> Vec<usize> {
-        self.task.first_round(Suppositions::new(&self.task, DOUBT).hedged_points(FIRST / 2 + 1), FIRST / 2)
+        self.task.first_round(PriorSamples::new(&self.task, DOUBT).hedged_points(FIRST / 2 + 1), FIRST / 2)
     }
 
     /// Returns points that hedge the prediction, and points that are far from all others.

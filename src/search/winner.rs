@@ -1,7 +1,7 @@
 //! The chosen configuration, and how it was chosen.
 
 use super::point::Point;
-use super::prior::{Doubt, Suppositions};
+use super::prior::{ErrorScale, PriorSamples};
 use super::problem::Task;
 use crate::launch::Departure;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ impl fmt::Display for Provenance {
 }
 
 /// How wrong the model is supposed to be: a choice must bear it.
-const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.1, corner: 0.0 };
+const DOUBT: ErrorScale = ErrorScale { part: 0.35, drift: 0.1, corner: 0.0 };
 /// A choice is slower than the baseline in at most this share of them.
 const RISK: f64 = 0.3;
 /// And it promises at least this gain, the geometric mean over them.
@@ -47,7 +47,7 @@ const GAIN: f64 = 1.05;
 const TIE: f64 = 1.015;
 
 /// What the model expects of a point against the baseline, over all that it may be wrong about
-/// (see [`hedge`](super::prior)).
+/// (see `prior`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
     /// Time of the baseline over its time, the geometric mean.
@@ -63,7 +63,7 @@ pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)>
         return Vec::new();
     }
     let task = Task::new(points, baseline, usize::MAX);
-    let Suppositions { looked_at, times } = Suppositions::new(&task, DOUBT);
+    let PriorSamples { looked_at, times } = PriorSamples::new(&task, DOUBT);
     let Some(at_baseline) = looked_at.iter().position(|&index| index == baseline) else { return Vec::new() };
     let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
     let promise = |at: usize| {
@@ -78,7 +78,7 @@ pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)>
 ///
 /// A prediction alone is as bold as it is wrong: the point of least predicted time is often one
 /// whose bottleneck the model underrates. So of the points that hardly ever lose to the
-/// baseline that is chosen which promises most. Gains whose ratio is below [`TIE`] are one to
+/// baseline that is chosen which promises most. Gains whose ratio is below `TIE` are one to
 /// the model: of those points that of the least `departure` from the baseline is chosen.
 pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize) -> Departure) -> Option<(usize, f64)> {
     let is_kept = |promise: &Promise| promise.slower <= RISK && promise.gain >= GAIN;

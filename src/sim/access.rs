@@ -8,7 +8,7 @@ use super::memory::{MODULE_REGION, in_buffer, region_of};
 use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
 use super::request::{Request, SECTOR, SECTORS_PER_LINE, WORD, in_local, sorted_distinct};
-use super::stores::{Leaving, leaving_requests};
+use super::stores::{StoreSectors, leaving_requests};
 use super::thread::Touch;
 use crate::ptx::MemorySpace;
 use std::collections::hash_map::Entry;
@@ -219,9 +219,9 @@ struct Sum {
     hits: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
     busy: f64,
-    leaving: Leaving,
+    leaving: StoreSectors,
     /// The same in the part of the record that counts for what the block shares.
-    judged_leaving: Leaving,
+    judged_leaving: StoreSectors,
     /// Instructions since then, summed.
     after: f64,
     /// The same of the block's warps.
@@ -252,8 +252,8 @@ impl Sum {
             decided: 0.0,
             hits: 0.0,
             busy: 0.0,
-            leaving: Leaving::default(),
-            judged_leaving: Leaving::default(),
+            leaving: StoreSectors::default(),
+            judged_leaving: StoreSectors::default(),
             after: 0.0,
             judged_in_block: 0.0,
             again_in_block: 0.0,
@@ -351,7 +351,7 @@ impl Sum {
         }
     }
 
-    fn add_stored(&mut self, leaving: Leaving, judged: Judged) {
+    fn add_stored(&mut self, leaving: StoreSectors, judged: Judged) {
         self.leaving.add_leaving(leaving);
         if judged.by_neighbours {
             self.judged_leaving.add_leaving(leaving);

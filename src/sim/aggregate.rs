@@ -2,7 +2,7 @@
 //! grid.
 
 use super::access::Turns;
-use super::block::Ran;
+use super::block::WarpOutcome;
 use super::branch_trace;
 use super::branch_trace::Path;
 use super::grid_sampling::Grid;
@@ -16,8 +16,8 @@ const ALIKE: f64 = 1.1;
 /// One that does no more than this part of what its like does leaves at once.
 const LEAVES: f64 = 0.1;
 
-/// The lanes of a warp that was run.
-pub(super) struct Together {
+/// The lanes of a warp, each run alone.
+pub(super) struct WarpLanes {
     /// The last of them.
     pub at: Option<Place3>,
     pub counts: Vec<Vec<u64>>,
@@ -26,13 +26,13 @@ pub(super) struct Together {
     pub ended: bool,
 }
 
-impl Default for Together {
+impl Default for WarpLanes {
     fn default() -> Self {
         Self { at: None, counts: Vec::new(), paths: Vec::new(), ended: true }
     }
 }
 
-impl Together {
+impl WarpLanes {
     /// How often the warp executed each step, and with how many lanes: as often as the lane
     /// that did so most.
     pub fn turns(&self) -> impl Iterator<Item = Turns> {
@@ -130,7 +130,7 @@ impl<'p> Tally<'p> {
     }
 
     /// Adds a warp, which executes whatever any of its lanes does.
-    pub fn add_warp(&mut self, warp: Together) {
+    pub fn add_warp(&mut self, warp: WarpLanes) {
         let Some(at) = warp.at else { return };
         let by_block = branch_trace::shared_blocks(&warp.paths);
         let mut now = 1.0;
@@ -172,7 +172,7 @@ impl<'p> Tally<'p> {
     }
 
     /// Adds a warp that was run as one. `at` is the place of its last thread.
-    pub fn add_together(&mut self, at: Place3, ran: &Ran) {
+    pub fn add_together(&mut self, at: Place3, ran: &WarpOutcome) {
         let instructions = self.count_instructions(ran.counts.iter().map(|&count| count as f64));
         if ran.ended {
             for (most, &count) in self.most.iter_mut().zip(&ran.counts) {
@@ -232,7 +232,7 @@ impl<'p> Tally<'p> {
 
     /// Adds a warp whose execution counts enter the mean and nothing else. `at` is the
     /// place of its last thread.
-    pub fn add_further(&mut self, at: Place3, ran: &Ran) {
+    pub fn add_further(&mut self, at: Place3, ran: &WarpOutcome) {
         if ran.ended {
             let lanes = ran.turns.iter().map(|turns| turns.lanes).collect();
             self.add_to_mean(at, ran.counts.iter().map(|&count| count as f64).collect(), Some(lanes));

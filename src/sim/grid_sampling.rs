@@ -18,7 +18,7 @@
 //! which it was sought: more are drawn instead, and only these count.
 
 use super::place::{middle_index, unravel_index};
-use super::stratum::{Looked, Stratum, block_shares, count_borders, find_gaps, mean_error, neighbours_agree};
+use super::stratum::{SampledBlock, Stratum, block_shares, count_borders, find_gaps, mean_error, neighbours_agree};
 use crate::launch::Launch;
 
 /// Strata with a smaller share of the blocks are not looked at for their own sake.
@@ -75,7 +75,7 @@ pub(super) struct Grid {
 
 /// What is known of the blocks of each stratum, and whether neighbours agree.
 struct Looks {
-    blocks: Vec<Vec<Looked>>,
+    blocks: Vec<Vec<SampledBlock>>,
     agree: bool,
 }
 
@@ -220,9 +220,9 @@ impl Grid {
     }
 
     /// Instructions of the average warp.
-    fn mean_instructions(&self, strata: &[Stratum], looked: &[Vec<Looked>]) -> f64 {
-        let of = |(stratum, looked): (&Stratum, &Vec<Looked>)| {
-            let of_block = |block: &Looked| self.sample_lengths(&block.of).sum::<f64>() / block.of.len() as f64;
+    fn mean_instructions(&self, strata: &[Stratum], looked: &[Vec<SampledBlock>]) -> f64 {
+        let of = |(stratum, looked): (&Stratum, &Vec<SampledBlock>)| {
+            let of_block = |block: &SampledBlock| self.sample_lengths(&block.of).sum::<f64>() / block.of.len() as f64;
             let each = looked.iter().zip(block_shares(stratum, looked));
             each.map(|(block, share)| of_block(block) * share).sum::<f64>() * stratum.share
         };
@@ -329,7 +329,7 @@ impl Grid {
 
     /// That of a block whose warps are any of these blocks' warps, but no farther apart than
     /// those of blocks that were run as a whole.
-    fn longest_by_chance(&self, looked: &[Looked], shares: &[f64]) -> f64 {
+    fn longest_by_chance(&self, looked: &[SampledBlock], shares: &[f64]) -> f64 {
         let each = looked.iter().zip(shares).flat_map(|(block, share)| {
             self.sample_lengths(&block.of).map(move |length| (length, share / block.of.len() as f64))
         });
@@ -359,7 +359,7 @@ impl Grid {
     }
 
     /// Whether all warps of a block were run.
-    fn is_whole(&self, block: &Looked) -> bool {
+    fn is_whole(&self, block: &SampledBlock) -> bool {
         block.of.len() == self.warp_count() as usize
     }
 
@@ -440,7 +440,7 @@ impl Grid {
 
     /// The blocks of which warps were run and that count, by stratum.
     fn group_looked(&self, strata: &[Stratum], bases: &[Option<Base>]) -> Looks {
-        let of_all = |counts: &dyn Fn(&WarpSample) -> bool| -> Vec<Vec<Looked>> {
+        let of_all = |counts: &dyn Fn(&WarpSample) -> bool| -> Vec<Vec<SampledBlock>> {
             let each = strata.iter().zip(bases);
             each.map(|(stratum, base)| self.of_stratum(stratum, base.as_ref(), counts)).collect()
         };
@@ -456,13 +456,18 @@ impl Grid {
     }
 
     /// The blocks of a stratum of which warps were run, in their order.
-    fn of_stratum(&self, stratum: &Stratum, base: Option<&Base>, counts: &dyn Fn(&WarpSample) -> bool) -> Vec<Looked> {
-        let mut looked: Vec<Looked> = Vec::new();
+    fn of_stratum(
+        &self,
+        stratum: &Stratum,
+        base: Option<&Base>,
+        counts: &dyn Fn(&WarpSample) -> bool,
+    ) -> Vec<SampledBlock> {
+        let mut looked: Vec<SampledBlock> = Vec::new();
         for (index, sample) in self.samples.iter().enumerate().filter(|(_, sample)| counts(sample)) {
             let Some(rank) = stratum.rank_of(unravel_index(sample.block, self.launch.grid)) else { continue };
             match looked.iter_mut().find(|block| block.rank == rank) {
                 Some(block) => block.of.push(index),
-                None => looked.push(Looked { rank, instructions: 0.0, of: vec![index] }),
+                None => looked.push(SampledBlock { rank, instructions: 0.0, of: vec![index] }),
             }
         }
         for block in &mut looked {

@@ -13,7 +13,7 @@ use super::address_map::AddressMap;
 use super::limits::LANE;
 use super::memory::region_of;
 use super::request::SECTOR;
-use super::thread::{Allowance, Ground, Place3, Thread, Touch};
+use super::thread::{Allowance, LaunchContext, Place3, Thread, Touch};
 use crate::ptx::MemorySpace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -46,7 +46,7 @@ pub(super) struct NeighbourBlocks {
 impl NeighbourBlocks {
     /// The neighbours of a block of which these are threads; this many executions of each step
     /// are looked at.
-    pub fn new(ground: &Ground<'_>, threads: &[Place3], window: u32) -> Self {
+    pub fn new(ground: &LaunchContext<'_>, threads: &[Place3], window: u32) -> Self {
         let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
         let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
             let allowance =

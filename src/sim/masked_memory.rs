@@ -5,14 +5,14 @@
 const MOST: u64 = 1 << 20;
 
 #[derive(Default)]
-pub(crate) struct Flat {
+pub(crate) struct MaskedMemory {
     size: usize,
     bytes: Vec<u8>,
     /// 1 where a byte was written with a known value.
     known: Vec<u8>,
 }
 
-impl Flat {
+impl MaskedMemory {
     /// A memory of this many bytes, none of them known.
     pub fn new(size: u64) -> Self {
         Self { size: size.min(MOST) as usize, bytes: Vec::new(), known: Vec::new() }

@@ -4,10 +4,10 @@
 //! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on
 //! the workload's own data, which is read lazily. First the *counting threads*: middle, first
 //! and last thread of the middle, first and last block. These run alone: what others would have
-//! provided is unknown to them (see [`thread`]), but their long loops are extrapolated (see
-//! [`loops`]), exactly where their course is certain. Then a few warps of the middle block,
-//! whose addresses are laid side by side, and some of other blocks (see [`sampled`]); with them
-//! their whole blocks where threads need each other's data (see [`block`]). The result is
+//! provided is unknown to them (see `thread`), but their long loops are extrapolated (see
+//! `loops`), exactly where their course is certain. Then a few warps of the middle block,
+//! whose addresses are laid side by side, and some of other blocks (see `sampling`); with them
+//! their whole blocks where threads need each other's data (see `block`). The result is
 //! deterministic, and no input makes it fail or run on: unknown instructions give unknown
 //! values, and [`Limits`] bounds the work.
 
@@ -42,7 +42,7 @@ mod thread;
 pub use limits::Limits;
 pub use profile::Profile;
 pub use program::ASSERTION;
-pub use thread::Stray;
+pub use thread::LaunchViolation;
 
 use crate::launch::Launch;
 use crate::ptx::Module;
@@ -57,7 +57,7 @@ use program::{Passing, Program};
 use sampling::{Home, Sampled};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use thread::{Allowance, Ground, Place3, Thread, ThreadOutcome};
+use thread::{Allowance, LaunchContext, Place3, Thread, ThreadOutcome};
 
 /// So much more than the middle thread another one must do for its warp to be looked at
 /// instead: the middle may lie beyond the data.
@@ -96,7 +96,7 @@ pub fn profile_entry(
     on_ground(module, entry, launch, workload, |ground| profile_ground(ground, workload, limits))
 }
 
-fn profile_ground(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profile {
+fn profile_ground(ground: &LaunchContext<'_>, workload: &Workload, limits: &Limits) -> Profile {
     let (program, launch) = (ground.program, ground.launch);
     let mut tally = Tally::new(program, launch);
     let run = |at: Place3, allowance: Allowance| Thread::new(ground, at, allowance).run_to_end();
@@ -169,7 +169,7 @@ pub fn written_by_thread(
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     check_inside(thread, launch.block, launch)?;
-    let run = |ground: &Ground<'_>| {
+    let run = |ground: &LaunchContext<'_>| {
         // No loop is skipped: skipped stores would be missing.
         let allowance = Allowance {
             steps: limits.instructions,
@@ -219,7 +219,7 @@ pub fn find_strays(
     workload: &Workload,
     places: &[At],
     instructions: u64,
-) -> Result<Vec<Stray>, SimError> {
+) -> Result<Vec<LaunchViolation>, SimError> {
     let doubt = waits_for_others(module);
     let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
     let found = run_alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
@@ -233,7 +233,7 @@ fn run_alone<T>(
     launch: &Launch,
     workload: &Workload,
     (places, allowance): (&[At], Allowance),
-    take: impl Fn(&Ground<'_>, ThreadOutcome) -> T,
+    take: impl Fn(&LaunchContext<'_>, ThreadOutcome) -> T,
 ) -> Result<Vec<T>, SimError> {
     for &(block, thread) in places {
         check_inside(block, launch.grid, launch)?;
@@ -270,7 +270,7 @@ pub fn written_together(
     block: [u32; 3],
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
-    let run = |ground: &Ground<'_>| {
+    let run = |ground: &LaunchContext<'_>| {
         let warps = 0..launch.block_threads().div_ceil(32);
         let allowance = block::Allowance {
             steps: limits.instructions,
@@ -290,7 +290,7 @@ fn writes_of_block(
     launch: &Launch,
     workload: &Workload,
     block: [u32; 3],
-    run: impl Fn(&Ground<'_>) -> Overlay,
+    run: impl Fn(&LaunchContext<'_>) -> Overlay,
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     check_inside(block, launch.grid, launch)?;
     let written = on_ground(module, entry, launch, workload, run)?;
@@ -306,7 +306,7 @@ fn on_ground<T>(
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    run: impl FnOnce(&Ground<'_>) -> T,
+    run: impl FnOnce(&LaunchContext<'_>) -> T,
 ) -> Result<T, SimError> {
     let function = module.entry(entry).ok_or_else(|| SimError::NoEntry { name: entry.to_owned() })?;
     check_launch(launch)?;
@@ -316,7 +316,7 @@ fn on_ground<T>(
     let initial =
         Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     let analyses = RefCell::default();
-    Ok(run(&Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses }))
+    Ok(run(&LaunchContext { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses }))
 }
 
 fn check_inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), SimError> {

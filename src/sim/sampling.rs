@@ -8,16 +8,16 @@
 //! one, for a lone thread's loops can be skipped.
 
 use super::access::{Turns, Whole, collect_requests};
-use super::aggregate::{Tally, Together};
+use super::aggregate::{Tally, WarpLanes};
 use super::block;
-use super::block::{BlockOutcome, Ran};
+use super::block::{BlockOutcome, WarpOutcome};
 use super::grid_sampling::ENOUGH;
 use super::limits::LANE;
 use super::limits::Limits;
 use super::place::{middle_index, unravel_index};
 use super::program::{Operation, Window};
 use super::request::Request;
-use super::thread::{Allowance, Ground, Place3, Thread};
+use super::thread::{Allowance, LaunchContext, Place3, Thread};
 use crate::launch::Launch;
 use std::ops::Range;
 
@@ -30,18 +30,18 @@ const MARGIN: f64 = 1.5;
 /// How much longer than taken to be a warp may become whose lanes part all the time.
 const PARTING: f64 = 8.0;
 /// Of what is left, the part for the beginnings of warps that cannot be run to their end.
-const BESIDE: u64 = 16;
+const PARTIAL_SHARE: u64 = 16;
 /// The part that they may take where that does not suffice to bring each once to every step.
-const AT_MOST_BESIDE: u64 = 4;
+const MOST_PARTIAL_SHARE: u64 = 4;
 /// The lanes of a warp do the same where the busiest does at most this many times what the least
 /// busy one does.
 const SAME_LANES: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
 const LANES_OF_WARP: usize = 3;
 
-/// How warps are run.
+/// What is run at a time.
 #[derive(Clone, Copy)]
-enum Way {
+enum Granularity {
     Warps,
     /// With all of their block.
     Blocks,
@@ -76,7 +76,7 @@ impl Home {
 }
 
 pub(super) struct Sampled<'g, 'p> {
-    pub ground: &'g Ground<'p>,
+    pub ground: &'g LaunchContext<'p>,
     pub limits: &'g Limits,
     pub home: Home,
     /// Instructions that are left.
@@ -105,19 +105,19 @@ impl Sampled<'_, '_> {
             if self.vague || !(self.tally.exact || alike) {
                 self.tally.cut_off();
             }
-            Way::Lanes
+            Granularity::Lanes
         });
         self.run_further(way);
     }
 
     /// Runs warps all over the grid for what the average one executes.
-    fn run_further(&mut self, way: Way) {
+    fn run_further(&mut self, way: Granularity) {
         let cost = match way {
-            Way::Lanes => self.interpreted * LANES_OF_WARP as u64,
-            Way::Warps => self.tally.longest_thread() as u64 * STEP,
-            Way::Blocks => self.block_cost * STEP,
+            Granularity::Lanes => self.interpreted * LANES_OF_WARP as u64,
+            Granularity::Warps => self.tally.longest_thread() as u64 * STEP,
+            Granularity::Blocks => self.block_cost * STEP,
         };
-        if let Way::Warps | Way::Lanes = way {
+        if let Granularity::Warps | Granularity::Lanes = way {
             // The warps of one block tell what part each has in any that lies like it.
             let centre = middle_index(self.ground.launch.grid);
             for (block, warp) in self.tally.grid.rest_of_middles() {
@@ -140,9 +140,9 @@ impl Sampled<'_, '_> {
     }
 
     /// Runs a warp, or the block that it is in; gives what was recorded of it.
-    fn run_placed(&mut self, way: Way, block: u64, warp: u32, recorded: bool) -> Vec<Ran> {
+    fn run_placed(&mut self, way: Granularity, block: u64, warp: u32, recorded: bool) -> Vec<WarpOutcome> {
         let launch = self.ground.launch;
-        if let Way::Lanes = way {
+        if let Granularity::Lanes = way {
             let places = warp_places(launch, block, warp);
             let mut most = vec![0; self.ground.program.steps.len()];
             for index in [0, places.len() / 2, places.len().saturating_sub(1)] {
@@ -162,7 +162,7 @@ impl Sampled<'_, '_> {
             }
             return Vec::new();
         }
-        let warps = if let Way::Blocks = way { 0..launch.block_threads().div_ceil(32) } else { warp..warp + 1 };
+        let warps = if let Granularity::Blocks = way { 0..launch.block_threads().div_ceil(32) } else { warp..warp + 1 };
         let recorded = if recorded { warps.clone() } else { 0..0 };
         let outcome = self.run_block(block, warps, recorded, self.budget / STEP);
         self.tally.exact &= outcome.exact;
@@ -176,7 +176,7 @@ impl Sampled<'_, '_> {
 
     /// Records the accesses of steps that none of the first warps came to: a few warps of a
     /// block may load its rim.
-    fn record_what_is_new(&mut self, warps: Vec<Ran>) {
+    fn record_what_is_new(&mut self, warps: Vec<WarpOutcome>) {
         let mut is_known = vec![false; self.ground.program.steps.len()];
         self.requests.iter().for_each(|request| is_known[request.step as usize] = true);
         for ran in warps.into_iter().filter(|ran| ran.recorded) {
@@ -187,7 +187,7 @@ impl Sampled<'_, '_> {
     }
 
     /// Runs warps as such; gives how the others are to be run, unless as lone lanes.
-    fn run_together(&mut self) -> Option<Way> {
+    fn run_together(&mut self) -> Option<Granularity> {
         let launch = self.ground.launch;
         let home = self.home.block;
         let length = self.tally.longest_thread() * MARGIN;
@@ -207,7 +207,7 @@ impl Sampled<'_, '_> {
                 self.adopt_outcome(home, outcome);
                 self.look_beside(&few);
                 self.look_elsewhere(length as u64, None);
-                return Some(Way::Warps);
+                return Some(Granularity::Warps);
             }
             if !came_to_their_end(&outcome) {
                 // Its lanes part more than was allowed for: there is nothing left to run it again.
@@ -234,7 +234,7 @@ impl Sampled<'_, '_> {
         self.adopt_outcome(home, outcome);
         self.look_elsewhere(cost, self.needs_block().then_some(count));
         self.block_cost = cost;
-        Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
+        Some(if self.needs_block() { Granularity::Blocks } else { Granularity::Warps })
     }
 
     /// Runs these warps at home, of such a length, or those of them that turn out to be
@@ -264,7 +264,7 @@ impl Sampled<'_, '_> {
             // far.
             let once = self.tally.reached_steps() * others.len() as u64;
             let left = self.budget / STEP;
-            let steps = once.clamp(left / BESIDE, left / AT_MOST_BESIDE);
+            let steps = once.clamp(left / PARTIAL_SHARE, left / MOST_PARTIAL_SHARE);
             let begun = self.run_block(self.home.block, others.clone(), others, steps);
             self.record_warps(begun.warps);
         }
@@ -311,7 +311,7 @@ impl Sampled<'_, '_> {
         self.record_warps(outcome.warps);
     }
 
-    fn record_warps(&mut self, warps: Vec<Ran>) {
+    fn record_warps(&mut self, warps: Vec<WarpOutcome>) {
         for mut ran in warps.into_iter().filter(|ran| ran.recorded) {
             self.requests.append(&mut ran.requests);
             self.whole.add_warp(ran.turns);
@@ -346,7 +346,7 @@ impl Sampled<'_, '_> {
             let most = self.budget.min(LANE.max(dearest + dearest / 4) * 32);
             let mut left = if number == 0 { self.budget / 2 } else { most };
             let window = if warp.is_some() && !known { self.limits.window } else { 0 };
-            let mut together = Together::default();
+            let mut together = WarpLanes::default();
             let mut touched = Vec::new();
             for (index, &(lane, at)) in threads.iter().enumerate() {
                 let steps = left / (threads.len() - index) as u64;

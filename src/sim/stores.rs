@@ -21,7 +21,7 @@ const APART: f64 = 16.0;
 
 /// Sectors that leave for a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Leaving {
+pub(super) struct StoreSectors {
     pub sectors: f64,
     /// Those of which not all bytes are written.
     pub partial: f64,
@@ -33,7 +33,7 @@ pub(super) struct Leaving {
     pub unfinished: f64,
 }
 
-impl Leaving {
+impl StoreSectors {
     pub fn add_leaving(&mut self, other: Self) {
         self.sectors += other.sectors;
         self.partial += other.partial;
@@ -65,8 +65,8 @@ struct WarpStores {
 
 /// Returns for each request what leaves the cache because of it. `requests` are ordered
 /// by time.
-pub(super) fn leaving_requests(requests: &[Request]) -> Vec<Leaving> {
-    let mut leaving = vec![Leaving::default(); requests.len()];
+pub(super) fn leaving_requests(requests: &[Request]) -> Vec<StoreSectors> {
+    let mut leaving = vec![StoreSectors::default(); requests.len()];
     let mut warps: HashMap<u32, WarpStores> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
     let stores: Vec<(usize, BTreeMap<u64, u32>)> = requests
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// What leaves for these, over the sectors that they write.
-    fn share(requests: &[Request], part: fn(&Leaving) -> f64) -> f64 {
+    fn share(requests: &[Request], part: fn(&StoreSectors) -> f64) -> f64 {
         let written: std::collections::BTreeSet<u64> =
             requests.iter().flat_map(|of| sector_bytes(of).into_keys()).collect();
         leaving_requests(requests).iter().map(part).sum::<f64>() / written.len() as f64
@@ -324,7 +324,7 @@ mod tests {
         let by_another = Request { warp: 1, ..once.clone() };
         for (what, again) in [("by the same warp", once), ("by another", &by_another)] {
             let leaving = leaving_requests(&[once.clone(), again.clone()]);
-            assert_eq!(leaving[1], Leaving { sectors: 4.0, again: 4.0, ..Leaving::default() }, "{what}");
+            assert_eq!(leaving[1], StoreSectors { sectors: 4.0, again: 4.0, ..StoreSectors::default() }, "{what}");
         }
     }
 }

@@ -49,7 +49,7 @@ impl Stratum {
 }
 
 /// A block that was looked at, within its stratum.
-pub(super) struct Looked {
+pub(super) struct SampledBlock {
     pub rank: u64,
     pub instructions: f64,
     /// Its samples.
@@ -58,7 +58,7 @@ pub(super) struct Looked {
 
 /// The stretches of a stratum between blocks that were looked at, with how far the instructions
 /// at their ends are apart.
-pub(super) fn find_gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
+pub(super) fn find_gaps(stratum: &Stratum, looked: &[SampledBlock]) -> Vec<(u64, u64, f64)> {
     let mut gaps = Vec::new();
     for pair in looked.windows(2) {
         gaps.push((pair[0].rank, pair[1].rank, (pair[1].instructions - pair[0].instructions).abs()));
@@ -73,9 +73,9 @@ pub(super) fn find_gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, 
 }
 
 /// The part of a stratum that each block that was looked at stands for.
-pub(super) fn block_shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
+pub(super) fn block_shares(stratum: &Stratum, looked: &[SampledBlock]) -> Vec<f64> {
     let size = stratum.block_count() as f64;
-    let border = |a: &Looked, b: &Looked| (a.rank as f64 + b.rank as f64) / 2.0 + 0.5;
+    let border = |a: &SampledBlock, b: &SampledBlock| (a.rank as f64 + b.rank as f64) / 2.0 + 0.5;
     (0..looked.len())
         .map(|at| {
             let from = at.checked_sub(1).map_or(0.0, |before| border(&looked[before], &looked[at]));
@@ -87,10 +87,10 @@ pub(super) fn block_shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
 
 /// Whether most neighbours do the same, so that where they differ there is a border between two
 /// kinds.
-pub(super) fn neighbours_agree(looked: &[Vec<Looked>]) -> bool {
+pub(super) fn neighbours_agree(looked: &[Vec<SampledBlock>]) -> bool {
     let pairs = || looked.iter().flat_map(|blocks| blocks.windows(2));
     let same = pairs().filter(|pair| pair[0].instructions == pair[1].instructions).count();
-    let is_alone = |three: &[Looked]| {
+    let is_alone = |three: &[SampledBlock]| {
         three[0].instructions == three[2].instructions && three[0].instructions != three[1].instructions
     };
     let blocks: usize = looked.iter().map(Vec::len).sum();
@@ -98,7 +98,7 @@ pub(super) fn neighbours_agree(looked: &[Vec<Looked>]) -> bool {
 }
 
 /// Between how many neighbours there is a border.
-pub(super) fn count_borders(looked: &[Vec<Looked>]) -> usize {
+pub(super) fn count_borders(looked: &[Vec<SampledBlock>]) -> usize {
     looked
         .iter()
         .flat_map(|blocks| blocks.windows(2))
@@ -107,10 +107,10 @@ pub(super) fn count_borders(looked: &[Vec<Looked>]) -> usize {
 }
 
 /// How far off the mean may be, in instructions.
-pub(super) fn mean_error(strata: &[Stratum], looked: &[Vec<Looked>], agree: bool) -> f64 {
+pub(super) fn mean_error(strata: &[Stratum], looked: &[Vec<SampledBlock>], agree: bool) -> f64 {
     if agree {
         // Somewhere in each gap there is a border.
-        let of = |(stratum, looked): (&Stratum, &Vec<Looked>)| {
+        let of = |(stratum, looked): (&Stratum, &Vec<SampledBlock>)| {
             let size = stratum.block_count() as f64;
             find_gaps(stratum, looked)
                 .iter()

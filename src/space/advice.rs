@@ -184,9 +184,8 @@ impl Advisor<'_> {
     fn check_size(&mut self) {
         let Some(all) = self.space.sampled_from() else { return };
         let searched = self.space.searched().len();
-        let message = format!(
-            "of the {all} configurations a sample of {searched} is searched: give shorter lists, or ranges with larger steps"
-        );
+        let message =
+            format!("only {searched} of {all} configurations are searched: give shorter lists or larger steps");
         self.add_warning(MessageCode::SpaceSampled, self.annotation.comment, message);
     }
 
@@ -199,16 +198,22 @@ impl Advisor<'_> {
             let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
             let left = match self.unlaunched_axes().as_slice() {
                 [] => "nothing".to_owned(),
-                axes => format!("nothing but {}", axes.join(" and ")),
+                axes => format!("only {}", axes.join(" and ")),
             };
             // One comment may have several.
             let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
-            self.add_warning(MessageCode::NothingToTune, cut, match annotation.clauses.require.is_empty() {
-                true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
-                false => {
-                    format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
-                }
-            });
+            self.add_warning(
+                MessageCode::NothingToTune,
+                cut,
+                match annotation.clauses.require.is_empty() {
+                    true => format!(
+                        "of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"
+                    ),
+                    false => {
+                        format!("`require` leaves only the baseline{of} ({baseline}): {left} is left; loosen it")
+                    }
+                },
+            );
             return;
         }
         if seen.points == 1 && self.unlaunched_axes().is_empty() {
@@ -319,16 +324,16 @@ impl Advisor<'_> {
         };
         for name in names(facts.unread) {
             let message = format!(
-                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: leave out the values of `block` there, or use both",
+                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: remove that dimension from `block`",
                 self.annotation.kernel.name
             );
             self.add_warning(MessageCode::BlockAssumed, self.annotation.place("block"), message);
         }
         let names = names(facts.fixed);
         if let [first, ..] = names[..] {
-            let list = |of: &str| names.iter().map(|name| format!("{of}.{name}")).collect::<Vec<_>>().join(" and ");
+            let list = |of: &str| format!("{of}.{}", names.join("/"));
             let message = format!(
-                "`{}` reads {} but never {}: tie the block to a macro, as in require(block.{first} == TILE)",
+                "`{}` reads {}, not {}: tie it to a macro by require(block.{first} == TILE)",
                 self.annotation.kernel.name,
                 list("threadIdx"),
                 list("blockDim"),
@@ -362,7 +367,7 @@ impl Advisor<'_> {
             && let Some(cap) = self.cap_above(most)
         {
             let message = format!(
-                "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
+                "`regs` (up to {cap}) overrides -maxrregcount={most} of the command line: remove one of the two"
             );
             self.add_warning(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
@@ -374,7 +379,7 @@ impl Advisor<'_> {
             && let Some(cap) = self.cap_above(registers)
         {
             let message = format!(
-                "`regs` goes up to {cap}, but __launch_bounds__({threads}, {blocks}) allows {registers}: end at {registers}, or drop the second bound"
+                "`regs` goes up to {cap}, but __launch_bounds__({threads}, {blocks}) allows {registers}: end there, or drop the bound"
             );
             self.add_warning(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
@@ -398,7 +403,7 @@ impl Advisor<'_> {
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
             let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
             let message = format!(
-                "the {} threads of the baseline store at most {reach} of the {bytes} bytes of `{name}`: correct `{clause}` or its size",
+                "the {} threads store only {reach} of {bytes} bytes of `{name}`: correct `{clause}` or `{name}`",
                 launch.threads(),
             );
             self.add_warning(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
@@ -417,7 +422,7 @@ impl Advisor<'_> {
         if let Some((name, _)) = smallest.filter(|(_, bytes)| *bytes > reach.saturating_mul(REACH_FACTOR)) {
             let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
             let message = format!(
-                "the {} threads of the baseline reach {reach} bytes, and every buffer has more: correct `{clause}` or the size of `{name}`",
+                "the baseline's {} threads reach {reach} bytes, less than any buffer: correct `{clause}` or `{name}`",
                 launch.threads(),
             );
             self.add_warning(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
@@ -485,7 +490,7 @@ impl Advisor<'_> {
                         _ => format!("1.0 * {a} / {b}"),
                     };
                     let message = format!(
-                        "this division of whole numbers is {}, as in C, though `{name}` takes fractions: write {remedy} for one",
+                        "this division of whole numbers is {}, and `{name}` takes fractions: write {remedy}",
                         first / second
                     );
                     self.add_warning(MessageCode::IntegerDivision, *at, message);
@@ -503,7 +508,7 @@ impl Advisor<'_> {
             let name = &self.annotation.kernel.name;
             let does = if *is_read { "reads" } else { "writes" };
             let message = format!(
-                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: make it longer, or change the arguments"
+                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: make it longer"
             );
             // A buffer within a structure is called by its way there.
             let parameter = buffer.split(['.', '[']).next();
@@ -530,16 +535,14 @@ impl Advisor<'_> {
                     zero.extend(value.is_ok_and(|value| !value.is_true()).then(|| format!("`{}` is 0", given.name)));
                 }
                 GivenValue::Struct { .. } => {
-                    zero.push(format!("fields of `{}` that are not given are 0", given.name));
+                    zero.push(format!("unset fields of `{}` are 0", given.name));
                 }
                 _ => {}
             }
         }
         let because = if zero.is_empty() { String::new() } else { format!(" ({})", zero.join(", ")) };
-        let message = format!(
-            "`{}` does nothing on this workload{because}: its threads access no global memory; change the arguments",
-            self.annotation.kernel.name
-        );
+        let message =
+            format!("`{}` accesses no global memory here{because}: change the arguments", self.annotation.kernel.name);
         self.add_warning(MessageCode::IdleWorkload, self.annotation.place("args"), message);
     }
 }
@@ -554,7 +557,7 @@ fn explain_excess((clause, dimension): (&str, usize), list: &[u32], most: u64) -
     let largest = list.iter().copied().filter(|value| !is_above(value)).max()?;
     let name = DIMENSIONS[dimension];
     list.iter().any(is_above).then(|| {
-        format!("`{clause}` has values above {largest} in {name} that no GPU can launch and that are ignored: end the list at {largest}")
+        format!("no GPU can launch the values of `{clause}` above {largest} in {name}: end the list at {largest}")
     })
 }
 

@@ -1,7 +1,7 @@
 //! Annotation -> table: names become slots, clauses become axes, derived values and
 //! constraints.
 
-use super::grid_factors::Counted;
+use super::grid_factors::GridFactors;
 use super::limits::Limits;
 use super::names::{Meaning, Refusal, declared_type, given_by, resolve_name};
 use super::shapes;
@@ -138,16 +138,16 @@ impl<'a> Builder<'a> {
         let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
             return all;
         };
-        let names = |expression: &Expr| Counted::count_names(self.annotation, expression);
-        let counted: Vec<Counted> = expressions.iter().map(names).collect();
-        let tied: Vec<Counted> = self.annotation.clauses.require.iter().map(names).collect();
+        let names = |expression: &Expr| GridFactors::count_names(self.annotation, expression);
+        let counted: Vec<GridFactors> = expressions.iter().map(names).collect();
+        let tied: Vec<GridFactors> = self.annotation.clauses.require.iter().map(names).collect();
         let default = self.annotation.clauses.default.block.as_ref().map(|shape| shape.value);
         let is_alone = match default {
             Some(_) => true,
             None => counted.iter().any(|counted| counted.block.contains(&true)),
         };
         // `block.size` is of every shape, and says nothing of the dimensions.
-        let is_named = |by: &[Counted], at: usize| by.iter().any(|by| by.extents[at]);
+        let is_named = |by: &[GridFactors], at: usize| by.iter().any(|by| by.extents[at]);
         // A macro may be the block's extent by another name.
         let follows = |at: usize| {
             let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());
@@ -185,30 +185,26 @@ impl<'a> Builder<'a> {
 
     /// What `block(128, 256)` was meant to be, where each dimension has one value that is a
     /// warp or more.
-    fn meant_list(&self) -> String {
+    fn meant_list(&self) -> Option<String> {
         let Some(Block::Lists(lists)) = self.annotation.clauses.block.as_ref().map(|block| &block.value) else {
-            return String::new();
+            return None;
         };
         let alone = lists.iter().filter(|list| list.len() == 1 && list[0] >= WARP);
         let values: Vec<String> = alone.flatten().map(ToString::to_string).collect();
-        match values.len() {
-            2.. if values.len() == lists.len() => {
-                format!("; blocks to choose from are written block({{{}}})", values.join(", "))
-            }
-            _ => String::new(),
-        }
+        let is_meant = values.len() >= 2 && values.len() == lists.len();
+        is_meant.then(|| format!("; for a choice write block({{{}}})", values.join(", ")))
     }
 
     /// What `block({32, 4})` was meant to be, where the program's block has these as its
     /// dimensions.
-    fn meant_shape(&self, default: Dim3) -> String {
+    fn meant_shape(&self, default: Dim3) -> Option<String> {
         let shape: Vec<u32> = default.into_iter().filter(|&extent| extent > 1).collect();
         match self.annotation.clauses.block.as_ref().map(|block| &block.value) {
             Some(Block::Lists(lists)) if shape.len() > 1 && *lists == [shape.clone()] => {
                 let each: Vec<String> = shape.iter().map(ToString::to_string).collect();
-                format!("; one block of these dimensions is written block({})", each.join(", "))
+                Some(format!("write this block as block({})", each.join(", ")))
             }
-            _ => String::new(),
+            _ => None,
         }
     }
 
@@ -242,17 +238,17 @@ impl<'a> Builder<'a> {
                 self.add_error(
                     MessageCode::BlockTooLarge,
                     span,
-                    format!("no block of this clause can be launched: {rule}{}", self.meant_list()),
+                    format!("no block here can be launched{}", self.meant_list().unwrap_or(format!(": {rule}"))),
                 );
             }
             Some(default) if !shapes.contains(&default.value) => {
                 let [x, y, z] = default.value;
-                self.add_error(MessageCode::DefaultNotListed,
+                let remedy = self.meant_shape(default.value);
+                let remedy = remedy.unwrap_or_else(|| "add it there, or choose one of its blocks".to_owned());
+                self.add_error(
+                    MessageCode::DefaultNotListed,
                     default.span,
-                    format!(
-                        "the default block {x} x {y} x {z} is not among the blocks of `block`: add it there, or choose one of them{}",
-                        self.meant_shape(default.value)
-                    ),
+                    format!("the default block {x} x {y} x {z} is not in `block`: {remedy}"),
                 );
             }
             _ => {}
@@ -287,7 +283,7 @@ impl<'a> Builder<'a> {
                 let blocks = default.value[dimension];
                 self.add_error(MessageCode::DefaultNotListed,
                     default.span,
-                    format!("the default grid has {blocks} blocks in {name}, which `grid` does not: add it there, or choose one of its values"),
+                    format!("the default grid has {blocks} blocks in {name}, which `grid` lacks: add it, or choose one of its values"),
                 );
             }
             let slot = self.add_slots(1);
@@ -407,7 +403,7 @@ impl<'a> Builder<'a> {
             && !unknown.contains('.')
         {
             let message = format!(
-                "unknown name `{unknown}`: where it is an enumerator or a constant of the source, give its value, as in {} = 0",
+                "unknown name `{unknown}`: if it is a constant of the source, give its value, as in {} = 0",
                 name.rsplit('.').next().unwrap_or(name)
             );
             self.names.insert(name.to_string(), Meaning::Broken);

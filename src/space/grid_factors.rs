@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// What the blocks of a grid in one dimension depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct GridFactors {
     /// By dimension: the block's extent.
     pub block: [bool; 3],
     /// Of these, those that are named one by one, and not all at once by `block.size`.
@@ -14,7 +14,7 @@ pub struct Counted {
     pub macros: BTreeSet<String>,
 }
 
-impl Counted {
+impl GridFactors {
     /// Collects what an expression of a comment names, directly or through arguments of
     /// the workload.
     pub(super) fn count_names(annotation: &Annotation, expression: &Expr) -> Self {

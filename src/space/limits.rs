@@ -49,7 +49,7 @@ impl Limits {
     pub fn block_rule(&self) -> String {
         let most = self.max_threads.map_or(self.max_threads_per_block, |bound| bound.min(self.max_threads_per_block));
         let [x, y, z] = self.max_block;
-        format!("a block has at most {most} threads ({x} in x, {y} in y, {z} in z)")
+        format!("a block has at most {most} threads, {x} x {y} x {z}")
     }
 
     /// True for a block shape that can be launched.

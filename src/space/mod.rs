@@ -13,6 +13,6 @@ mod space;
 mod walk;
 
 pub use advice::{Facts, LaunchBounds, Overrun, give_advice};
-pub use grid_factors::Counted;
+pub use grid_factors::GridFactors;
 pub use limits::{Limits, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 pub use space::Space;

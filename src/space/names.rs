@@ -5,7 +5,8 @@ use super::walk::AxisSet;
 use crate::comment::{Annotation, Expr, UNTOLD, is_defined};
 use crate::cuda::TemplateParameter;
 use crate::cuda::Type;
-use crate::diag::{Diagnostic, MessageCode, Span, suggestion};
+use crate::diag::diagnostic::nearest;
+use crate::diag::{Diagnostic, MessageCode, Span};
 use std::collections::BTreeMap;
 
 /// What a name stands for.
@@ -97,10 +98,26 @@ pub(super) fn resolve_name(
             if is_defined(&annotation.source, name) {
                 return problem(MessageCode::UnknownName, format!("unknown name `{name}`: {UNTOLD}"));
             }
-            let near = suggestion(name, known.iter().copied());
+            let near = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => format!(": known are {}", list_names(&known)),
+            };
             problem(MessageCode::UnknownName, format!("unknown name `{name}`{near}"))
         }
     }
+}
+
+/// Names as a message lists them: those of a shape as one.
+fn list_names(known: &[&str]) -> String {
+    let plain = known.iter().filter(|name| !name.contains('.')).copied();
+    let shapes = ["block", "grid"].into_iter().filter_map(|shape| {
+        let parts = known.iter().filter_map(|name| name.strip_prefix(shape)?.strip_prefix('.'));
+        let parts = parts.collect::<Vec<_>>().join("/");
+        (!parts.is_empty()).then(|| format!("{shape}.{parts}"))
+    });
+    let fields =
+        known.iter().filter(|name| name.contains('.') && !name.starts_with("block.") && !name.starts_with("grid."));
+    plain.map(str::to_owned).chain(fields.map(|name| (*name).to_owned())).chain(shapes).collect::<Vec<_>>().join(", ")
 }
 
 /// What to do about the name of a template's parameter whose argument is no number that the
@@ -111,11 +128,11 @@ fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     let at = parameters.iter().position(|parameter| parameter.as_ref().is_some_and(is_it))?;
     Some(match annotation.instance.as_ref()?.arguments.get(at) {
         Some(argument) => format!(
-            "`{name}` is a parameter of the template, but only the compiler knows which number `{}` is: write the number, here or in `template`",
+            "`{name}` is a template parameter, and the value of `{}` is not known here: write the number",
             argument.text()
         ),
         None => format!(
-            "`{name}` is a parameter of the template that `template` gives no argument: give it one there, or write the number here"
+            "`{name}` is a template parameter without an argument: give it one in `template`, or write the number"
         ),
     })
 }

@@ -20,7 +20,7 @@
 
 use super::build::Builder;
 use super::constraint_failure::{describe_failure, describe_fault};
-use super::grid_factors::Counted;
+use super::grid_factors::GridFactors;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
 use super::shapes::shape_strangeness;
@@ -167,7 +167,7 @@ impl Space {
             found += 1;
             if found > MAX_CONFIGURATIONS {
                 let message = format!(
-                    "this space has more than {MAX_CONFIGURATIONS} configurations: give shorter lists, or ranges with larger steps"
+                    "this space has more than {MAX_CONFIGURATIONS} configurations: give shorter lists or larger steps"
                 );
                 return Err(Box::new(self.annotation.source.error(
                     MessageCode::SpaceTooLarge,
@@ -251,14 +251,14 @@ impl Space {
     /// Under `threads` it is the block's own extent, whatever else the number of threads depends
     /// on. Under `grid` it is what the expression names, itself or through arguments of the
     /// workload; a dimension that the clause does not give is one block.
-    pub fn counted_by(&self, dimension: usize) -> Counted {
+    pub fn counted_by(&self, dimension: usize) -> GridFactors {
         match self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             Some(Grid::Expressions(expressions)) => {
                 let counted =
-                    expressions.get(dimension).map(|expression| Counted::count_names(&self.annotation, expression));
+                    expressions.get(dimension).map(|expression| GridFactors::count_names(&self.annotation, expression));
                 counted.unwrap_or_default()
             }
-            _ => Counted { block: [0, 1, 2].map(|at| at == dimension), ..Counted::default() },
+            _ => GridFactors { block: [0, 1, 2].map(|at| at == dimension), ..GridFactors::default() },
         }
     }
 
@@ -292,7 +292,7 @@ impl Space {
             }
             // An extent that the grid's blocks are counted by leaves each thread its share.
             _ => {
-                let counted: [Counted; 3] = std::array::from_fn(|dimension| self.counted_by(dimension));
+                let counted: [GridFactors; 3] = std::array::from_fn(|dimension| self.counted_by(dimension));
                 let tied = self.tied_macros();
                 let is_tied = counted.iter().any(|by| !by.macros.is_disjoint(&tied));
                 let is_counted = |at: usize| is_tied || counted.iter().any(|by| by.block[at]);
@@ -304,7 +304,7 @@ impl Space {
 
     /// Whether an expression names the block or the grid, or a macro that is tied to the block.
     fn follows_shape(&self, expression: &Expr) -> bool {
-        let Counted { block, macros, .. } = Counted::count_names(&self.annotation, expression);
+        let GridFactors { block, macros, .. } = GridFactors::count_names(&self.annotation, expression);
         let mut names_grid = false;
         expression.names(&mut |name, _| names_grid |= name.starts_with("grid."));
         names_grid || block.contains(&true) || !macros.is_disjoint(&self.tied_macros())

@@ -66,7 +66,7 @@ pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[Stri
     let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.names(name));
     for axis in annotation.clauses.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {
         let message = format!(
-            "no value of macro `{}` changes the code of `{}`, and the source does not name it: write the name that the source has",
+            "macro `{}` changes no code of `{}`, and the source does not name it: correct the name",
             axis.name, annotation.kernel.name
         );
         tuner.console.diagnostics(&[annotation.source.warning(MessageCode::MacroUnused, axis.span, message)]);

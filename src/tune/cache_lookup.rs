@@ -1,14 +1,14 @@
 //! A kernel whose winner is known already: from the lock file, else from the cache, where all
 //! that it depends on is as it was.
 
-use super::cache_key;
+use super::fingerprint;
 use super::kernel::Prepared;
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::launch_path::LAUNCHES_STAY;
 use super::not_timed;
 use super::outcome::Tuned;
 use super::scoring_input;
-use super::scoring_input::Laid;
+use super::scoring_input::ScoringInput;
 use super::search_journal;
 use super::variants::FrontEnds;
 use crate::comment::Annotation;
@@ -16,11 +16,12 @@ use crate::diag::MessageCode;
 use crate::diag::console::Console;
 use crate::gpu::Device;
 use crate::launch::{Configuration, FrontEndOptions};
-use crate::measure::Present;
+use crate::measure::GpuInventory;
 use crate::nvcc::Toolchain;
 use crate::record::result_store::{LockFile, Results};
 use crate::record::{
-    Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds, Stale, Untimed, WINNER_PTX,
+    CacheEntry, Decision, ENGINE, Fingerprint, Kind, LOCK_FILE, LockEntry, RecordedConfiguration, Seconds, Stale,
+    Untimed, WINNER_PTX,
 };
 use crate::search::Provenance;
 use crate::settings::Strategy;
@@ -72,15 +73,15 @@ impl Recall<'_> {
     }
 
     /// The known winner of a kernel.
-    pub fn find(&self, subject: &mut Subject<'_>, front_ends: &mut FrontEnds<'_>, begin: Instant) -> Option<Tuned> {
-        let basis = cache_key::basis(subject, front_ends, self.toolchain)?;
+    pub fn find(&self, subject: &mut KernelInfo<'_>, front_ends: &mut FrontEnds<'_>, begin: Instant) -> Option<Tuned> {
+        let basis = fingerprint::for_kernel(subject, front_ends, self.toolchain)?;
         self.locked(subject, front_ends, &basis, begin).or_else(|| self.kept(subject, front_ends, &basis))
     }
 
     /// The baseline of a kernel that nothing is known of, in a build that does not find out.
-    pub fn nothing(&self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>, begin: Instant) -> Tuned {
-        let pinned = Pinned {
-            basis: cache_key::basis(subject, front_ends, self.toolchain).unwrap_or_default(),
+    pub fn nothing(&self, subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, begin: Instant) -> Tuned {
+        let pinned = LockEntry {
+            basis: fingerprint::for_kernel(subject, front_ends, self.toolchain).unwrap_or_default(),
             winner: subject.baseline(),
             code: None,
             occupancy: None,
@@ -112,7 +113,7 @@ impl Recall<'_> {
         };
         self.console.warning(
             MessageCode::NotLocked,
-            format!("{lacking}: nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` adds it"),
+            format!("{lacking}: nvcc builds it (NVTUNE=locked); run `nvtune lock --update`"),
         );
     }
 
@@ -134,9 +135,9 @@ impl Recall<'_> {
 
     fn locked(
         &self,
-        subject: &mut Subject<'_>,
+        subject: &mut KernelInfo<'_>,
         front_ends: &mut FrontEnds<'_>,
-        basis: &Basis,
+        basis: &Fingerprint,
         begin: Instant,
     ) -> Option<Tuned> {
         let file = self.lock()?;
@@ -158,7 +159,7 @@ impl Recall<'_> {
             subject.learn(front_ends, self.toolchain, std::slice::from_ref(&options));
         }
         if let Some(expected) = pinned.winner_ptx.as_ref().filter(|_| changes.is_empty()) {
-            let now = cache_key::sets(subject, front_ends, [options]);
+            let now = fingerprint::set_digests(subject, front_ends, [options]);
             if now.first().is_none_or(|(_, found)| found != expected) {
                 changes.push(WINNER_PTX.to_owned());
             }
@@ -171,9 +172,10 @@ impl Recall<'_> {
         subject.stale = Stale::new(pinned, changes);
         if let Some(stale) = &subject.stale {
             let (name, file, reason) = (&self.annotation.name, file.name(), stale.reason());
-            self.console.warning(MessageCode::EntryStale, format!(
-                "{name}: its entry in {file} is stale and not used: {reason}; `nvtune lock --update` measures it again"
-            ));
+            self.console.warning(
+                MessageCode::EntryStale,
+                format!("{name}: its entry in {file} is stale and not used: {reason}; run `nvtune lock --update`"),
+            );
             return None;
         }
         let decision = self.decision(subject, pinned, begin);
@@ -187,10 +189,10 @@ impl Recall<'_> {
 
     /// Gives a locked decision the times and scores by which it was made, where the cache still
     /// has them: for reports alone.
-    fn with_times(&self, decision: Decision, subject: &Subject<'_>, pinned: &Pinned) -> Decision {
+    fn with_times(&self, decision: Decision, subject: &KernelInfo<'_>, pinned: &LockEntry) -> Decision {
         let cache = self.results.cache.iter().filter(|_| decision.provenance == Provenance::Locked);
         let kept = cache.flat_map(|cache| self.kind().kept(cache));
-        let Some(Kept { decision: known, .. }) =
+        let Some(CacheEntry { decision: known, .. }) =
             kept.into_iter().find(|kept| kept.pinned == *pinned && is_of_space(kept, subject))
         else {
             return decision;
@@ -200,17 +202,17 @@ impl Recall<'_> {
     }
 
     /// What a record says of a locked winner.
-    fn decision(&self, subject: &Subject<'_>, pinned: &Pinned, begin: Instant) -> Decision {
+    fn decision(&self, subject: &KernelInfo<'_>, pinned: &LockEntry, begin: Instant) -> Decision {
         let baseline = subject.baseline();
         let mut configurations = vec![recorded(subject, &baseline)];
         if pinned.winner != baseline {
             configurations.push(recorded(subject, &pinned.winner));
         }
-        let Present { models, .. } = &self.results.present;
+        let GpuInventory { models, .. } = &self.results.present;
         let elsewhere = pinned.gpu.as_ref().filter(|gpu| !models.is_empty() && !models.contains(*gpu));
         let note = elsewhere.map(|gpu| {
             let here = models.iter().cloned().collect::<Vec<_>>().join(", ");
-            MessageCode::LockedElsewhere.tag(format!("locked as timed on {gpu}; this machine has {here}"))
+            MessageCode::LockedElsewhere.tag(format!("timed on {gpu}; this machine has {here}"))
         });
         let device =
             |name: &String| Device { name: name.clone(), driver: pinned.driver.unwrap_or(0), ..Device::default() };
@@ -234,7 +236,7 @@ impl Recall<'_> {
         }
     }
 
-    fn kept(&self, subject: &mut Subject<'_>, front_ends: &mut FrontEnds<'_>, basis: &Basis) -> Option<Tuned> {
+    fn kept(&self, subject: &mut KernelInfo<'_>, front_ends: &mut FrontEnds<'_>, basis: &Fingerprint) -> Option<Tuned> {
         let mut found = self.kind().kept(self.results.cache.as_ref()?);
         found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis && is_of_space(kept, subject));
         // What was timed comes before what was predicted, on this machine's GPU before on another, by
@@ -248,7 +250,7 @@ impl Recall<'_> {
             let sets: Vec<FrontEndOptions> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
             subject.learn(front_ends, self.toolchain, &sets);
             let is_refused = || scoring_input::refusal(subject, front_ends, &kept.pinned.winner).is_some();
-            cache_key::sets(subject, front_ends, sets) == kept.sets && (kept.engine == ENGINE || !is_refused())
+            fingerprint::set_digests(subject, front_ends, sets) == kept.sets && (kept.engine == ENGINE || !is_refused())
         })?;
         if let Some(untimed) = &kept.decision.untimed {
             not_timed::say(untimed, self.console, self.annotation);
@@ -268,7 +270,7 @@ impl Recall<'_> {
     }
 
     /// Whether a kept decision is one that this build may take.
-    fn serves(&self, kept: &Kept) -> bool {
+    fn serves(&self, kept: &CacheEntry) -> bool {
         let asked = kept.strategy == self.strategy && (kept.budget - self.budget).abs() < 1e-6;
         let also = kept.candidates == self.settings.candidates && kept.sanitize == self.settings.sanitize;
         let same = asked && also && kept.engine == ENGINE;
@@ -290,7 +292,7 @@ impl Recall<'_> {
     }
 
     /// Where in the cache the search of a kernel is kept while it is timed on `device`.
-    pub fn search(&self, laid: &Laid, basis: &Basis, device: &Device) -> Option<String> {
+    pub fn search(&self, laid: &ScoringInput, basis: &Fingerprint, device: &Device) -> Option<String> {
         let (images, present) = (self.toolchain.images(), &self.results.present.identity);
         let under = (self.toolchain.architecture(), present.as_str(), images.as_str());
         search_journal::place((&self.annotation.name, laid), basis, under, device)
@@ -298,14 +300,14 @@ impl Recall<'_> {
 
     /// Keeps a decision for later builds, unless it is only what was left when timing failed.
     /// It takes the place of what is kept of its search at `search`.
-    pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, prepared: &Prepared<'_>, search: Option<&str>) {
+    pub fn keep(&self, tuned: &Tuned, pinned: &LockEntry, prepared: &Prepared<'_>, search: Option<&str>) {
         let untimed = tuned.decision.untimed.as_ref();
         if tuned.decision.provisional || self.can_time() && !pinned.is_measured() && untimed.is_none() {
             return;
         }
         // Where the baseline cannot run, nothing depends on what else could be compiled.
         let sets = if matches!(untimed, Some(Untimed::Baseline(_))) { Vec::new() } else { prepared.digests.clone() };
-        let kept = Kept {
+        let kept = CacheEntry {
             pinned: pinned.clone(),
             sets,
             present: self.results.present.identity.clone(),
@@ -326,7 +328,7 @@ impl Recall<'_> {
 
 /// Tells whether a kept decision is in the comment's own space; a forged entry must not choose
 /// anything else.
-fn is_of_space(kept: &Kept, subject: &Subject<'_>) -> bool {
+fn is_of_space(kept: &CacheEntry, subject: &KernelInfo<'_>) -> bool {
     let decision = &kept.decision;
     let configuration = |index: usize| decision.configurations.get(index).map(|found| &found.configuration);
     let sets: HashSet<FrontEndOptions> = subject.space.front_ends().into_iter().collect();
@@ -336,7 +338,7 @@ fn is_of_space(kept: &Kept, subject: &Subject<'_>) -> bool {
         && kept.sets.iter().all(|(set, _)| sets.contains(set))
 }
 
-fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedConfiguration {
+fn recorded(subject: &KernelInfo<'_>, configuration: &Configuration) -> RecordedConfiguration {
     let launch = subject.space.launch(configuration).ok();
     RecordedConfiguration {
         configuration: configuration.clone(),

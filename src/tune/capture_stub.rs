@@ -1,7 +1,7 @@
 //! Annotations -> the launch stubs of their kernels, for a build that records launches.
 
-use super::cache_key;
 use super::failure::Problem;
+use super::fingerprint;
 use super::header_functions;
 use super::kernel_info;
 use super::variants::{FrontEnds, Macros};
@@ -29,7 +29,7 @@ pub fn kernel_stubs(
     process::start_pool();
     let mut front_ends = FrontEnds::new(toolchain);
     let front_end = kernel_info::one(&mut front_ends)?;
-    let (entries, toolkit) = (workload::entries(&front_end.stub), cache_key::toolkit_number(&front_end.ptx));
+    let (entries, toolkit) = (workload::entries(&front_end.stub), fingerprint::toolkit_number(&front_end.ptx));
     let found = annotations.iter().map(|annotation| {
         let baseline = header_functions::baseline(annotation, toolchain.architecture());
         let own = baseline.map(|found| found.macros).unwrap_or_default();

@@ -3,13 +3,13 @@
 
 use super::compile_budget::{Budget, MOST_SETS, Sizes};
 use super::failure::Problem;
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::macro_screening;
 use super::profiles::Known;
 use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
-use super::scoring_input::Laid;
+use super::scoring_input::ScoringInput;
 use super::variants::{First, FrontEnds, PtxasRuns, Variants};
 use crate::launch::FrontEndOptions;
 use crate::nvcc::Toolchain;
@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// Sets of options that are compiled at a time if nothing is timed.
 const AT_ONCE: usize = 2;
 
-/// What is known of a space before anything is timed.
-pub struct Explored {
+/// A space whose variants are compiled and scored, before anything is timed.
+pub struct CompiledSpace {
     pub variants: Variants,
     pub scored: Scored,
     /// The sets of macros that were compiled, and how many the space has.
@@ -49,7 +49,7 @@ impl Effort {
     }
 
     /// What the search may take; `None` if it is not bounded.
-    fn budget(self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
+    fn budget(self, subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
         let Self::Screened { kernels } = self else { return None };
         let baseline = subject.baseline().front_end();
         let workload = subject.launch(&subject.baseline()).ok().and_then(|(_, workload)| workload);
@@ -59,7 +59,7 @@ impl Effort {
 }
 
 /// Returns the sizes of a set of options for which the front end was run.
-fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOptions) -> Option<Sizes> {
+fn sizes(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOptions) -> Option<Sizes> {
     let made = front_ends.made(&subject.options(set))?;
     let baseline = front_ends.made(&FrontEndOptions::default())?;
     // What the other kernels add is taken to be the same.
@@ -71,7 +71,7 @@ fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOption
 /// baseline's first.
 fn screened(
     budget: &mut Budget,
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
     front_ends: &mut FrontEnds<'_>,
     sets: &[FrontEndOptions],
 ) -> Vec<FrontEndOptions> {
@@ -103,10 +103,10 @@ pub struct Shown<'a> {
 pub fn explore(
     front_ends: &mut FrontEnds<'_>,
     toolchain: &Toolchain,
-    subject: &mut Subject<'_>,
+    subject: &mut KernelInfo<'_>,
     (effort, was_refused): (Effort, bool),
     Shown { first, natural: shown }: Shown<'_>,
-) -> Result<Explored, Problem> {
+) -> Result<CompiledSpace, Problem> {
     let mut sets = subject.front_ends();
     let all = PtxasRuns { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
     let mut budget = effort.budget(subject, front_ends);
@@ -120,11 +120,11 @@ pub fn explore(
     };
     let known = if budget.is_some() { Known::bounded() } else { Known::default() };
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
-    let mut round = |subject: &mut Subject<'_>, sets: &[FrontEndOptions], written: &PtxasRuns| {
+    let mut round = |subject: &mut KernelInfo<'_>, sets: &[FrontEndOptions], written: &PtxasRuns| {
         subject.learn(front_ends, toolchain, sets);
         variants.compile(front_ends, subject, sets, written, first);
         let start = Instant::now();
-        let scored = scoring::score_again(Laid::new(subject, front_ends, &variants)?, &mut known);
+        let scored = scoring::score_again(ScoringInput::new(subject, front_ends, &variants)?, &mut known);
         model += start.elapsed();
         Ok::<_, Problem>(scored?)
     };
@@ -146,5 +146,5 @@ pub fn explore(
         }
         round(subject, &seen, &all)?
     };
-    Ok(Explored { variants, scored, sets: (seen.len(), sets.len()), model })
+    Ok(CompiledSpace { variants, scored, sets: (seen.len(), sets.len()), model })
 }

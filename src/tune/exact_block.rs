@@ -9,7 +9,7 @@
 use super::final_rounds::{Contender, Finals};
 use super::kernel::recorded_variant;
 use super::scoring;
-use super::scoring_input::{Code, Laid};
+use super::scoring_input::{Code, ScoringInput};
 use super::variants::Variant;
 use crate::diag::MessageCode;
 use crate::launch::Configuration;
@@ -115,14 +115,14 @@ impl<'a> Compiled<'a> {
 }
 
 /// Scores a winner's code in the place of the code for any block.
-pub fn score(laid: &Laid, winner: &Contender) -> Option<Score> {
+pub fn score(laid: &ScoringInput, winner: &Contender) -> Option<Score> {
     let (row, candidate) = (winner.inexact?, &winner.candidate);
     let code = Code {
         symbol: candidate.kernel.clone(),
         digest: digest([&candidate.cubin[..]]),
         cubin: Arc::clone(&candidate.cubin),
     };
-    let alone = Laid {
+    let alone = ScoringInput {
         machine: laid.machine,
         configurations: vec![laid.configurations[row].clone()],
         launches: vec![laid.launches[row]],

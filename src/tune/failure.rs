@@ -24,7 +24,7 @@ pub enum Problem {
     Source(Arc<ToolError>),
     /// It takes the source without them.
     #[error(
-        "with {} the source does not compile: if the source has that name for something else, rename the macro; {}",
+        "with {} the source does not compile: rename it if the name is taken; {}",
         FrontEndOptions::from(macros.clone()),
         first(error)
     )]
@@ -35,19 +35,17 @@ pub enum Problem {
     #[error("the compilation has no such kernel")]
     Absent,
     /// Then its values are not what the code is made of.
-    #[error("macro axis `{name}` is defined in {place}, too: put #ifndef around that definition, or remove it")]
+    #[error("macro axis `{name}` is also defined in {place}: remove that, or put #ifndef around it")]
     Defined { name: String, place: String },
     /// A `template` clause may name what is specialized elsewhere.
-    #[error("the comment above the kernel at line {line} tunes this instance already: remove one of the two")]
+    #[error("the comment of the kernel at line {line} tunes this instance, too: remove one")]
     Twice { line: u32 },
-    #[error("its baseline ({configuration}) differs from the source: give `default` the values that the source has")]
+    #[error("its baseline ({configuration}) differs from the source: correct `default`")]
     Default { configuration: Configuration },
     #[error("{0} is not an architecture that this version of nvtune knows")]
     Architecture(String),
     /// The comment leaves all values to a recording, and its launch depends on one.
-    #[error(
-        "its comment gives no value for `{name}` and no launch is recorded: build with NVTUNE=capture and run the program once"
-    )]
+    #[error("no value is given for `{name}` and no launch recorded: build with NVTUNE=capture and run it")]
     NotRecorded { name: String },
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },

@@ -5,15 +5,15 @@
 
 use super::argument_conditions;
 use super::exact_block;
-use super::kernel_info::Subject;
-use super::scoring_input::Laid;
+use super::kernel_info::KernelInfo;
+use super::scoring_input::ScoringInput;
 use super::timing::{ROUNDS, candidate, finalists, median, settled};
 use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
-use crate::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Unsanitized};
+use crate::measure::{Caches, Candidate, Error, Measurer, MemcheckError, Options, Outcome, Plan, Reason};
 use crate::nvcc::Toolchain;
 use crate::process::Permit;
 use crate::record::Decision;
@@ -29,8 +29,8 @@ const MOST_RATIO: f64 = 10_000.0;
 
 /// Holds what the final rounds look at and may take.
 pub struct Finals<'a> {
-    pub subject: &'a Subject<'a>,
-    pub laid: &'a Laid,
+    pub subject: &'a KernelInfo<'a>,
+    pub laid: &'a ScoringInput,
     /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
     /// Seconds that remain of the budget.
@@ -158,7 +158,7 @@ impl Finals<'_> {
             Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
             Err(error) => {
                 // Behind a runner it never will be.
-                decision.provisional = !matches!(error, Unsanitized::Runner);
+                decision.provisional = !matches!(error, MemcheckError::Runner);
                 decision.note(MessageCode::NotSanitized, format!("its winner is not sanitized: {error}"));
                 Ok(None)
             }
@@ -175,7 +175,7 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<Option<String>, Error> {
-        let Subject { space, launch_path, .. } = self.subject;
+        let KernelInfo { space, launch_path, .. } = self.subject;
         let configuration = &contenders.1.configuration;
         let remainders = argument_conditions::remainders(space, configuration);
         decision.surplus = false;

@@ -1,18 +1,18 @@
 //! One kernel: annotation -> winner.
 
-use super::cache_key;
 use super::compile_space;
-use super::compile_space::{Effort, Explored, Shown};
+use super::compile_space::{CompiledSpace, Effort, Shown};
 use super::failure::Problem;
-use super::kernel_info::{Subject, UNCOMPARED_MATH};
+use super::fingerprint;
+use super::kernel_info::{KernelInfo, UNCOMPARED_MATH};
 use super::launch_path::MUST_DIVIDE;
 use super::launches::pinned_notes;
 use super::not_timed;
 use super::outcome::Tuned;
-use super::overlap::{Early, Planned};
+use super::overlap::{OverlappedTiming, Planned};
 use super::scoring::Scored;
-use super::scoring_input::Laid;
-use super::search_journal::Logbook;
+use super::scoring_input::ScoringInput;
+use super::search_journal::SearchJournal;
 use super::validity::Stores;
 use super::variants::{Assembly, CompileFailure, FrontEnds, Variant, Variants};
 use super::{Tuner, axes, timing};
@@ -27,7 +27,7 @@ use crate::nvcc::Loaded;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::process::Permit;
-use crate::record::{Basis, Decision, HeldPoints, RecordedConfiguration, RecordedVariant, Seconds};
+use crate::record::{Decision, Fingerprint, HeldPoints, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::sass::Cubin;
 use crate::search::{Provenance, Search};
 use crate::settings::Strategy;
@@ -40,7 +40,7 @@ use std::time::Instant;
 
 /// A kernel with its space compiled and scored.
 pub struct Prepared<'a> {
-    pub subject: Subject<'a>,
+    pub subject: KernelInfo<'a>,
     pub variants: Variants,
     pub scored: Scored,
     /// The sets of front-end options that were compiled, and how many the space has.
@@ -49,7 +49,7 @@ pub struct Prepared<'a> {
     pub seconds: Seconds,
     /// What its winner depends on, and the digest of its code under each set of options that was
     /// compiled: for lock file and cache.
-    pub basis: Option<Basis>,
+    pub basis: Option<Fingerprint>,
     pub digests: Vec<(FrontEndOptions, String)>,
     /// What the GPU at hand loads of the code.
     pub loaded: Loaded,
@@ -71,9 +71,9 @@ pub fn prepare<'a>(
     tuner: &mut Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
-    mut subject: Subject<'a>,
+    mut subject: KernelInfo<'a>,
     Preparing { was_refused, is_searched, begin }: Preparing,
-) -> Result<(Prepared<'a>, Option<Early>), Problem> {
+) -> Result<(Prepared<'a>, Option<OverlappedTiming>), Problem> {
     let loaded = toolchain.loaded(tuner.device_architecture());
     progress::begin(&subject.annotation.name, budget(subject.annotation, tuner.settings.budget));
     let effort = effort(tuner, toolchain, subject.annotation);
@@ -92,7 +92,7 @@ pub fn prepare<'a>(
     let strategy = strategy(subject.annotation, tuner.settings.strategy);
     let (most, budget_s) = (tuner.settings.candidates, budget(subject.annotation, tuner.settings.budget));
     let begins_early = is_searched && Search::begins_early(strategy, most);
-    let basis = tuner.results.and_then(|_| cache_key::basis(&subject, front_ends, toolchain));
+    let basis = tuner.results.and_then(|_| fingerprint::for_kernel(&subject, front_ends, toolchain));
     let name = subject.annotation.name.as_str();
     let (recall, device) = (tuner.recall(toolchain, subject.annotation), tuner.device());
     let cache = tuner.results.and_then(|results| results.cache.clone());
@@ -125,7 +125,7 @@ pub fn prepare<'a>(
         let explored = compile_space::explore(front_ends, toolchain, &mut subject, (effort, was_refused), shown);
         is_compiled.store(true, Ordering::Relaxed);
         let clock = Instant::now();
-        let early = thread.and_then(|thread: ScopedJoinHandle<'_, (Pool, Option<Early>)>| {
+        let early = thread.and_then(|thread: ScopedJoinHandle<'_, (Pool, Option<OverlappedTiming>)>| {
             let (measurer, early) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             *lent.lock().unwrap_or_else(PoisonError::into_inner) = Some((measurer, None));
             early
@@ -137,7 +137,7 @@ pub fn prepare<'a>(
     }
     // Nobody goes on from what was timed early where the rest cannot be compiled.
     let explored = explored.inspect_err(|_| process::set_last_words(None))?;
-    let Explored { variants, mut scored, sets, model } = explored;
+    let CompiledSpace { variants, mut scored, sets, model } = explored;
     let model = model.as_secs_f64();
     let compile = begin.elapsed().as_secs_f64() - model - overtime;
     let waited = early.as_ref().map_or(0.0, |early| early.waited.as_secs_f64().min(overtime));
@@ -147,7 +147,7 @@ pub fn prepare<'a>(
     }
     let mut digests = Vec::new();
     if tuner.results.is_some() {
-        digests = cache_key::sets(&subject, front_ends, subject.space.front_ends());
+        digests = fingerprint::set_digests(&subject, front_ends, subject.space.front_ends());
     }
     Ok((Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded }, early))
 }
@@ -158,7 +158,7 @@ pub(super) const AHEAD_SHARE: u64 = 16;
 
 /// The baseline without its code, where candidates will be timed as they are and its buffers
 /// are in nobody's way.
-fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Candidate> {
+fn ahead(tuner: &Tuner<'_>, subject: &KernelInfo<'_>, loaded: Loaded) -> Option<Candidate> {
     let device = tuner.device().filter(|_| loaded == Loaded::Cubin)?;
     let baseline = subject.baseline();
     let (launch, workload) = subject.launch(&baseline).ok()?;
@@ -272,10 +272,10 @@ pub fn draft<'a>(
 /// it comes.
 pub fn time(
     prepared: &Prepared<'_>,
-    (mut draft, early): (Draft, Option<Early>),
+    (mut draft, early): (Draft, Option<OverlappedTiming>),
     (effort, permit): (timing::Effort<'_>, Option<Permit>),
     measurer: &mut measure::Pool,
-    mut logbook: Logbook<'_>,
+    mut logbook: SearchJournal<'_>,
 ) -> (Draft, Timed) {
     let clock = Instant::now();
     let decision = &mut draft.decision;
@@ -310,7 +310,7 @@ pub fn conclude(
 
 /// Has the PTX of each variant timed in place of its machine code: the GPU at hand cannot load
 /// that, and will be given the PTX.
-fn send_ptx(scored: &mut Scored, variants: &Variants, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) {
+fn send_ptx(scored: &mut Scored, variants: &Variants, subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>) {
     for (code, variant) in scored.laid.codes.iter_mut().zip(&variants.all) {
         // The PTX that is embedded is nvcc's own: register caps and cache operators are in the machine
         // code alone.
@@ -341,8 +341,8 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
     let without_code = match loaded {
         Loaded::Cubin => None,
         Loaded::Ptx => {
-            let note = "timed as the driver compiles its PTX: this call makes no machine code that the";
-            decision.note(MessageCode::DriverCompiled, format!("{note} {gpu} runs"));
+            let note = "timed as compiled by the driver: this call makes no machine code for the";
+            decision.note(MessageCode::DriverCompiled, format!("{note} {gpu}"));
             None
         }
         Loaded::Nothing => Some(not_timed::without_code(&gpu)),
@@ -495,7 +495,7 @@ fn unused_macros(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<String>
 
 /// Whether the code, and where the block is not tied to the macro the launch, are the same for
 /// all values of a macro, wherever the rest is the baseline's.
-fn is_inert(laid: &Laid, name: &str, is_tied: bool) -> bool {
+fn is_inert(laid: &ScoringInput, name: &str, is_tied: bool) -> bool {
     let baseline = &laid.configurations[laid.baseline];
     let is_other_in_it_alone = |found: &Configuration| {
         let is_like = |(other, value): (&String, &i64)| other == name || baseline.macros.get(other) == Some(value);

@@ -21,14 +21,14 @@ use crate::space::Facts;
 use crate::space::{Limits, Space};
 use crate::workload;
 use crate::workload::layout;
-use crate::workload::layout::Asked;
+use crate::workload::layout::LayoutQuery;
 use crate::workload::{Entry, Layout, Workload, WrittenVariable, template_args};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What is known of a kernel once the front end has run.
-pub struct Subject<'a> {
+pub struct KernelInfo<'a> {
     pub annotation: &'a Annotation,
     /// The kernel under the baseline's macros.
     pub entry: Entry,
@@ -51,7 +51,7 @@ pub struct Subject<'a> {
     pub stale: Option<Stale>,
 }
 
-impl Subject<'_> {
+impl KernelInfo<'_> {
     /// The configuration that is kept if no other is faster.
     pub fn baseline(&self) -> Configuration {
         self.space.baseline().clone()
@@ -111,13 +111,8 @@ impl Subject<'_> {
         if self.annotation.has_workload() || !self.space.leaves_work_untold(configuration) {
             return None;
         }
-        let (by, threads) = match configuration.grid {
-            Some(_) => ("block and the grid", "block.x * grid.x"),
-            None => ("block", "block.x"),
-        };
-        Some(format!(
-            "a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the {by}, as in trips(ceildiv(n, {threads})) with a number for n"
-        ))
+        let threads = if configuration.grid.is_some() { "block.x * grid.x" } else { "block.x" };
+        Some(format!("the work of a thread is unknown: give trips(ceildiv(n, {threads})), n a number"))
     }
 
     /// The launch and the workload of a configuration; no workload where the comment has no
@@ -167,7 +162,7 @@ pub fn learn<'a>(
     front_ends: &mut FrontEnds<'_>,
     annotation: &'a Annotation,
     ahead: Ahead,
-) -> Result<Subject<'a>, Problem> {
+) -> Result<KernelInfo<'a>, Problem> {
     let name = toolchain.architecture();
     let unknown = || Problem::Architecture(name.to_owned());
     let architecture = architecture_number(name).and_then(Architecture::find).ok_or_else(unknown)?;
@@ -214,7 +209,7 @@ pub fn learn<'a>(
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(baseline.front_end(), Ok(entry.clone()))]);
     let ptx_bytes = module.entry(&entry.symbol).map_or(0, |function| function.span.len());
-    let subject = Subject {
+    let subject = KernelInfo {
         annotation,
         entry,
         ptx_bytes,
@@ -244,7 +239,7 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), 
     let preprocessed = Source::new(annotation.source.path.clone(), definitions.as_bytes());
     let warning = |NamedConstant { name, value, span }: &NamedConstant| {
         let message = format!(
-            "`{name}` is another number in this build than {value}, which the source defines it as: write the number; `{}` is not tuned",
+            "`{name}` differs in this build from {value} in the source: write the number; `{}` is not tuned",
             annotation.kernel.name
         );
         annotation.source.warning(MessageCode::ConstantDiffers, *span, message)
@@ -288,9 +283,9 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
         Some(question) => toolchain.ask(&Macros::new(), &question),
         None => Ok(String::new()),
     };
-    let answered = match ask(Asked::All) {
+    let answered = match ask(LayoutQuery::All) {
         // What has no name in the source cannot be asked for, and takes no value.
-        Err(ToolError::Failed { .. }) => ask(Asked::Fields),
+        Err(ToolError::Failed { .. }) => ask(LayoutQuery::Fields),
         answered => answered,
     };
     match answered {
@@ -306,8 +301,7 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
                 true => {
                     let kernel = &annotation.kernel.name;
                     let message = format!(
-                        "the type of this structure has no name that could be asked for (a lambda's has none: pass a structure with an operator() of \
-                         its own in its place); `{kernel}` is not tuned"
+                        "this type has no name, as a lambda's: pass a structure with an operator(); `{kernel}` is not tuned"
                     );
                     annotation.source.warning(MessageCode::UnknownType, place, message).into()
                 }
@@ -359,7 +353,7 @@ fn advise(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     module: &ptx::Module,
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
 ) -> Result<(), Problem> {
     let (launch, workload) = subject.launch(subject.space.baseline())?;
     let run = workload.as_ref().map(|workload| (&launch, workload));

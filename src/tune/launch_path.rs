@@ -24,21 +24,20 @@ use crate::workload::{Entry, WrittenVariable};
 use std::collections::BTreeSet;
 
 /// Why a winner is out of reach where what is built has no launch stubs; with the remedy.
-const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says";
+const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs: write launch(header), and launch by the header";
 
 /// The same for kernels that are launched cooperatively.
-const COOPERATIVE: &str =
-    "cooperative launches reach no launch stub: write launch(header), and launch there as the header says";
+const COOPERATIVE: &str = "cooperative launches reach no launch stub: write launch(header), and launch by the header";
 
 /// The same for weak kernels, of which several objects may hold a copy.
-const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or inline kernel, and another object's header may differ: leave out launch(header)";
+const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or inline kernel: leave out launch(header)";
 
 /// Why a winner is not compiled for exactly its block.
 const NO_STUB_GUARANTEES: &str = "launches reach it without a stub that guarantees its block (reqntid)";
 
 /// Why the model alone does not choose a block that leaves a part of the last one without work;
 /// with the remedy.
-pub const MUST_DIVIDE: &str = "block and macros must divide the problem unless a GPU times them";
+pub const MUST_DIVIDE: &str = "untimed, block and macros must divide the problem";
 
 /// How a note begins that says why the kernel has no winner entries.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
@@ -56,10 +55,10 @@ pub struct Build {
 
 /// Where the winner is in the object, and which launches run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum WinnerPlacement {
     /// In the place of nvcc's kernel: the comment says that every launch follows the header.
     InPlace,
-    /// Beside nvcc's kernel; the launch stub selects.
+    /// Next to nvcc's kernel; the launch stub selects.
     Entries {
         /// Launches of the baseline are given to the winner in its own shape.
         reshapes: bool,
@@ -67,13 +66,13 @@ pub enum Way {
         accepts: bool,
     },
     /// Out of reach, for this reason.
-    Pinned(String),
+    Unreachable(String),
 }
 
 /// How launches of one kernel select its winner.
 #[derive(Clone, Debug)]
 pub struct LaunchPath {
-    pub way: Way,
+    pub way: WinnerPlacement,
     /// The block and the grid must stay the baseline's, for this reason.
     fixed_shape: Option<String>,
     /// The register cap must stay the baseline's, for this reason.
@@ -102,7 +101,7 @@ impl LaunchPath {
     /// Describes a program that launches every configuration as the header says.
     pub fn in_place() -> Self {
         Self {
-            way: Way::InPlace,
+            way: WinnerPlacement::InPlace,
             fixed_shape: None,
             fixed_registers: None,
             fixed_block: None,
@@ -130,15 +129,17 @@ impl LaunchPath {
             if is_invariant && following.is_empty() { Shares::of_kernel(module, symbol) } else { Shares::default() };
         let is_cooperative = annotation.clauses.cooperative || grid_sync::waits_for_grid(module, symbol);
         let way = match annotation.clauses.launch {
-            Some(Launching::Header) if build.is_relocatable && is_weak(module, symbol) => Way::Pinned(WEAK.to_owned()),
-            Some(Launching::Header) => Way::InPlace,
-            _ if !build.has_stubs => Way::Pinned(WITHOUT_STUBS.to_owned()),
-            _ if is_cooperative => Way::Pinned(COOPERATIVE.to_owned()),
+            Some(Launching::Header) if build.is_relocatable && is_weak(module, symbol) => {
+                WinnerPlacement::Unreachable(WEAK.to_owned())
+            }
+            Some(Launching::Header) => WinnerPlacement::InPlace,
+            _ if !build.has_stubs => WinnerPlacement::Unreachable(WITHOUT_STUBS.to_owned()),
+            _ if is_cooperative => WinnerPlacement::Unreachable(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
-                Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
+                WinnerPlacement::Unreachable("the compiler makes no launch stub of it that is known".to_owned())
             }
             // Host code that launches by the header makes its buffers for the winner.
-            _ => Way::Entries {
+            _ => WinnerPlacement::Entries {
                 reshapes: !build.includes_header || following.is_empty(),
                 accepts: build.includes_header,
             },
@@ -171,44 +172,44 @@ impl LaunchPath {
     /// Why the kernel has no winners; with the remedy.
     pub fn pinned(&self) -> Option<&str> {
         match &self.way {
-            Way::Pinned(reason) => Some(reason),
-            Way::InPlace | Way::Entries { .. } => None,
+            WinnerPlacement::Unreachable(reason) => Some(reason),
+            WinnerPlacement::InPlace | WinnerPlacement::Entries { .. } => None,
         }
     }
 
     /// Tells whether launches of the baseline are given to the winner in its own shape.
     pub fn reshapes(&self) -> bool {
-        matches!(self.way, Way::Entries { reshapes: true, .. })
+        matches!(self.way, WinnerPlacement::Entries { reshapes: true, .. })
     }
 
     /// Tells whether a launch by the header runs the winner.
     pub fn accepts(&self) -> bool {
-        matches!(self.way, Way::InPlace | Way::Entries { accepts: true, .. })
+        matches!(self.way, WinnerPlacement::InPlace | WinnerPlacement::Entries { accepts: true, .. })
     }
 
     /// Where the winner's entry goes.
     pub fn destination(&self) -> Destination {
         match self.way {
-            Way::InPlace => Destination::InPlace,
-            Way::Entries { .. } | Way::Pinned(_) => Destination::Added,
+            WinnerPlacement::InPlace => Destination::InPlace,
+            WinnerPlacement::Entries { .. } | WinnerPlacement::Unreachable(_) => Destination::Added,
         }
     }
 
     /// The way as a word for results to be compared by.
     pub fn word(&self) -> &'static str {
         match self.way {
-            Way::InPlace => "in place",
-            Way::Entries { reshapes: true, accepts: false } => "entries",
-            Way::Entries { reshapes: true, accepts: true } => "entries, header",
-            Way::Entries { reshapes: false, .. } => "header",
-            Way::Pinned(_) => "pinned",
+            WinnerPlacement::InPlace => "in place",
+            WinnerPlacement::Entries { reshapes: true, accepts: false } => "entries",
+            WinnerPlacement::Entries { reshapes: true, accepts: true } => "entries, header",
+            WinnerPlacement::Entries { reshapes: false, .. } => "header",
+            WinnerPlacement::Unreachable(_) => "pinned",
         }
     }
 
     /// Whether the program makes its buffers and arguments for the baseline's launch, whatever
     /// the winner is.
     pub fn keeps_arguments(&self) -> bool {
-        !matches!(self.way, Way::InPlace | Way::Entries { reshapes: false, .. })
+        !matches!(self.way, WinnerPlacement::InPlace | WinnerPlacement::Entries { reshapes: false, .. })
     }
 
     /// Returns the configuration that the host program makes its arguments for.
@@ -235,10 +236,10 @@ impl LaunchPath {
         if let Some(reason) = self.fixed_block.filter(|_| configuration.block != baseline.block) {
             return Some(reason.to_owned());
         }
-        if configuration.exact_block && !matches!(self.way, Way::Entries { .. }) {
+        if configuration.exact_block && !matches!(self.way, WinnerPlacement::Entries { .. }) {
             return Some(NO_STUB_GUARANTEES.to_owned());
         }
-        if self.way == Way::InPlace {
+        if self.way == WinnerPlacement::InPlace {
             return None;
         }
         if let Some(reason) = self.fixed_shape.as_ref().filter(|_| moves(configuration)) {
@@ -250,17 +251,18 @@ impl LaunchPath {
         {
             return Some(reason);
         }
-        if matches!(self.way, Way::Entries { reshapes: false, .. }) && configuration.macros != baseline.macros {
+        if matches!(self.way, WinnerPlacement::Entries { reshapes: false, .. })
+            && configuration.macros != baseline.macros
+        {
             return Some(
-                "its buffers follow the launch, which a header gives for the source's macros alone: write launch(header) if every launch follows the header"
-                    .to_owned(),
+                "its buffers depend on the macros: write launch(header) if every launch follows the header".to_owned(),
             );
         }
         if self.keeps_arguments()
             && let Some(name) = self.launch_argument(space.annotation())
         {
             return Some(format!(
-                "the launch is computed from `{name}`, which follows the block, and the program passes that of its own launch: include the header and launch by it"
+                "the launch depends on `{name}`, which depends on the block: include the header and launch by it"
             ));
         }
         let is_beyond = launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most);
@@ -277,9 +279,7 @@ impl LaunchPath {
             ));
         }
         self.refuses_predicted(space, configuration, launch)?;
-        Some(format!(
-            "`{variable}` is written and not compared, so that nothing proves other shapes: launch(remap) allows them unproved"
-        ))
+        Some(format!("`{variable}` is written and not compared: launch(remap) allows other shapes unproved"))
     }
 
     /// Why the model alone must not choose a configuration, which is launched so; with the
@@ -334,9 +334,7 @@ impl LaunchPath {
         let changed =
             |(_, expression): &&(String, Expr)| value(configuration, expression) != value(baseline, expression);
         if let Some((name, _)) = self.following.iter().find(changed) {
-            return Some(format!(
-                "`{name}` of args(...) follows the block, and the program passes what goes with its own: include the header and launch by it"
-            ));
+            return Some(format!("`{name}` of args(...) depends on the block: include the header and launch by it"));
         }
         // `partial = out[132]` for a program that launches 132 blocks.
         let blocks = before.blocks();
@@ -347,7 +345,7 @@ impl LaunchPath {
         let is_other = blocks > 1 && launch.blocks() != blocks;
         self.elements.iter().find(counts_blocks).filter(|_| is_other).map(|(name, _)| {
             format!(
-                "`{name}` of args(...) has as many elements as the program launches blocks, {blocks}: include the header and launch by it, or have the program allocate and read more, and say so here"
+                "`{name}` of args(...) has one element for each of {blocks} blocks: launch by the header, or make it longer in program and comment"
             )
         })
     }

@@ -1,8 +1,8 @@
 //! The launches that a marked source writes itself, against what its comment takes for them:
 //! warnings with places.
 
-use super::kernel_info::Subject;
-use super::launch_path::{LAUNCHES_STAY, Way};
+use super::kernel_info::KernelInfo;
+use super::launch_path::{LAUNCHES_STAY, WinnerPlacement};
 use super::surroundings::Surroundings;
 use super::{Tuner, header_functions};
 use crate::comment::{Annotation, Spanned};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// The warning where the blocks that the source launches are known, and none of them is the
 /// baseline's.
-pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagnostic> {
+pub fn beside_the_baseline(subject: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
     if around.includes_header {
         return None;
     }
@@ -68,9 +68,9 @@ pub fn infer_default_block(annotation: &mut Annotation, host: &HostCode) {
 
 /// Returns the note where the source launches a kernel by its address: such a launch runs the
 /// kernel that nvcc made.
-pub fn by_address(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagnostic> {
+pub fn by_address(subject: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
     let (source, span) = around.host.by_address(&subject.annotation.kernel.name)?;
-    matches!(subject.launch_path.way, Way::Entries { .. }).then(|| {
+    matches!(subject.launch_path.way, WinnerPlacement::Entries { .. }).then(|| {
         let name = &subject.annotation.name;
         source.remark(
             MessageCode::LaunchByAddress,
@@ -83,7 +83,7 @@ pub fn by_address(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagno
 }
 
 /// Says what keeps a kernel from having winners.
-pub fn pinned_notes(tuner: &Tuner<'_>, subject: &Subject<'_>) -> Vec<String> {
+pub fn pinned_notes(tuner: &Tuner<'_>, subject: &KernelInfo<'_>) -> Vec<String> {
     let annotation = subject.annotation;
     let Some(reason) = subject.launch_path.pinned().filter(|_| subject.space.len() > 1) else { return Vec::new() };
     let note = format!("{LAUNCHES_STAY}{reason}");

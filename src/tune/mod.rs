@@ -4,15 +4,14 @@ mod argument_conditions;
 mod axes;
 mod baseline_run;
 mod buffer_files;
-mod cache_key;
 mod cache_lookup;
 mod capture_stub;
 mod compile_budget;
 mod compile_space;
-mod course;
 mod exact_block;
 mod failure;
 mod final_rounds;
+mod fingerprint;
 mod header_functions;
 mod kernel;
 mod kernel_info;
@@ -28,6 +27,7 @@ mod register_caps;
 mod scoring;
 mod scoring_input;
 mod search_journal;
+mod session;
 mod surroundings;
 mod timing;
 mod validity;
@@ -36,9 +36,9 @@ mod written_variables;
 
 pub use baseline_run::BaselineRun;
 pub use buffer_files::load as load_files;
-pub use cache_key::data as workload_data;
 pub use capture_stub::{KernelStub, kernel_stubs};
 pub use failure::Problem;
+pub use fingerprint::data as workload_data;
 pub use header_functions::{baseline_headers, header};
 pub use kernel::{Prepared, recorded_variant};
 pub use launch_path::Build;
@@ -47,7 +47,7 @@ pub use macro_screening::spread as spread_macro_sets;
 pub use outcome::Tuned;
 pub use recorded_input::laid;
 pub use scoring::{NoBaseline, Scored, UNFIT, score};
-pub use scoring_input::{Code, Laid, VariantSource, representatives};
+pub use scoring_input::{Code, ScoringInput, VariantSource, representatives};
 pub use surroundings::Surroundings;
 pub use timing::{ROUNDS, baseline, candidates, finalists, settled};
 pub use variants::Macros;
@@ -65,10 +65,10 @@ use crate::process::{DetachedWork, ScopedWork};
 use crate::record::result_store::Results;
 use crate::settings::{Mode, Settings, Trust};
 use cache_lookup::Recall;
-use course::{Course, Standing};
 use kernel::{Draft, Timed};
-use overlap::Early;
-use search_journal::Logbook;
+use overlap::OverlappedTiming;
+use search_journal::SearchJournal;
+use session::{Standing, TuningSession};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -229,19 +229,19 @@ impl<'a> Tuner<'a> {
         self.surroundings = Some(around);
         self.kernels = annotations.len();
         let mut tuned = Vec::new();
-        let course = Course::new(self, toolchain, annotations).map(Course::searched);
-        let wrong = course.as_ref().map(Course::wrong).unwrap_or_default();
+        let session = TuningSession::new(self, toolchain, annotations).map(TuningSession::searched);
+        let wrong = session.as_ref().map(TuningSession::wrong).unwrap_or_default();
         self.console.diagnostics(&wrong);
-        if let Some(mut course) = course.filter(|_| wrong.is_empty()) {
+        if let Some(mut session) = session.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
                 let mut before: Option<Timing<'_, '_>> = None;
                 for (index, annotation) in annotations.iter().enumerate() {
                     // What is to be said of this kernel comes after what is to be said of the one before.
                     self.console.hold(before.is_some());
-                    let found = course.find(self, index);
+                    let found = session.find(self, index);
                     if let Some(timing) = before.take() {
                         let held = self.console.release();
-                        self.conclude(toolchain, timing, &mut course, &mut tuned);
+                        self.conclude(toolchain, timing, &mut session, &mut tuned);
                         self.console.say(held);
                     }
                     match found {
@@ -253,15 +253,15 @@ impl<'a> Tuner<'a> {
                         Err(problem) => {
                             self.rest();
                             progress::end(&annotation.name);
-                            course.refuse(self, index, &problem);
+                            session.refuse(self, index, &problem);
                         }
                     }
                 }
                 if let Some(timing) = before {
-                    self.conclude(toolchain, timing, &mut course, &mut tuned);
+                    self.conclude(toolchain, timing, &mut session, &mut tuned);
                 }
             });
-            self.files.extend(course.files().cloned());
+            self.files.extend(session.files().cloned());
         }
         self.surroundings = None;
         tuned
@@ -274,7 +274,7 @@ impl<'a> Tuner<'a> {
         scope: &'s std::thread::Scope<'s, '_>,
         toolchain: &'b Toolchain,
         index: usize,
-        (prepared, early): (Arc<Prepared<'b>>, Option<Box<Early>>),
+        (prepared, early): (Arc<Prepared<'b>>, Option<Box<OverlappedTiming>>),
     ) -> Timing<'s, 'b> {
         let search = self.recall(toolchain, prepared.subject.annotation).zip(self.device());
         let search = search.zip(prepared.basis.as_ref());
@@ -290,7 +290,7 @@ impl<'a> Tuner<'a> {
         let permit = measurer.runs_here().then(process::wait_for_permit);
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
-            let logbook = Logbook::open(of, place, is_trusted && early.is_none());
+            let logbook = SearchJournal::open(of, place, is_trusted && early.is_none());
             let (draft, timed) =
                 kernel::time(&sent, (draft, early.map(|early| *early)), (effort, permit), &mut measurer, logbook);
             // What comes now needs no GPU: another compile may have it.
@@ -305,7 +305,7 @@ impl<'a> Tuner<'a> {
         &mut self,
         toolchain: &Toolchain,
         timing: Timing<'_, 'b>,
-        course: &mut Course<'b>,
+        session: &mut TuningSession<'b>,
         tuned: &mut Vec<Tuned>,
     ) {
         let Timing { index, prepared, search, stage } = timing;
@@ -327,14 +327,14 @@ impl<'a> Tuner<'a> {
             found.decision.provisional |= toolchain.is_disturbed() || process::has_faulted();
             if let (Some(basis), Some(recall)) = (&prepared.basis, self.recall(toolchain, prepared.subject.annotation))
             {
-                let pinned = cache_key::pinned(&found, basis.clone(), &prepared.digests);
+                let pinned = fingerprint::lock_entry(&found, basis.clone(), &prepared.digests);
                 recall.keep(&found, &pinned, &prepared, search.as_deref());
                 found.decision.pinned = Some(pinned);
             }
             tuned.push(found);
         });
         if let Err(problem) = decided {
-            course.refuse(self, index, &problem);
+            session.refuse(self, index, &problem);
         }
     }
 
@@ -382,18 +382,18 @@ impl<'a> Tuner<'a> {
         annotations: &'b [Annotation],
         mut decide: impl FnMut(&mut Self, &Prepared<'b>) -> Result<(), Problem>,
     ) {
-        let Some(mut course) = Course::new(self, toolchain, annotations) else { return };
+        let Some(mut session) = TuningSession::new(self, toolchain, annotations) else { return };
         for index in 0..annotations.len() {
-            let decided = course.find(self, index).and_then(|found| match found {
+            let decided = session.find(self, index).and_then(|found| match found {
                 Standing::Prepared(prepared, _) => decide(self, &prepared),
                 Standing::Known(_) | Standing::Nothing => Ok(()),
             });
             self.rest();
             if let Err(problem) = decided {
-                course.refuse(self, index, &problem);
+                session.refuse(self, index, &problem);
             }
         }
-        self.files.extend(course.files().cloned());
+        self.files.extend(session.files().cloned());
     }
 }
 

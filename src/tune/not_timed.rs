@@ -30,10 +30,10 @@ pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option
     let is_lasting = device.memory_bytes > 0 && wanted > device.memory_bytes;
     let there = match is_lasting {
         true => format!("{} MiB", device.memory_bytes >> 20),
-        false => format!("{} MiB free", device.free_bytes >> 20),
+        false => format!("{} free MiB", device.free_bytes >> 20),
     };
     let message = format!(
-        "these buffers take {} MiB, and the {} has {there}: make them smaller; `{name}` is not timed",
+        "buffers of {} MiB exceed the {there} of {}: use smaller ones; `{name}` is not timed",
         wanted >> 20,
         device.name,
     );

@@ -2,8 +2,8 @@
 
 use super::argument_conditions;
 use super::header_functions;
-use super::kernel_info::Subject;
-use super::launch_path::Way;
+use super::kernel_info::KernelInfo;
+use super::launch_path::WinnerPlacement;
 use super::scoring::Scored;
 use super::variants::FrontEnds;
 use crate::comment::Annotation;
@@ -51,7 +51,7 @@ struct Stub {
 
 impl Tuned {
     /// Draws up what the build gets from a decision.
-    pub fn new(toolchain: &Toolchain, subject: &Subject<'_>, scored: &Scored, mut decision: Decision) -> Self {
+    pub fn new(toolchain: &Toolchain, subject: &KernelInfo<'_>, scored: &Scored, mut decision: Decision) -> Self {
         let laid = &scored.laid;
         let ptx = |of: &Configuration| {
             let is_of_set = |found: &Configuration| (&found.macros, found.math) == (&of.macros, of.math);
@@ -76,7 +76,7 @@ impl Tuned {
     /// machine code.
     pub fn recalled(
         toolchain: &Toolchain,
-        subject: &Subject<'_>,
+        subject: &KernelInfo<'_>,
         front_ends: &FrontEnds<'_>,
         mut decision: Decision,
         code: Option<&str>,
@@ -95,7 +95,7 @@ impl Tuned {
 
     fn drawn(
         toolchain: &Toolchain,
-        subject: &Subject<'_>,
+        subject: &KernelInfo<'_>,
         mut decision: Decision,
         ticket: Option<TicketKernel>,
         is_clustered: bool,
@@ -116,13 +116,13 @@ impl Tuned {
                 speedup: decision.speedup,
                 cooperative: subject.waits_for_grid,
                 source_macros: baseline.macros.clone(),
-                is_in_place: subject.launch_path.way == Way::InPlace,
+                is_in_place: subject.launch_path.way == WinnerPlacement::InPlace,
                 ..header
             }
         };
         let baseline_header = header(decision.baseline, Provenance::Baseline);
         let mut winner_header = header(decision.winner, decision.provenance);
-        let is_entry = matches!(subject.launch_path.way, Way::Entries { .. });
+        let is_entry = matches!(subject.launch_path.way, WinnerPlacement::Entries { .. });
         if is_entry && configuration(decision.winner).macros != baseline.macros {
             // A launch in the winner's shape that no stub takes for the winner's would run nvcc's kernel,
             // which other macros made.
@@ -170,7 +170,7 @@ impl Tuned {
 
     /// A kernel of which nothing is known, in a build that is not to find out: its baseline,
     /// with what a lock file would ask for.
-    pub fn unknown(toolchain: &Toolchain, subject: &Subject<'_>, mut decision: Decision) -> Self {
+    pub fn unknown(toolchain: &Toolchain, subject: &KernelInfo<'_>, mut decision: Decision) -> Self {
         decision.winner = decision.baseline;
         decision.provenance = Provenance::Baseline;
         Self::drawn(toolchain, subject, decision, None, false)
@@ -371,7 +371,7 @@ fn mention_clusters(entry: Option<&EntrySources<'_>>) -> bool {
 /// symbol there, and the digest of its machine code. A winner that cannot be put
 /// into the module gives way to the baseline.
 fn ticket(
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
     decision: &mut Decision,
     entry: Option<EntrySources<'_>>,
     baseline_digest: Option<String>,
@@ -404,13 +404,13 @@ fn ticket(
 /// The launch stub, where it selects the winner.
 fn stub(
     toolchain: &Toolchain,
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
     types: &Types,
     decision: &Decision,
     ticket: Option<&TicketKernel>,
     is_clustered: bool,
 ) -> Option<Stub> {
-    let Way::Entries { reshapes, accepts } = subject.launch_path.way else { return None };
+    let WinnerPlacement::Entries { reshapes, accepts } = subject.launch_path.way else { return None };
     let (annotation, space) = (subject.annotation, &subject.space);
     let launch = |configuration: &Configuration| header_functions::stub_launch(annotation, types, configuration);
     let configuration = &decision.configurations[decision.winner].configuration;

@@ -6,8 +6,8 @@
 
 use super::kernel::AHEAD_SHARE;
 use super::scoring::Scored;
-use super::scoring_input::Laid;
-use super::search_journal::Logbook;
+use super::scoring_input::ScoringInput;
+use super::search_journal::SearchJournal;
 use super::timing;
 use crate::gpu::Conditions;
 use crate::launch::Configuration;
@@ -26,7 +26,7 @@ pub struct Planned<'a> {
     place: Option<(Cache, String)>,
     /// Whether what is kept there counts.
     is_trusted: bool,
-    laid: Laid,
+    laid: ScoringInput,
     baseline: Candidate,
     /// The configurations of the round, the baseline among them, and those that are sent.
     round: Vec<usize>,
@@ -35,8 +35,8 @@ pub struct Planned<'a> {
     plan: Plan,
 }
 
-/// What came of it.
-pub struct Early {
+/// What a first round gave that was timed while the other variants were compiled.
+pub struct OverlappedTiming {
     /// The baseline among them.
     round: Vec<Configuration>,
     sent: Vec<Configuration>,
@@ -48,9 +48,8 @@ pub struct Early {
     pub waited: Duration,
 }
 
-/// The same in a space that has been compiled whole: by index of the configuration that stands
-/// for its like.
-pub struct EarlyRound {
+/// The same by index into the space, once all of it is compiled.
+pub struct OverlappedRound {
     pub round: Vec<usize>,
     /// The UUID of the GPU.
     pub gpu: String,
@@ -75,7 +74,7 @@ impl<'a> Planned<'a> {
     }
 
     /// The space as far as it is known.
-    pub fn laid(&self) -> &Laid {
+    pub fn laid(&self) -> &ScoringInput {
         &self.laid
     }
 
@@ -87,9 +86,9 @@ impl<'a> Planned<'a> {
 
     /// Times it where there is a GPU free before all is compiled. What an earlier compile kept
     /// of the search is not found out again: the search goes on from there.
-    pub fn time(self, measurer: &mut Pool, is_compiled: &AtomicBool) -> Option<Early> {
+    pub fn time(self, measurer: &mut Pool, is_compiled: &AtomicBool) -> Option<OverlappedTiming> {
         let Self { name, place, is_trusted, laid, baseline, round, sent, candidates, plan } = self;
-        let mut logbook = Logbook::open((name, &laid), place, is_trusted);
+        let mut logbook = SearchJournal::open((name, &laid), place, is_trusted);
         if logbook.has_earlier() {
             return None;
         }
@@ -128,16 +127,16 @@ impl<'a> Planned<'a> {
         let (gpu, waited) = (measurer.device().uuid.clone(), measurer.waited() - waited);
         let named = |indices: &[usize]| indices.iter().map(|&index| laid.configurations[index].clone()).collect();
         let conditions = measurer.conditions();
-        Some(Early { round: named(&round), sent: named(&sent), result, gpu, conditions, waited })
+        Some(OverlappedTiming { round: named(&round), sent: named(&sent), result, gpu, conditions, waited })
     }
 }
 
-impl Early {
+impl OverlappedTiming {
     /// What came of it, in the whole space.
     ///
     /// # Errors
     /// What kept it from being timed, which would keep the rest, too.
-    pub fn found(self, laid: &Laid) -> Result<EarlyRound, Error> {
+    pub fn found(self, laid: &ScoringInput) -> Result<OverlappedRound, Error> {
         let Timings { baseline, candidates } = self.result?;
         let numbers: HashMap<&Configuration, usize> = laid.configurations.iter().zip(0..).collect();
         let number = |configuration: &Configuration| Some(laid.representative[*numbers.get(configuration)?]);
@@ -145,6 +144,6 @@ impl Early {
         let outcomes = self.sent.iter().zip(candidates);
         let (indices, outcomes) =
             outcomes.filter_map(|(configuration, outcome)| Some((number(configuration)?, outcome))).unzip();
-        Ok(EarlyRound { round, gpu: self.gpu, baseline, indices, outcomes })
+        Ok(OverlappedRound { round, gpu: self.gpu, baseline, indices, outcomes })
     }
 }

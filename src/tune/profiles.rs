@@ -7,7 +7,7 @@
 //! threads, in blocks of other shapes) has a long allowance, and lends the others what its
 //! warps execute; how the accesses of a warp lie side by side remains each one's own.
 
-use super::scoring_input::Laid;
+use super::scoring_input::ScoringInput;
 use crate::gpu::WARP;
 use crate::launch::{FrontEndOptions, Launch};
 use crate::ptx::Module;
@@ -143,7 +143,7 @@ pub struct Profiles {
 impl Profiles {
     /// Those of all configurations that have code and a workload; what is `known` is not made
     /// again.
-    pub fn of(laid: &Laid, known: &mut Known) -> Self {
+    pub fn of(laid: &ScoringInput, known: &mut Known) -> Self {
         let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
         let mut jobs: Vec<ProfileJob<'_>> = Vec::new();
         let mut of = Vec::with_capacity(laid.configurations.len());
@@ -234,7 +234,7 @@ mod tests {
     ///
     /// At least 25 launches and 10 lenders must remain for the allowances to be those of the
     /// whole space.
-    fn laid(kernel: &str, quick_blocks: &[u32]) -> Laid {
+    fn laid(kernel: &str, quick_blocks: &[u32]) -> ScoringInput {
         let file = format!("{}/kernels/results/h200/{kernel}.json.gz", env!("CARGO_MANIFEST_DIR"));
         let mut laid = recorded_input::laid(&RecordedSpace::read(Path::new(&file)).unwrap()).unwrap();
         if std::env::var_os("NVTUNE_TEST_FULL").is_none_or(|value| value != "1") {
@@ -249,7 +249,7 @@ mod tests {
 
     /// In `particles` each lane of a warp has neighbours of its own: a warp takes far longer
     /// than any of its threads.
-    static PARTICLES: LazyLock<(Laid, Known, Profiles)> = LazyLock::new(|| {
+    static PARTICLES: LazyLock<(ScoringInput, Known, Profiles)> = LazyLock::new(|| {
         let (laid, mut known) = (laid("particles", &[64, 128, 192, 256, 320]), Known::default());
         let profiles = Profiles::of(&laid, &mut known);
         (laid, known, profiles)

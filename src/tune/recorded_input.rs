@@ -1,12 +1,12 @@
 //! A recorded space -> what scoring looks at.
 
-use super::scoring_input::{Code, Laid, VariantSource, representatives};
+use super::scoring_input::{Code, ScoringInput, VariantSource, representatives};
 use crate::gpu::{Architecture, Machine, architecture_number};
 use crate::record::{RecordedSpace, SpaceError, SpaceSource, SpaceVariant};
 use std::sync::Arc;
 
 /// Lays a recorded space out for scoring, as the tuner laid it out when it was recorded.
-pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
+pub fn laid(space: &RecordedSpace) -> Result<ScoringInput, SpaceError> {
     let broken = |problem: &str| SpaceError::Inconsistent(problem.to_owned());
     let architecture = architecture_number(&space.architecture).and_then(Architecture::find);
     let architecture = architecture.ok_or_else(|| broken("its architecture is not known"))?;
@@ -40,7 +40,7 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         digest: variant.variant.digest.clone(),
         cubin: Arc::from(cubin),
     };
-    Ok(Laid {
+    Ok(ScoringInput {
         machine: Machine::of_device(architecture, &space.device),
         configurations: space.configurations.iter().map(|found| found.configuration.clone()).collect(),
         workloads: space.configurations.iter().map(|found| workloads.get(found.workload).map(Arc::clone)).collect(),

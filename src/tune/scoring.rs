@@ -1,7 +1,7 @@
 //! Every configuration with its launch, its variant and its score.
 
 use super::profiles::{Known, Profiles};
-use super::scoring_input::{Laid, VariantSource};
+use super::scoring_input::{ScoringInput, VariantSource};
 use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
 use crate::model::{Analysis, Inputs, Limiter, Score, score_configuration as score_of};
 use crate::ptx::{AccessKind, Edits, MemorySpace};
@@ -19,7 +19,7 @@ pub type WrittenBytes = BTreeMap<u32, f64>;
 
 /// A space, scored.
 pub struct Scored {
-    pub laid: Laid,
+    pub laid: ScoringInput,
     /// By configuration; `None` where there is no variant, or where no block of it fits on a
     /// multiprocessor.
     pub scores: Vec<Option<Score>>,
@@ -45,14 +45,14 @@ const OTHERWISE: &str =
     "only one of it and the baseline waits for its whole grid, so that the program would have to launch it otherwise";
 
 /// Why the baseline cannot be launched, with the remedy where there is one.
-fn does_not_fit(laid: &Laid, score: &Score) -> String {
+fn does_not_fit(laid: &ScoringInput, score: &Score) -> String {
     let [x, y, z] = laid.launches[laid.baseline].block;
     let threads = u64::from(x) * u64::from(y) * u64::from(z);
     // Blocks that would fit may be more than the code is compiled for.
     let limiter = Some(score.limiter).filter(|_| score.blocks_per_sm == 0);
     match (limiter, laid.configurations[laid.baseline].cap) {
         (Some(Limiter::Registers), 0) => format!(
-            "{UNFIT}: the compiler gives each of its {threads} threads {} registers; __launch_bounds__({threads}) in the source keeps these low enough",
+            "{UNFIT}: {} registers for each of {threads} threads; __launch_bounds__({threads}) keeps them low enough",
             score.registers
         ),
         (Some(Limiter::Registers), cap) => format!(
@@ -68,12 +68,12 @@ fn does_not_fit(laid: &Laid, score: &Score) -> String {
 }
 
 /// Scores the whole space.
-pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
+pub fn score(laid: ScoringInput) -> Result<Scored, NoBaseline> {
     score_again(laid, &mut Known::default())
 }
 
 /// Scores a space of which a part may have been scored before.
-pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> {
+pub fn score_again(mut laid: ScoringInput, known: &mut Known) -> Result<Scored, NoBaseline> {
     let profiles = Profiles::of(&laid, known);
     // Many configurations share their machine code and profile: that pair is analysed once.
     let mut trips: Vec<&[f64]> = Vec::new();
@@ -117,7 +117,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
     let baseline = laid.baseline;
     // What the program launches so already fits on its GPU, whatever this one is.
     let waits: Vec<bool> = laid.sources.iter().map(VariantSource::waits_for_grid).collect();
-    let is_held = |laid: &Laid, index: usize, score: &Score| {
+    let is_held = |laid: &ScoringInput, index: usize, score: &Score| {
         let resident = u64::from(score.blocks_per_sm) * u64::from(laid.machine.sms);
         !laid.waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
     };

@@ -2,11 +2,11 @@
 //! the PTX behind that.
 //!
 //! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`).
-//! Out: [`Laid`], which is all that scoring looks at; so a recorded space is scored as a
+//! Out: [`ScoringInput`], which is all that scoring looks at; so a recorded space is scored as a
 //! compile scores it. Invariant: every index is in range.
 
 use super::failure::Problem;
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::validity::Refusals;
 use super::variants::{FrontEnds, Variant, Variants};
 use super::written_variables;
@@ -19,9 +19,9 @@ use crate::workload::{Entry, Workload, WrittenVariable};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A space with all that its scores depend on; the vectors before `baseline` go with
-/// `configurations`.
-pub struct Laid {
+/// A space and everything that its scores depend on. The vectors before `baseline` are parallel
+/// to `configurations`.
+pub struct ScoringInput {
     pub machine: Machine,
     pub configurations: Vec<Configuration>,
     pub launches: Vec<Launch>,
@@ -79,7 +79,7 @@ impl VariantSource {
     }
 
     /// The variables that the kernel may write under these macros.
-    fn written(&self, subject: &Subject<'_>) -> Vec<WrittenVariable> {
+    fn written(&self, subject: &KernelInfo<'_>) -> Vec<WrittenVariable> {
         // Hardly any kernel has one, and reading PTX takes a while.
         let ptx = self.ptx.as_deref().filter(|ptx| ptx.contains(".global .align"));
         let module = ptx.and_then(|ptx| Module::parse(ptx).ok());
@@ -88,9 +88,13 @@ impl VariantSource {
     }
 }
 
-impl Laid {
+impl ScoringInput {
     /// Lays out the space of a kernel under tuning.
-    pub(super) fn new(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, variants: &Variants) -> Result<Self, Problem> {
+    pub(super) fn new(
+        subject: &KernelInfo<'_>,
+        front_ends: &FrontEnds<'_>,
+        variants: &Variants,
+    ) -> Result<Self, Problem> {
         let mut configurations = subject.space.searched();
         let baseline = subject.baseline();
         let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
@@ -175,10 +179,10 @@ impl Laid {
 }
 
 /// Why a configuration that was chosen by an earlier nvtune must not be launched, as
-/// [`Laid::new`] would have it; the front end has been run under its macros. What only ptxas
-/// tells is not asked about.
+/// [`ScoringInput::new`] would have it; the front end has been run under its macros. What only
+/// ptxas knows is not considered.
 pub(super) fn refusal(
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     configuration: &Configuration,
 ) -> Option<String> {
@@ -200,7 +204,7 @@ pub(super) fn refusal(
     })
 }
 
-impl Laid {
+impl ScoringInput {
     /// Where a configuration is in its space, for [`crate::search`]: logarithms of what
     /// multiplies (threads, blocks, macros), so that 32 to 64 is as far as 512 to 1024;
     /// registers and threads in flight in place of the cap, for caps that do not bind change
@@ -228,7 +232,7 @@ impl Laid {
 /// Tells for each source whether its entry can stand in the module of the baseline's, whose
 /// number is `baseline`.
 fn transplants(
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     sources: &[VariantSource],
     baseline: usize,
@@ -272,7 +276,7 @@ pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], 
 /// The front end's output for each set of the axes' options, and which one is each
 /// configuration's.
 fn sources(
-    subject: &Subject<'_>,
+    subject: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     configurations: &[Configuration],
 ) -> (Vec<VariantSource>, Vec<usize>) {

@@ -6,12 +6,12 @@
 //! before say only what is worth timing and who is a finalist, for the finalists
 //! meet the baseline in rounds of this compile; a cache that cannot be written costs a warning.
 
-use super::scoring_input::Laid;
+use super::scoring_input::ScoringInput;
 use crate::gpu::Device;
 use crate::launch::Configuration;
 use crate::measure::{Outcome, Reason, Timing};
 use crate::process;
-use crate::record::{Basis, Cache, Journal, PointOutcome, RecordedTiming, Searched, Tried, digest};
+use crate::record::{Cache, Fingerprint, Journal, PointOutcome, RecordedTiming, Searched, Tried, digest};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
@@ -29,11 +29,11 @@ const SELDOM: u32 = 20;
 /// points alike, so nothing of it is used.
 const SAME: f64 = 1.05;
 
-/// The logbook of one kernel's search.
-pub struct Logbook<'a> {
+/// The journal of one kernel's search: what was timed, for a build that continues it.
+pub struct SearchJournal<'a> {
     /// The kernel's name and space.
     name: &'a str,
-    laid: &'a Laid,
+    laid: &'a ScoringInput,
     /// Where it is kept, if it is.
     place: Option<(Cache, String)>,
     /// What an earlier compile found.
@@ -49,10 +49,10 @@ pub struct Logbook<'a> {
     problem: Option<String>,
 }
 
-impl<'a> Logbook<'a> {
+impl<'a> SearchJournal<'a> {
     /// The logbook of a kernel, at a place of a cache, if anywhere. With `is_trusted`, it goes
     /// on where an earlier one ended.
-    pub fn open((name, laid): (&'a str, &'a Laid), place: Option<(Cache, String)>, is_trusted: bool) -> Self {
+    pub fn open((name, laid): (&'a str, &'a ScoringInput), place: Option<(Cache, String)>, is_trusted: bool) -> Self {
         let earlier = place.as_ref().filter(|_| is_trusted).and_then(|(cache, place)| Journal::read(cache, place));
         Self {
             name,
@@ -161,8 +161,8 @@ impl<'a> Logbook<'a> {
 
 /// The place of a kernel's logbook; `None` where not all is known that it depends on.
 pub fn place(
-    (name, laid): (&str, &Laid),
-    basis: &Basis,
+    (name, laid): (&str, &ScoringInput),
+    basis: &Fingerprint,
     (architecture, present, images): (&str, &str, &str),
     device: &Device,
 ) -> Option<String> {
@@ -171,13 +171,13 @@ pub fn place(
 }
 
 /// A point with what came of it; `None` where it has no code.
-fn tried_as(laid: &Laid, index: usize, found: PointOutcome) -> Option<Tried> {
+fn tried_as(laid: &ScoringInput, index: usize, found: PointOutcome) -> Option<Tried> {
     let configuration = laid.configurations[index].clone();
     Some(Tried { configuration, identity: identity(laid, index)?, found })
 }
 
 /// Digest of what is run for a configuration.
-fn identity(laid: &Laid, index: usize) -> Option<String> {
+fn identity(laid: &ScoringInput, index: usize) -> Option<String> {
     let code = &laid.codes[*laid.variants[index].as_ref().ok()?].digest;
     let launch = serde_json::to_vec(&(laid.launches[index], laid.workloads[index].as_deref())).ok()?;
     Some(digest([code.as_bytes(), &launch]))

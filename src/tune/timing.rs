@@ -1,11 +1,11 @@
 //! Candidates on the GPU: who wins.
 
 use super::final_rounds::Finals;
-use super::kernel_info::Subject;
-use super::overlap::{Early, EarlyRound};
+use super::kernel_info::KernelInfo;
+use super::overlap::{OverlappedRound, OverlappedTiming};
 use super::scoring::Scored;
-use super::scoring_input::Laid;
-use super::search_journal::Logbook;
+use super::scoring_input::ScoringInput;
+use super::search_journal::SearchJournal;
 use crate::diag::progress::Best;
 use crate::diag::{MessageCode, progress};
 use crate::gpu::Conditions;
@@ -28,11 +28,11 @@ pub const ROUNDS: u32 = 41;
 
 /// What the measuring process is sent for these configurations, without those that have no code
 /// or no workload.
-pub fn candidates(laid: &Laid, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {
+pub fn candidates(laid: &ScoringInput, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {
     indices.iter().filter_map(|&index| Some((index, candidate(laid, index)?))).unzip()
 }
 
-pub(super) fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
+pub(super) fn candidate(laid: &ScoringInput, index: usize) -> Option<Candidate> {
     let code = &laid.codes[*laid.variants[index].as_ref().ok()?];
     Some(Candidate {
         id: u32::try_from(index).ok()?,
@@ -47,7 +47,7 @@ pub(super) fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
 }
 
 /// The baseline, as the measuring process is sent it.
-pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
+pub fn baseline(laid: &ScoringInput) -> Result<Candidate, Error> {
     candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
 }
 
@@ -85,15 +85,15 @@ pub struct Effort<'a> {
 }
 
 /// What may keep launches of more blocks than the baseline's from ending.
-const MAY_WAIT: &str = "a launch of more blocks did not end: if blocks wait for each other, write launch(cooperative)";
+const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each other, write launch(cooperative)";
 
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
-    (subject, scored): (&Subject<'_>, &Scored),
-    early: Option<Early>,
+    (subject, scored): (&KernelInfo<'_>, &Scored),
+    early: Option<OverlappedTiming>,
     effort: (Effort<'_>, Option<Permit>),
     measurer: &mut impl Measurer,
-    logbook: &mut Logbook<'_>,
+    logbook: &mut SearchJournal<'_>,
     decision: &mut Decision,
 ) -> Result<(), Error> {
     let waited = measurer.waited();
@@ -118,11 +118,11 @@ pub fn decide(
 /// then the fastest of it against the baseline in paired rounds, and writes the outcome into
 /// the decision. In doubt the baseline stays.
 fn decide_on<M: Measurer>(
-    (subject, scored): (&Subject<'_>, &Scored),
-    early: Option<Early>,
+    (subject, scored): (&KernelInfo<'_>, &Scored),
+    early: Option<OverlappedTiming>,
     (Effort { budget_s, most, sanitize, toolchain }, mut permit): (Effort<'_>, Option<Permit>),
     measurer: &mut M,
-    logbook: &mut Logbook<'_>,
+    logbook: &mut SearchJournal<'_>,
     decision: &mut Decision,
 ) -> Result<(), Error> {
     let laid = &scored.laid;
@@ -139,7 +139,7 @@ fn decide_on<M: Measurer>(
     }
     let mut begun = Vec::new();
     let mut timed_on = None;
-    if let Some(EarlyRound { round, gpu, baseline, indices, outcomes }) = early {
+    if let Some(OverlappedRound { round, gpu, baseline, indices, outcomes }) = early {
         timed_on = Some((gpu, baseline.median_us));
         tally.baseline(laid, decision, &baseline);
         logbook.note(&indices, &[&[Outcome::Timed(baseline)], outcomes.as_slice()].concat());
@@ -233,7 +233,7 @@ impl Tally {
 
     /// Shows how far the search is: what it has timed, and these outcomes of the baseline (the
     /// first) and of the configurations with these indices.
-    fn show(&self, name: &str, laid: &Laid, indices: &[usize], outcomes: &[Outcome]) {
+    fn show(&self, name: &str, laid: &ScoringInput, indices: &[usize], outcomes: &[Outcome]) {
         let median =
             |outcome: &Outcome| if let Outcome::Timed(timing) = outcome { Some(timing.median_us) } else { None };
         let Some((baseline, rest)) = outcomes.split_first() else { return };
@@ -247,7 +247,7 @@ impl Tally {
         progress::timed(name, 1 + all.len(), best);
     }
 
-    fn baseline(&mut self, laid: &Laid, decision: &mut Decision, timing: &Timing) {
+    fn baseline(&mut self, laid: &ScoringInput, decision: &mut Decision, timing: &Timing) {
         if self.baseline_us.is_none() {
             self.baseline_us = Some(timing.median_us);
             let timing = RecordedTiming { order: Some(1), ..timing.into() };
@@ -263,7 +263,7 @@ impl Tally {
         self.ranked.iter_mut().for_each(|(_, time)| *time *= ratio);
     }
 
-    fn outcome(&mut self, laid: &Laid, decision: &mut Decision, index: usize, outcome: Outcome) {
+    fn outcome(&mut self, laid: &ScoringInput, decision: &mut Decision, index: usize, outcome: Outcome) {
         match outcome {
             Outcome::Timed(timing) => self.candidate(laid, decision, index, PointOutcome::Timed((&timing).into())),
             Outcome::Refused(reason) => {
@@ -275,7 +275,7 @@ impl Tally {
         }
     }
 
-    fn candidate(&mut self, laid: &Laid, decision: &mut Decision, index: usize, found: PointOutcome) {
+    fn candidate(&mut self, laid: &ScoringInput, decision: &mut Decision, index: usize, found: PointOutcome) {
         decision.configurations[index].candidate = true;
         match found {
             PointOutcome::Timed(timing) => {
@@ -293,7 +293,7 @@ impl Tally {
 }
 
 /// A timing holds for every configuration with the same machine code and launch.
-fn record(laid: &Laid, decision: &mut Decision, index: usize, timing: &RecordedTiming) {
+fn record(laid: &ScoringInput, decision: &mut Decision, index: usize, timing: &RecordedTiming) {
     for (other, configuration) in decision.configurations.iter_mut().enumerate() {
         if laid.representative[other] == index {
             configuration.timing = Some(timing.clone());

@@ -1,7 +1,7 @@
 //! The code of a space's configurations -> why launches in some blocks are refused, whatever is
 //! timed, and which the model must not choose.
 
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::scoring::Scored;
 use super::scoring_input::VariantSource;
 use crate::analysis::{memory_check, ptx_facts};
@@ -17,7 +17,7 @@ pub type Launched<'a> = (&'a VariantSource, &'a Launch, Option<&'a Workload>);
 
 /// What the code says against launches in blocks of some shape.
 pub struct Refusals<'a> {
-    subject: &'a Subject<'a>,
+    subject: &'a KernelInfo<'a>,
     baseline: Launched<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
@@ -33,7 +33,7 @@ pub struct Refusals<'a> {
 
 impl<'a> Refusals<'a> {
     /// For a kernel, and how its baseline is launched.
-    pub fn new(subject: &'a Subject<'a>, baseline: Launched<'a>) -> Self {
+    pub fn new(subject: &'a KernelInfo<'a>, baseline: Launched<'a>) -> Self {
         let (modules, known, beyond) = (HashMap::new(), HashMap::new(), HashMap::new());
         Self { subject, baseline, modules, known, beyond, outgrown: OnceCell::new() }
     }
@@ -54,7 +54,7 @@ impl<'a> Refusals<'a> {
                 let mut found = memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload)).into_iter();
                 let Overrun { buffer, has, .. } = found.find(|overrun| !outgrown().contains(&overrun.buffer))?;
                 Some(format!(
-                    "more threads than the baseline's reach beyond `{buffer}` of args(...), which has {has} elements: have the program allocate as many as the launch needs, and say so here, as in out[grid.x * block.x]"
+                    "more threads reach beyond `{buffer}` ({has} elements): make it longer in program and comment, as in out[grid.x * block.x]"
                 ))
             });
             if beyond.is_some() {
@@ -126,7 +126,7 @@ impl<'a> Stores<'a> {
         let is_filled = |name: &str| outputs(laid.baseline).any(|of| of.name == name && of.bytes() <= natural);
         let left = outputs(index).find(|buffer| buffer.bytes() > own && is_filled(&buffer.name))?;
         Some(format!(
-            "its threads store {own} bytes at most, and `{}` has {}: let the grid follow the block, as in threads(n)",
+            "its threads store at most {own} of `{}`'s {} bytes: let the grid follow the block, as in threads(n)",
             left.name,
             left.bytes()
         ))

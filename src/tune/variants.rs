@@ -2,7 +2,7 @@
 //! once for each register cap and cache operator, in parallel.
 
 use super::failure::first as first_line;
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::register_caps;
 use crate::diag::progress;
 use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
@@ -27,7 +27,7 @@ pub struct Assembly {
     pub digest: String,
 }
 
-/// Told of the baseline's code while the others are still compiled.
+/// Gets the baseline's code while the others are still compiled.
 pub type First<'a> = &'a (dyn Fn(&Assembly) + Sync);
 
 /// The machine code, or what the compiler said.
@@ -200,7 +200,7 @@ impl Variants {
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
-        subject: &Subject<'_>,
+        subject: &KernelInfo<'_>,
         axes: &[FrontEndOptions],
         written: &PtxasRuns,
         first: First<'_>,

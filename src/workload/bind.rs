@@ -102,10 +102,7 @@ pub fn bind(
 
 /// What to do with a parameter that takes no value.
 fn left_out(annotation: &Annotation, given: &Given) -> Diagnostic {
-    let message = format!(
-        "leave it out of args(...): the others then tell the launch, and `{}` is tuned by the model alone",
-        annotation.kernel.name
-    );
+    let message = format!("leave it out of args(...): then the model alone tunes `{}`", annotation.kernel.name);
     annotation.source.note(given.span, message)
 }
 
@@ -159,9 +156,7 @@ fn bind_symbol(
         }
     };
     let Some(text) = &given.element else {
-        let message = format!(
-            "the type of `{name}` is not declared in this file, nor in what the source includes with quotes: symbol(float {name} = ...) gives it"
-        );
+        let message = format!("the type of `{name}` is not declared here: write it, as in symbol(float {name} = ...)");
         return Err(Box::new(source.error(MessageCode::SymbolClause, *span, message)));
     };
     let Some(element) = Type::element(text) else {

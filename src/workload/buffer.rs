@@ -202,7 +202,7 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<WrittenVariable>,
     /// What is compared; `None`: every buffer that the baseline wrote, to
-    /// [`super::bind::default_tolerance`].
+    /// [`default_tolerance`](super::default_tolerance).
     pub checks: Option<Vec<Check>>,
 }
 

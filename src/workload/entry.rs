@@ -73,7 +73,7 @@ impl Entry {
 
 /// All kernels of a stub file, in the order of their registration.
 pub fn entries(stub: &str) -> Vec<Entry> {
-    let stubs = stubs(stub);
+    let stubs = launch_stubs(stub);
     let places = places(stub);
     let variables: Arc<[Variable]> = variables(stub).into();
     let mut found = Vec::new();
@@ -84,10 +84,10 @@ pub fn entries(stub: &str) -> Vec<Entry> {
         let [_, function, symbol, bound] = split_at_commas(arguments)[..] else {
             continue;
         };
-        let Some((types, name)) = cast(function) else {
+        let Some((types, name)) = cast_type(function) else {
             continue;
         };
-        let mangled = stubs.get(&key(types, name)).copied();
+        let mangled = stubs.get(&instance_key(types, name)).copied();
         let written: Vec<String> = match split_at_commas(types)[..] {
             ["void"] | [""] => Vec::new(),
             ref types => types.iter().map(|text| normalized(text)).collect(),
@@ -147,7 +147,7 @@ pub fn find<'a>(
         (_, [only]) => Ok(*only),
         (0, _) => Err(warning(format!("the compilation has no kernel `{}`; it is not tuned", kernel.name))),
         (_, []) if !as_many.is_empty() => Err(warning(format!(
-            "the compilation has no kernel `{}` with parameters of these types, for those of its name take {}; it is not tuned",
+            "the compilation has no kernel `{}` with parameters of these types, but with {}; it is not tuned",
             kernel.name,
             listed(&as_many)
         ))),
@@ -178,7 +178,7 @@ pub fn find<'a>(
                 _ if several_instances(several).len() > 1 && annotation.instance.is_some() => {
                     let fitting = several_instances(several).into_iter().collect::<Vec<_>>().join(", ");
                     let message = format!(
-                        "these arguments fit several instances that this file makes, {fitting}: write all arguments of the one to tune; it is not tuned"
+                        "these arguments fit several instances, {fitting}: write all arguments of one; it is not tuned"
                     );
                     let span = annotation.instance.as_ref().map_or(annotation.comment, |instance| instance.span);
                     Err(Box::new(annotation.source.warning(MessageCode::KernelNotCompiled, span, message)))
@@ -247,7 +247,7 @@ fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnost
     instance.arguments.iter().zip(compiled).find_map(|(argument, compiled)| match argument {
         TemplateArgument::Constant { text, value } if !template_instance::arguments_agree(&value.to_string(), compiled) => {
             let message = format!(
-                "`{text}` is {} in this build, and {value} where the source defines it: write the number in `template`; `{}` is not tuned",
+                "`{text}` is {} in this build, and {value} in the source: write the number in `template`; `{}` is not tuned",
                 template_instance::as_written(compiled),
                 annotation.kernel.name
             );
@@ -334,9 +334,7 @@ fn instances<'a>(
     };
     // What the compiler makes of a lambda for the device, which no comment can name.
     let lambda = match made.contains("__nv_dl_wrapper_t<") || made.contains("__nv_hdl_wrapper_t<") {
-        true => {
-            " (of a lambda: pass a structure with an operator() of its own in its place, whose name `template` takes)"
-        }
+        true => " (a lambda has no name: pass a structure with an operator() instead)",
         false => "",
     };
     let message = format!("`{}` has no instance <{wanted}>: {made}{lambda}; it is not tuned", annotation.kernel.name);
@@ -344,7 +342,7 @@ fn instances<'a>(
 }
 
 /// Mangled names by what their stubs launch.
-fn stubs(stub: &str) -> BTreeMap<String, &str> {
+fn launch_stubs(stub: &str) -> BTreeMap<String, &str> {
     // The name of a stub is this and the mangled name.
     const PREFIX: &str = "__device_stub_";
     let mut found = BTreeMap::new();
@@ -372,8 +370,8 @@ fn stubs(stub: &str) -> BTreeMap<String, &str> {
         };
         // `((char *)((void ( *)(...))name))`
         let launched = function.find("((void").map(|at| &function[at..]);
-        if let Some((types, name)) = launched.and_then(cast) {
-            found.insert(key(types, name), symbol);
+        if let Some((types, name)) = launched.and_then(cast_type) {
+            found.insert(instance_key(types, name), symbol);
         }
     }
     found
@@ -397,7 +395,7 @@ fn places(stub: &str) -> BTreeMap<&str, (u32, String)> {
 }
 
 /// Types and name of `((void ( *)(TYPES))NAME)`.
-fn cast(function: &str) -> Option<(&str, &str)> {
+fn cast_type(function: &str) -> Option<(&str, &str)> {
     let inner = text_in_parentheses(function.trim())?;
     let kind = text_in_parentheses(inner.trim_start())?;
     let name = inner.trim_start().get(kind.len() + 2..)?.trim();
@@ -407,7 +405,7 @@ fn cast(function: &str) -> Option<(&str, &str)> {
     Some((text_in_parentheses(rest.trim_start())?.trim(), name))
 }
 
-fn key(types: &str, name: &str) -> String {
+fn instance_key(types: &str, name: &str) -> String {
     format!("{}({})", normalized(name), normalized(types))
 }
 

@@ -21,9 +21,9 @@ const ASKER: &str = "nvtune_layout";
 /// itself.
 const PLAIN: &str = "nvtune_enumeration";
 
-/// What is asked for.
+/// What the compiler is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum LayoutQuery {
     /// Fields of the structures that the comment gives values to, and what other types are that
     /// take a value.
     All,
@@ -32,7 +32,7 @@ pub enum Asked {
 
 /// C++ text that asks for the layouts of the structures that the comment gives values to, and
 /// for what enumerations are kept in and typedefs stand for; `None` where it gives none.
-pub fn question(annotation: &Annotation, entry: &Entry, asked: Asked) -> Option<String> {
+pub fn question(annotation: &Annotation, entry: &Entry, asked: LayoutQuery) -> Option<String> {
     let mut text = format!(
         "\ntemplate <class nvtune_kind, bool = __is_enum(nvtune_kind)> struct {PLAIN} {{ typedef nvtune_kind type; }};\n\
          template <class nvtune_kind> struct {PLAIN}<nvtune_kind, true> {{ typedef __underlying_type(nvtune_kind) type; }};\n\
@@ -47,7 +47,7 @@ pub fn question(annotation: &Annotation, entry: &Entry, asked: Asked) -> Option<
             continue;
         };
         let (field, offset) = match path.as_str() {
-            "" if asked == Asked::Fields && !is_structure(annotation, *parameter) => continue,
+            "" if asked == LayoutQuery::Fields && !is_structure(annotation, *parameter) => continue,
             "" if kind.ends_with(['&', ']', ')']) || points_beyond(kind) => continue,
             "" => (kind.clone(), "0".to_owned()),
             path => (format!("decltype((({kind} *)0)->{path})"), format!("__builtin_offsetof({kind}, {path})")),

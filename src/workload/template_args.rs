@@ -54,7 +54,7 @@ pub fn question(
     let asked = text.len();
     for (position, argument) in annotation.instance.iter().flat_map(|instance| &instance.arguments).enumerate() {
         if let TemplateArgument::Text(argument) | TemplateArgument::Constant { text: argument, .. } = argument {
-            let argument = expanded(argument, macros, &bodies(definitions), &mut HashSet::new());
+            let argument = expand_aliases(argument, macros, &function_bodies(definitions), &mut HashSet::new());
             let _ = writeln!(text, "template {global} {ASKER}<{position}, {argument}>(void *);");
         }
     }
@@ -78,14 +78,14 @@ pub fn answer(stub: &str) -> Spelled {
 }
 
 /// What macros without parameters stand for; the last definition of a name counts.
-fn bodies(definitions: &str) -> BTreeMap<&str, &str> {
+fn function_bodies(definitions: &str) -> BTreeMap<&str, &str> {
     let slice = |span: Span| definitions[span.start..span.end].trim();
     plain_macros(definitions).into_iter().map(|(name, body)| (slice(name), slice(body))).collect()
 }
 
 /// The text with macros replaced by what they stand for; those in `open` are being expanded
 /// already.
-fn expanded<'a>(
+fn expand_aliases<'a>(
     text: &'a str,
     macros: &BTreeMap<String, i64>,
     bodies: &BTreeMap<&'a str, &'a str>,
@@ -99,7 +99,7 @@ fn expanded<'a>(
         match (macros.get(word), bodies.get(word)) {
             (Some(value), _) => shown.push_str(&value.to_string()),
             (None, Some(body)) if open.len() < MAX_DEPTH && open.insert(word) => {
-                shown.push_str(&expanded(body, macros, bodies, open));
+                shown.push_str(&expand_aliases(body, macros, bodies, open));
                 open.remove(word);
             }
             _ => shown.push_str(word),
@@ -110,7 +110,7 @@ fn expanded<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{bodies, expanded};
+    use super::{expand_aliases, function_bodies};
     use std::collections::{BTreeMap, HashSet};
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
             ("LOOP", "LOOP + 1"),
             ("REALLY PAIR", "REALLY PAIR"),
         ] {
-            assert_eq!(expanded(text, &macros, &bodies(definitions), &mut HashSet::new()), shown);
+            assert_eq!(expand_aliases(text, &macros, &function_bodies(definitions), &mut HashSet::new()), shown);
         }
     }
 }

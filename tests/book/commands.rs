@@ -163,8 +163,8 @@ fn report_page_shows_the_report_of_the_n_body_program() {
     assert_commands("docs/report.md", &session);
 }
 
-#[test]
-fn quick_start_prints_what_it_shows() {
+/// The program of the quick start in a folder, on a machine without a GPU.
+fn quick_start() -> Session {
     let mut session = Session::new();
     // No GPU, whatever the machine has.
     let none = session.folder.path().join("none.json");
@@ -174,7 +174,45 @@ fn quick_start_prints_what_it_shows() {
     let sources = blocks(&text, "cuda");
     assert_eq!(sources.len(), 1);
     std::fs::write(session.project().join("nbody.cu"), sources[0]).expect("written");
-    assert_commands("docs/quick-start.md", &session);
+    session
+}
+
+/// Builds the program of the quick start by the build file and the commands of a recipe, those before its first section.
+fn assert_recipe_builds(recipe: &str, kind: &str, build_file: &str, program: &str) {
+    let session = quick_start();
+    let text = page(recipe);
+    let (first, _) = text.split_once("\n## ").expect("a section");
+    // The last block of a section ends with it.
+    let first = format!("{first}\n");
+    std::fs::write(session.project().join(build_file), blocks(&first, kind)[0]).expect("written");
+    let commands = blocks(&first, "sh");
+    assert!(!commands.is_empty(), "{recipe}");
+    for command in commands {
+        let object = "find . -name 'nbody*.o' -delete";
+        let said = session.output(&format!("set -e\nexport HOME=\"$PWD/..\"\n{object}\n{command}test -x {program}"));
+        assert!(
+            said.contains("nvtune: nbody: block=256 regs=72 (1.62x over the baseline, predicted)"),
+            "{command}{said}"
+        );
+        assert!(session.project().join(program).is_file(), "{command}{said}");
+    }
+}
+
+#[test]
+fn make_recipe_builds_the_program_of_the_quick_start() {
+    assert_recipe_builds("docs/recipes/make.md", "make", "Makefile", "nbody");
+}
+
+#[test]
+fn cmake_recipe_builds_the_program_of_the_quick_start() {
+    if which::which("cmake").is_ok() {
+        assert_recipe_builds("docs/recipes/cmake.md", "cmake", "CMakeLists.txt", "build/nbody");
+    }
+}
+
+#[test]
+fn quick_start_prints_what_it_shows() {
+    assert_commands("docs/quick-start.md", &quick_start());
 }
 
 #[test]

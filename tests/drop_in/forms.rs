@@ -19,7 +19,7 @@ enum Expected {
 }
 use Expected::{Left, Pinned, Silent, Tuned};
 
-const NOT_LINKED: &str = "no linked machine code";
+const NOT_LINKED: &str = "this call makes no machine code";
 
 /// A form of call; the quick run has the first [`QUICK`] of them.
 const FORMS: &[(&str, Expected)] = &[
@@ -239,7 +239,7 @@ fn check(sandbox: &Sandbox, form: &str, expected: Expected) -> Result<(), String
 /// One line for each kernel, in a fat build one for each architecture of it. Without a GPU `-arch=native` is nvcc's default, which the GPU
 /// of the recording does not run: then a line says so.
 fn says_each_kernel_once(lines: &[&str], native: bool) -> bool {
-    let is_expected = |line: &&&str| !(native && line.contains("timed as the driver compiles its PTX"));
+    let is_expected = |line: &&&str| !(native && line.contains("timed as compiled by the driver"));
     let about = |line: &str| line.strip_prefix("nvtune: ")?.split_once(": ").map(|(about, _)| about.to_owned());
     let all: Option<Vec<String>> = lines.iter().filter(is_expected).map(|line| about(line)).collect();
     let Some(all) = all else { return false };

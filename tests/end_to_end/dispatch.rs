@@ -333,7 +333,7 @@ fn program_between_nvtune_and_nvcc_keeps_its_words() {
         link(&project, &["k.o"]);
         let status = std::process::Command::new(project.path("program")).output().expect("it runs").status;
         let is_tuned = ran.stderr.contains("block=128 (");
-        let is_said = ran.stderr.contains("site-nvcc' changes the call before it starts");
+        let is_said = ran.stderr.contains("site-nvcc' changes the call: ");
         said += &format!("{words:?}: tuned {is_tuned}, said {is_said}, returns {:?}\n", status.code());
     }
     expect![[r#"

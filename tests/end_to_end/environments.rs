@@ -143,7 +143,7 @@ fn pipe_in_place_of_a_header_or_record_is_left() {
         within.arg(build.get_program()).args(build.get_args());
         let ran = run(&mut within);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
-        assert!(ran.stderr.contains(&format!("'{name}' is not of nvtune's making")), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("'{name}' was not written by nvtune")), "{name}: {}", ran.stderr);
     }
 }
 

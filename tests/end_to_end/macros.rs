@@ -57,7 +57,7 @@ fn constants_of_included_files_stand_in_comments() {
 #[test]
 fn constant_that_the_build_changes_is_a_warning() {
     let ran = Constants::new().compiled(&["-DTHREADS=64"]);
-    let said = "constants.cu(6): warning: `THREADS` is another number in this build than 128, which the source defines it as: write the number; `k` is not tuned";
+    let said = "constants.cu(6): warning: `THREADS` differs in this build from 128 in the source: write the number; `k` is not tuned";
     assert!(ran.code == Some(0) && ran.stderr.contains(said), "{}", ran.stderr);
 }
 

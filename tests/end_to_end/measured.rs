@@ -116,7 +116,8 @@ fn buffers_larger_than_free_gpu_memory_leave_the_choice_to_the_model() {
     project.write("recorded.json", recorded);
     let ran = run(saxpy_cubin(&project).env("NVTUNE_REPLAY", "recorded.json"));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let warning = "warning: these buffers take 8 MiB, and the NVIDIA H200 has 1 MiB free: make them smaller; `saxpy` is not timed";
+    let warning =
+        "warning: buffers of 8 MiB exceed the 1 free MiB of NVIDIA H200: use smaller ones; `saxpy` is not timed";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     assert!(!project.read("saxpy.tune.h").contains("measured"));
 }

@@ -21,8 +21,8 @@ fn options_that_exclude_tuning_are_warned_of() {
     let project = Project::new(&["saxpy.cu"]);
     let cases: [(&[&str], &str); 3] = [
         (&["-G"], "-G compiles device code without optimisation"),
-        (&["-dlto"], "no linked machine code"),
-        (&["-arch=compute_90"], "no linked machine code"),
+        (&["-dlto"], "this call makes no machine code of it"),
+        (&["-arch=compute_90"], "this call makes no machine code of it"),
     ];
     for (options, reason) in cases {
         let mut arguments = vec!["-c", "saxpy.cu", "-o", "saxpy.o"];

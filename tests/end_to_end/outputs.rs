@@ -417,8 +417,8 @@ fn launch_by_an_argument_without_a_value_waits_for_a_recording() {
     let kernel = "__global__ void k(int n, float *x) { x[0] = n; }\n";
     project.write("a.cu", &format!("//@tune block({{128, 256}}) threads(n)\n{kernel}"));
     let ran = succeed(&mut project.nvtune(&compile("a.cu", "a.o")));
-    let expected = "nvtune warning : k: not tuned: its comment gives no value for `n` and no launch is recorded: build with \
-        NVTUNE=capture and run the program once [N0094]\n";
+    let expected = "nvtune warning : k: not tuned: no value is given for `n` and no launch recorded: build with NVTUNE=capture and \
+        run it [N0094]\n";
     assert_eq!(ran.stderr, expected);
     // A value that is given for another argument is a comment that waits for nothing.
     project.write("a.cu", &format!("//@tune block({{128, 256}}) threads(n) args(x = zeros[4])\n{kernel}"));

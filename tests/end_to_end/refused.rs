@@ -131,7 +131,7 @@ fn lasting_refusals_come_from_the_cache_in_the_same_words() {
                 "`instance` has no instance <",
                 "other: not tuned: its baseline (block=128 W2=1) differs from the source",
                 "elsewhere: not tuned: its baseline (block=128 W3=1) cannot be built or launched: it needs `far` of another file",
-                "crowded: not tuned: its baseline (block=1024 W4=1) cannot be built or launched: no block of it fits on a multiprocessor: the compiler gives each of its 1024 threads",
+                "crowded: not tuned: its baseline (block=1024 W4=1) cannot be built or launched: no block of it fits on a multiprocessor: 72 registers for each of 1024 threads",
                 "capped: not tuned: its baseline (block=1024 regs=80 W5=1) cannot be built or launched: no block of it fits on a multiprocessor: under the cap of 80 that `default` gives, each of its 1024 threads has 80 registers",
                 "shared: not tuned: its baseline (block=128 W6=1) cannot be built or launched: no block of it fits on a multiprocessor: its shared memory, static and dynamic, is more than the 232448 bytes that a block can have",
             ][..],
@@ -146,7 +146,7 @@ fn lasting_refusals_come_from_the_cache_in_the_same_words() {
             "-arch=sm_90",
             &[
                 "crashes: not timed: the baseline cannot be measured: crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS",
-                "these buffers take 2 MiB, and the NVIDIA H200 has 1 MiB: make them smaller; `large` is not timed",
+                "buffers of 2 MiB exceed the 1 MiB of NVIDIA H200: use smaller ones; `large` is not timed",
             ],
             1,
         ),
@@ -205,7 +205,7 @@ fn passing_refusals_are_not_cached() {
             named("large", "W1", "", ARGS) + &named("hangs", "W2", "", &small) + &named("lacks", "W3", "", &small),
             recording(r#", "memory_bytes": 150000000, "free_bytes": 140000"#, &format!("{hangs}, {lacks}")),
             &[
-                ("0 MiB free: make them smaller; `large` is not timed", None),
+                ("0 free MiB of NVIDIA H200: use smaller ones; `large` is not timed", None),
                 ("hangs: not timed: the baseline cannot be measured: did not end", Some("block=128 W2=1")),
                 ("lacks: not timed: the baseline cannot be measured: its buffers", Some("block=128 W3=1")),
             ][..],
@@ -259,7 +259,7 @@ fn error_in_a_comment_is_reported_before_other_kernels_are_timed() {
     let arguments = compile("k.cu", "k.o");
     let mut build = watched.project.nvtune(&arguments);
     let ran = run(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
-    let said = "k.cu(10): error: no block of this clause can be launched: a block has at most 1024 threads";
+    let said = "k.cu(10): error: no block here can be launched: a block has at most 1024 threads";
     assert_eq!(ran.stderr.lines().next().map(|line| line.starts_with(said)), Some(true), "{}", ran.stderr);
     assert_eq!(ran.code, Some(2));
     assert!(!watched.project.path("log").exists() && !watched.project.path("k.o").exists());

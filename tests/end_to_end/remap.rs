@@ -308,13 +308,13 @@ fn outputs_without_launch_stubs_keep_block_and_shared_memory() {
         found += &format!("{case}: {block} x {shared} {way} {notes}\n{warned}");
     }
     expect![[r#"
-        -cubin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
-        -fatbin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
-        -cubin -c -rdc=true : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
-        -cubin launch(remap): 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
-          stage.cu(2): warning: `stage`: its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]
+        -cubin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0048]"]
+        -fatbin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0048]"]
+        -cubin -c -rdc=true : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0048]"]
+        -cubin launch(remap): 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0048]"]
+          stage.cu(2): warning: `stage`: its launches stay as they are: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0048]
         -cubin launch(header): 64 x 2048 "in place" null
-        -fatbin #include "stage.tune.h": 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0048]"]
+        -fatbin #include "stage.tune.h": 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0048]"]
         -c : 64 x 2048 "entries" null
         -dc : 64 x 2048 "entries" null
         -lib : 64 x 2048 "entries" null
@@ -411,7 +411,7 @@ fn predicted_launch_keeps_the_shape_that_the_program_passes() {
     ] {
         project.write("sums.cu", &kernel(args, stride));
         let ran = succeed(&mut project.nvtune(&compile("sums.cu", "sums.o")));
-        let refused = |name| format!("2 of 3 points may not be chosen: `{name}` of args(...) follows the block");
+        let refused = |name| format!("2 of 3 points may not be chosen: `{name}` of args(...) depends on the block");
         assert!(follower.is_none_or(|name| ran.stderr.contains(&refused(name))), "{args}: {}", ran.stderr);
         assert!(follower.is_some() || !ran.stderr.contains("may not be chosen"), "{args}: {}", ran.stderr);
     }

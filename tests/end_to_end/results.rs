@@ -239,7 +239,7 @@ fn kernel_whose_code_differs_from_the_lock_gets_its_baseline_alone() {
     project.write("nvtune.lock", &format!("{}0000{}", &lock[..at], &lock[at + 4..]));
     let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
     let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"));
-    let said = "nvtune warning : bounded: the tuned result is not used: its machine code in the object is not that of the variant that was chosen [N0050]\n";
+    let said = "nvtune warning : bounded: the tuned result is not used: the object lacks the machine code of the chosen variant [N0050]\n";
     assert_eq!(ran.stderr.matches("warning").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
     let header = project.read("two.tune.h");
@@ -338,7 +338,7 @@ fn locked_build_without_a_gpu_gives_the_same_bytes() {
     let mut build = farm.nvtune(&reproducible("two.cu", "two.o"));
     let ran = succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
     assert!(
-        ran.stderr.contains(", locked; locked as timed on NVIDIA H200; this machine has NVIDIA A100 [N0045])"),
+        ran.stderr.contains(", locked; timed on NVIDIA H200; this machine has NVIDIA A100 [N0045])"),
         "{}",
         ran.stderr
     );
@@ -526,11 +526,7 @@ fn project_without_marked_kernels_is_an_error_with_the_places_searched() {
     };
     let ran = call("<saxpy.cu>");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("compiles a marked kernel (files of -isystem folders are not looked at)"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("compiles a marked kernel"), "{}", ran.stderr);
     let ran = call("\"saxpy.cu\"");
     assert!(!ran.stderr.contains("compiles a marked kernel"), "{}", ran.stderr);
 }

@@ -264,7 +264,7 @@ fn only_code_that_the_gpu_can_load_is_timed() {
     assert!(said.contains("nvtune: saxpy: block=512 (2.00x over the baseline, measured)"), "{said}");
     assert!(!said.contains("warning"), "{said}");
     let said = built(&["-arch=sm_80"]);
-    let note = "saxpy: timed as the driver compiles its PTX: this call makes no machine code that the NVIDIA H200 (sm_90) runs";
+    let note = "saxpy: timed as compiled by the driver: this call makes no machine code for the NVIDIA H200 (sm_90)";
     assert!(said.contains(note) && said.contains("block=512 (2.00x over the baseline, measured)"), "{said}");
     for options in [["-gencode", "arch=compute_80,code=sm_80"], ["-gencode", "arch=compute_100,code=sm_100"]] {
         let said = built(&options);

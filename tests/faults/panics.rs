@@ -1,6 +1,6 @@
 //! A panic in the process of a build: what is half done is undone, and plain nvcc follows.
 
-use nvtune::process::{self, Temporary, WayBack};
+use nvtune::process::{self, Fallback, TemporaryFolder};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,13 +12,13 @@ const STRICT: &str = "NVTUNE_TEST_PANIC_STRICT";
 #[test]
 fn process_that_panics() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    process::set_way_back(Some(WayBack {
+    process::set_fallback(Some(Fallback {
         nvcc: "/bin/echo".into(),
         arguments: vec!["plain".into()],
         undo: Box::new(move || std::fs::write(folder.join("undone"), "").expect("written")),
         strict: std::env::var_os(STRICT).map(|_| 1),
     }));
-    let _temporary = Temporary::new().expect("a folder");
+    let _temporary = TemporaryFolder::new().expect("a folder");
     let mut tool = process::spawn_child(Command::new("sleep").arg("1000")).expect("it starts");
     process::uninterrupted(|| {
         std::thread::scope(|scope| {

@@ -1,5 +1,6 @@
 //! The text of the project: the book in `docs/` and the pages next to it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Returns the repository's folder.
@@ -10,6 +11,14 @@ pub fn root() -> &'static Path {
 /// Returns the text of a page, by its path in the repository.
 pub fn page(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Returns the names of the clauses that the parser knows, by the table in its source.
+pub fn clause_names() -> BTreeSet<String> {
+    let code = page("src/comment/clause.rs");
+    let (_, table) = code.split_once("\nconst CLAUSES: ").expect("the table of the clauses");
+    let (table, _) = table.split_once("\n];").expect("its end");
+    table.lines().filter_map(|row| row.split('"').nth(1)).map(str::to_owned).collect()
 }
 
 /// Returns the pages of the book in the order of its summary, by their paths in the repository.

@@ -19,7 +19,7 @@ pub fn is_code(word: &str) -> bool {
 /// Prints the entry of a code, given as it is printed, with or without brackets.
 pub fn run(code: &str) -> u8 {
     let name = code.trim_matches(['[', ']']).to_uppercase();
-    exit_code(match entry(&name) {
+    exit_code(match code_entry(&name) {
         Some(entry) => {
             put_on!("{}", wrapped(&entry, INDENT, columns()));
             Ok(0)
@@ -35,7 +35,7 @@ pub fn run(code: &str) -> u8 {
 const INDENT: usize = 2;
 
 /// Returns the text below the heading of a code, the title first. Each item is one line.
-fn entry(name: &str) -> Option<String> {
+fn code_entry(name: &str) -> Option<String> {
     let (_, rest) = MESSAGES.split_once(&format!("\n### {name}: "))?;
     let text = rest.split("\n#").next().unwrap_or(rest);
     let mut entry = format!("{name}: ");
@@ -55,18 +55,18 @@ fn entry(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::entry;
+    use super::code_entry;
     use crate::diag::MessageCode;
 
     #[test]
     fn every_code_is_explained() {
         for code in MessageCode::ALL {
-            let entry = entry(&code.to_string()).unwrap_or_else(|| panic!("{code} has no entry"));
+            let entry = code_entry(&code.to_string()).unwrap_or_else(|| panic!("{code} has no entry"));
             assert!(entry.starts_with(&format!("{code}: {}\n", code.title())), "{entry}");
             for part in ["\n- Cause: ", "\n- Result: ", "\n- Remedy: "] {
                 assert_eq!(entry.matches(part).count(), 1, "{part}{entry}");
             }
         }
-        assert_eq!(entry("N9999"), None);
+        assert_eq!(code_entry("N9999"), None);
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::exit_status::CommandFailure;
 use crate::diag::MessageCode;
 use crate::nvcc::{Arity, Dryrun, RealNvcc, lookup};
-use crate::process::Temporary;
+use crate::process::TemporaryFolder;
 use crate::settings::Settings;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -59,16 +59,18 @@ impl CompiledSource {
     /// What nvcc says.
     pub fn new(nvcc: &RealNvcc, source: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, CommandFailure> {
         let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
-        let made = Temporary::new().map_err(|error| failed(format!("cannot make a temporary folder: {error}")))?;
-        let mut options = without(arguments, &LEFT_OUT, source);
-        let dry = [options.clone(), words(&["-c", "-o"]), vec![made.path().join("k.o").into(), source.into()]].concat();
+        let made =
+            TemporaryFolder::new().map_err(|error| failed(format!("cannot make a temporary folder: {error}")))?;
+        let mut options = without_options(arguments, &LEFT_OUT, source);
+        let dry = [options.clone(), to_arguments(&["-c", "-o"]), vec![made.path().join("k.o").into(), source.into()]]
+            .concat();
         let dryrun = Dryrun::ask(&nvcc.path, &dry)
             .map_err(|error| failed(format!("nvcc does not take these options: {error}")))?;
         let architectures: Vec<String> = dryrun.pipelines().into_iter().map(|pipeline| pipeline.architecture).collect();
         if architectures.len() > 1
             && let Some(newest) = architectures.iter().max_by_key(|name| crate::gpu::architecture_number(name))
         {
-            options = without(&options, &ARCHITECTURES, source);
+            options = without_options(&options, &ARCHITECTURES, source);
             options.push(format!("-arch={newest}").into());
         }
         let cubin = made.path().join("k.cubin");
@@ -106,12 +108,12 @@ impl CompiledSource {
     }
 }
 
-fn words(words: &[&str]) -> Vec<OsString> {
+fn to_arguments(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
 /// The arguments without these options, and without inputs.
-fn without(arguments: &[OsString], options: &[&str], source: &Path) -> Vec<OsString> {
+fn without_options(arguments: &[OsString], options: &[&str], source: &Path) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn options_of_a_build_are_kept_without_what_it_makes() {
-        let arguments = words(&[
+        let arguments = to_arguments(&[
             "-O3",
             "-c",
             "a.cu",
@@ -171,9 +173,12 @@ mod tests {
             "-DA",
             "b.o",
         ]);
-        let kept = without(&arguments, &LEFT_OUT, Path::new("a.cu"));
-        assert_eq!(kept, words(&["-O3", "-Iinc", "-I", "x", "-arch=sm_90", "-DA"]));
-        assert_eq!(without(&kept, &ARCHITECTURES, Path::new("a.cu")), words(&["-O3", "-Iinc", "-I", "x", "-DA"]));
+        let kept = without_options(&arguments, &LEFT_OUT, Path::new("a.cu"));
+        assert_eq!(kept, to_arguments(&["-O3", "-Iinc", "-I", "x", "-arch=sm_90", "-DA"]));
+        assert_eq!(
+            without_options(&kept, &ARCHITECTURES, Path::new("a.cu")),
+            to_arguments(&["-O3", "-Iinc", "-I", "x", "-DA"])
+        );
     }
 
     #[test]

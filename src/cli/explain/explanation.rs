@@ -112,8 +112,8 @@ impl Rule {
     }
 }
 
-/// What a kernel is looked at with.
-pub struct Looked<'a> {
+/// A kernel and what its findings are drawn from.
+pub struct KernelView<'a> {
     pub compiled: &'a CompiledSource,
     pub module: &'a Module,
     pub lines: &'a SourceLines,
@@ -123,9 +123,9 @@ pub struct Looked<'a> {
 
 impl Explanation {
     /// Looks at a kernel of the compiled code.
-    pub fn new(kernel: &CubinKernel<'_>, looked: &Looked<'_>) -> Self {
+    pub fn new(kernel: &CubinKernel<'_>, looked: &KernelView<'_>) -> Self {
         let run = looked.run.as_ref().ok().copied();
-        let profile = run.and_then(|run| profile(looked.module, kernel.name, run));
+        let profile = run.and_then(|run| baseline_profile(looked.module, kernel.name, run));
         let unknown = match &looked.run {
             Err(reason) => Some(reason.clone()),
             Ok(_) if profile.is_none() => {
@@ -148,9 +148,9 @@ impl Explanation {
             })
         });
         let score = score.filter(|score| score.feasible && score.predicted_us.is_finite());
-        let Occupancy { blocks, fraction, limiter, .. } = occupancy(&architecture, kernel, &launch);
+        let Occupancy { blocks, fraction, limiter, .. } = kernel_occupancy(&architecture, kernel, &launch);
         let mut findings = void_cap(looked, kernel);
-        findings.extend(profile.iter().flat_map(|profile| uncoalesced(profile, looked.lines)));
+        findings.extend(profile.iter().flat_map(|profile| find_uncoalesced(profile, looked.lines)));
         findings.extend(local_accesses(&analysis, kernel, looked.lines));
         findings.sort_by(|a, b| (a.rule, &a.place).cmp(&(b.rule, &b.place)));
         Self {
@@ -169,7 +169,7 @@ impl Explanation {
             limiter,
             bottleneck: score.map(|score| score.bottleneck),
             predicted_us: score.map(|score| score.predicted_us),
-            mix: mix(&analysis, profile.is_some()),
+            mix: instruction_mix(&analysis, profile.is_some()),
             is_executed: profile.is_some(),
             spill_loads: analysis.spills.loads,
             spill_stores: analysis.spills.stores,
@@ -187,12 +187,12 @@ fn assumed_launch(kernel: &CubinKernel<'_>) -> Launch {
     Launch { grid: [1, 1, 1], block, shared: 0, carveout: None }
 }
 
-fn profile(module: &Module, symbol: &str, run: &BaselineRun) -> Option<Profile> {
+fn baseline_profile(module: &Module, symbol: &str, run: &BaselineRun) -> Option<Profile> {
     let workload = run.workload.as_ref()?;
     sim::profile_entry(module, symbol, &run.launch, workload, &sim::Limits::default()).ok()
 }
 
-fn occupancy(architecture: &Architecture, kernel: &CubinKernel<'_>, launch: &Launch) -> Occupancy {
+fn kernel_occupancy(architecture: &Architecture, kernel: &CubinKernel<'_>, launch: &Launch) -> Occupancy {
     let resources = &kernel.resources;
     let demand = Demand {
         threads: launch.block_threads(),
@@ -206,7 +206,7 @@ fn occupancy(architecture: &Architecture, kernel: &CubinKernel<'_>, launch: &Lau
 }
 
 /// Shares of the execution units, by executions of the average warp or by the code.
-fn mix(analysis: &Analysis, by_executions: bool) -> Vec<Share> {
+fn instruction_mix(analysis: &Analysis, by_executions: bool) -> Vec<Share> {
     let mut counts: BTreeMap<Pipe, f64> = BTreeMap::new();
     let blocks = &analysis.flow().blocks;
     for (block, executions) in blocks.iter().zip(analysis.block_counts()) {
@@ -224,7 +224,7 @@ fn mix(analysis: &Analysis, by_executions: bool) -> Vec<Share> {
 }
 
 /// Accesses to global memory that touch many more sectors than their bytes fill.
-fn uncoalesced(profile: &Profile, lines: &SourceLines) -> Vec<Finding> {
+fn find_uncoalesced(profile: &Profile, lines: &SourceLines) -> Vec<Finding> {
     let mut found: BTreeMap<Option<Place>, (f64, f64, AccessKind)> = BTreeMap::new();
     for (line, access) in &profile.accesses {
         let least = (access.lanes * f64::from(access.width) / SECTOR_BYTES).ceil().max(1.0);
@@ -274,7 +274,7 @@ fn local_accesses(analysis: &Analysis, kernel: &CubinKernel<'_>, lines: &SourceL
 }
 
 /// The register cap of the command line, if launch bounds of the kernel make it void.
-fn void_cap(looked: &Looked<'_>, kernel: &CubinKernel<'_>) -> Vec<Finding> {
+fn void_cap(looked: &KernelView<'_>, kernel: &CubinKernel<'_>) -> Vec<Finding> {
     let cap = looked.compiled.register_cap().filter(|_| ptx_facts::has_launch_bounds(looked.module, kernel.name));
     let finding = |cap: u32| Finding {
         rule: Rule::VoidRegisterCap,

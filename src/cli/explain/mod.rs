@@ -21,7 +21,7 @@ use crate::record::{Record, read_regular};
 use crate::sass::Cubin;
 use crate::tune::{BaselineRun, Tuner};
 use compiled::CompiledSource;
-use explanation::{Explanation, Looked};
+use explanation::{Explanation, KernelView};
 use source_lines::SourceLines;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -55,11 +55,11 @@ pub fn run(options: &ExplainOptions) -> u8 {
 }
 
 fn explain(options: &ExplainOptions) -> Result<(), CommandFailure> {
-    let (path, kernel) = place(&options.subject)?;
+    let (path, kernel) = split_place(&options.subject)?;
     let nvcc = RealNvcc::find(None, |name| std::env::var_os(name))
         .map_err(|error| CommandFailure::new(MessageCode::NvccNotFound, error.to_string()))?;
     let current = std::env::current_dir().unwrap_or_default();
-    let (arguments, folder) = match recorded(&path) {
+    let (arguments, folder) = match recorded_decision(&path) {
         Some(record) if options.arguments.is_empty() => {
             (record.arguments.iter().map(OsString::from).collect(), PathBuf::from(record.folder))
         }
@@ -80,7 +80,7 @@ fn explain(options: &ExplainOptions) -> Result<(), CommandFailure> {
 }
 
 /// Splits `FILE.cu:KERNEL`; a file may have a colon in its name.
-fn place(subject: &OsString) -> Result<(PathBuf, Option<String>), CommandFailure> {
+fn split_place(subject: &OsString) -> Result<(PathBuf, Option<String>), CommandFailure> {
     let whole = PathBuf::from(subject);
     if whole.is_file() {
         return Ok((whole, None));
@@ -96,7 +96,7 @@ fn place(subject: &OsString) -> Result<(PathBuf, Option<String>), CommandFailure
 }
 
 /// The record of a source, which has the options of its build.
-fn recorded(source: &Path) -> Option<Record> {
+fn recorded_decision(source: &Path) -> Option<Record> {
     let path = records::of_place(source).ok()?.into_iter().next()?;
     let record: Record = serde_json::from_slice(&read_regular(&path).ok()?).ok()?;
     (!record.folder.is_empty() && Path::new(&record.folder).is_dir()).then_some(record)
@@ -111,7 +111,7 @@ fn explanations(
     let module = Module::parse(&compiled.ptx).map_err(|error| failed(format!("cannot read nvcc's PTX: {error}")))?;
     let cubin = Cubin::parse(&compiled.cubin).map_err(|error| failed(format!("cannot read nvcc's code: {error}")))?;
     let lines = SourceLines::new(&compiled.ptx, &source.to_string_lossy());
-    let runs = runs(compiled, source);
+    let runs = baseline_runs(compiled, source);
     let is_meant = |symbol: &str| kernel.is_none_or(|kernel| is_named(symbol, kernel));
     let explanations: Vec<Explanation> = cubin
         .kernels()
@@ -125,7 +125,7 @@ fn explanations(
                     .ok_or_else(|| "it has no tuning comment, so that no launch is known".to_owned()),
                 Err(problem) => Err(problem.clone()),
             };
-            Explanation::new(kernel, &Looked { compiled, module: &module, lines: &lines, run })
+            Explanation::new(kernel, &KernelView { compiled, module: &module, lines: &lines, run })
         })
         .collect();
     if explanations.is_empty() {
@@ -154,10 +154,10 @@ fn is_named(symbol: &str, name: &str) -> bool {
 }
 
 /// The launches of the kernels that have a comment; the error is why they are not known.
-fn runs(compiled: &CompiledSource, source: &Path) -> Result<Vec<BaselineRun>, String> {
+fn baseline_runs(compiled: &CompiledSource, source: &Path) -> Result<Vec<BaselineRun>, String> {
     let settings = compiled::settings();
     let console = Console::new(false);
-    let object = crate::process::Temporary::new().map_err(|error| error.to_string())?;
+    let object = crate::process::TemporaryFolder::new().map_err(|error| error.to_string())?;
     let mut arguments = compiled.options.clone();
     arguments.extend(["-c".into(), "-o".into(), object.path().join("k.o").into(), source.into()]);
     let unread = || "its comment cannot be read".to_owned();

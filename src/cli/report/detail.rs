@@ -17,7 +17,7 @@ const INDENT: usize = 6;
 
 /// Returns the details of kernels, each with its source, in lines of at most `columns`.
 pub fn details(kernels: &[(&str, &Decision)], columns: Option<usize>) -> String {
-    let mut text: String = kernels.iter().map(|(source, decision)| detail(source, decision)).collect();
+    let mut text: String = kernels.iter().map(|(source, decision)| decision_detail(source, decision)).collect();
     let promised = kernels.iter().any(|(_, decision)| has_promises(decision));
     for legend in [promised.then_some(PROMISED), (!kernels.is_empty()).then_some(LEGEND)].into_iter().flatten() {
         text.push_str(&format!("{legend}\n"));
@@ -25,7 +25,7 @@ pub fn details(kernels: &[(&str, &Decision)], columns: Option<usize>) -> String 
     wrapped(&text, INDENT, columns)
 }
 
-fn detail(source: &str, decision: &Decision) -> String {
+fn decision_detail(source: &str, decision: &Decision) -> String {
     let device = decision.device.as_ref().map_or("no GPU", |device| device.name.as_str());
     let mut text = format!(
         "{} ({source}, {}, {device}): {}, {:.2}x over the baseline\n",
@@ -41,13 +41,13 @@ fn detail(source: &str, decision: &Decision) -> String {
         decision.seconds.model,
         decision.seconds.measure
     ));
-    text.push_str(&bounds(decision));
+    text.push_str(&limiting_factors(decision));
     if let Some(tolerance) = &decision.tolerance {
         text.push_str(&format!("  the winner's results are within {tolerance} of the baseline's\n"));
     }
     if decision.provenance == Provenance::Locked && !has_numbers(decision) {
         text.push_str(&locked_rows(decision));
-        return text + &notes(decision);
+        return text + &decision_notes(decision);
     }
     let promised = if has_promises(decision) { "  promised" } else { "" };
     text.push_str(&format!("    time us  predicted{promised}  regs  occupancy      T        C  configuration\n"));
@@ -64,13 +64,13 @@ fn detail(source: &str, decision: &Decision) -> String {
         shown.insert(0, decision.winner);
     }
     for index in shown {
-        text.push_str(&row(decision, index));
+        text.push_str(&detail_row(decision, index));
     }
-    text + &notes(decision)
+    text + &decision_notes(decision)
 }
 
 /// Returns what the user should know about the decision as a whole.
-fn notes(decision: &Decision) -> String {
+fn decision_notes(decision: &Decision) -> String {
     let notes = decision.all_held().chain(decision.notes.iter().cloned());
     notes.map(|note| format!("  note: {note}\n")).collect()
 }
@@ -91,7 +91,7 @@ fn locked_rows(decision: &Decision) -> String {
 
 /// What bounds the predicted times of winner and baseline; nothing where the model does not
 /// know them.
-fn bounds(decision: &Decision) -> String {
+fn limiting_factors(decision: &Decision) -> String {
     let of = |index: usize| Some(decision.configurations.get(index)?.score?.bottleneck);
     match (of(decision.winner), of(decision.baseline)) {
         (Some(winner), Some(baseline)) if decision.winner != decision.baseline => {
@@ -108,7 +108,7 @@ fn has_promises(decision: &Decision) -> bool {
     decision.configurations.iter().any(|found| found.promised.is_some())
 }
 
-fn row(decision: &Decision, index: usize) -> String {
+fn detail_row(decision: &Decision, index: usize) -> String {
     let configuration = &decision.configurations[index];
     let mark = match index {
         _ if index == decision.winner => " <- winner",

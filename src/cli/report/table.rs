@@ -18,21 +18,21 @@ pub fn table(rows: &[Row], columns: Option<usize>) -> String {
     let mut text = format!("{:width$}  {:>7}  {:9}  {}\n", "kernel", "gain", "chosen", "winner");
     let indent = width + 22;
     for (name, row) in names.iter().zip(rows) {
-        let rest = format!("{:>7}  {:9}  {}\n", gain(row), row.provenance.to_string(), row.winner);
+        let rest = format!("{:>7}  {:9}  {}\n", format_gain(row), row.provenance.to_string(), row.winner);
         let first = if name.chars().count() > width { format!("{name}\n") } else { String::new() };
         let label = if first.is_empty() { name.as_str() } else { "" };
         text.push_str(&wrapped(&first, 2, Some(columns)));
         text.push_str(&wrapped(&format!("{label:width$}  {rest}"), indent, Some(columns)));
     }
-    text + &wrapped(&format!("{}\n", summary(rows)), 2, Some(columns))
+    text + &wrapped(&format!("{}\n", format_summary(rows)), 2, Some(columns))
 }
 
-fn gain(row: &Row) -> String {
+fn format_gain(row: &Row) -> String {
     format!("{:.2}x", row.speedup)
 }
 
 /// Returns the line below the table.
-fn summary(rows: &[Row]) -> String {
+fn format_summary(rows: &[Row]) -> String {
     let mean = mean_speedup(rows).unwrap_or(1.0);
     let kernels = if rows.len() == 1 { "kernel" } else { "kernels" };
     format!("{} {kernels}: {}; {mean:.2}x in the geometric mean", rows.len(), provenance_counts(rows))
@@ -45,7 +45,7 @@ pub fn markdown(rows: &[Row]) -> String {
     for (name, row) in unique_names(rows).iter().zip(rows) {
         let cells = [
             escaped(name),
-            gain(row),
+            format_gain(row),
             row.provenance.to_string(),
             format!("`{}`", row.winner),
             format!("`{}`", row.baseline),
@@ -53,7 +53,7 @@ pub fn markdown(rows: &[Row]) -> String {
         ];
         text.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
-    format!("{text}\n{}\n", summary(rows))
+    format!("{text}\n{}\n", format_summary(rows))
 }
 
 /// Text in which Markdown sees nothing of its own.

@@ -105,8 +105,8 @@ impl Pool {
             let place = match known {
                 Some(place) => place,
                 None => {
-                    let (live, addresses) = (allocate(context, buffer, self.guard)?, Vec::new());
-                    let (used, buffer) = (size(buffer), buffer.clone());
+                    let (live, addresses) = (allocate_buffer(context, buffer, self.guard)?, Vec::new());
+                    let (used, buffer) = (buffer_size(buffer), buffer.clone());
                     self.slabs.push(Slab { digest: 0, used, buffer, live, addresses, pristine: None });
                     self.slabs.len() - 1
                 }
@@ -150,7 +150,7 @@ impl Pool {
         if let Some(slab) = self.slabs.get_mut(place)
             && slab.pristine.is_none()
         {
-            let pristine = allocate(context, &slab.buffer, self.guard)?;
+            let pristine = allocate_buffer(context, &slab.buffer, self.guard)?;
             make(&self.code, slab, &pristine, alive)?;
             slab.pristine = Some(pristine);
         }
@@ -182,12 +182,12 @@ impl Pool {
 }
 
 /// Bytes of a buffer that was allocated.
-fn size(buffer: &Buffer) -> usize {
+fn buffer_size(buffer: &Buffer) -> usize {
     buffer.count as usize * buffer.element.size()
 }
 
 /// Memory for a buffer and a guard of this many bytes; without one it ends where the buffer ends.
-fn allocate(context: &Context, buffer: &Buffer, guard: usize) -> std::result::Result<Memory, DriverFault> {
+fn allocate_buffer(context: &Context, buffer: &Buffer, guard: usize) -> std::result::Result<Memory, DriverFault> {
     let size = buffer.element.size() as u64;
     let wanted = buffer.count.saturating_mul(size);
     let bytes = usize::try_from(wanted)
@@ -208,12 +208,12 @@ fn make(code: &DeviceCode, slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) ->
     let scalars = usize::try_from(buffer.count).unwrap_or(usize::MAX).saturating_mul(buffer.element.lanes.into());
     match contents::recipe(buffer) {
         Some(recipe) if code.fill(to, scalars, buffer.element.scalar, recipe, buffer.seed)? => Ok(()),
-        _ => upload(slab, to, alive),
+        _ => upload_slab(slab, to, alive),
     }
 }
 
 /// Makes the contents of a slab, by several threads, and uploads them.
-fn upload(slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+fn upload_slab(slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
     let buffer = &slab.buffer;
     let size = buffer.element.size().max(1);
     let total = usize::try_from(buffer.count).unwrap_or(usize::MAX);

@@ -83,7 +83,7 @@ impl Reference {
             };
             let compared = match tolerance(workload, index) {
                 Some(tolerance) => {
-                    let slab = slab(pool, *place)?;
+                    let slab = slab_at(pool, *place)?;
                     let expected = match on_device.then(|| copy(context, slab)).flatten() {
                         Some(memory) => Expected::Device(memory),
                         None => Expected::Host(read(&slab.live, 0, slab.live.bytes(), alive)?),
@@ -158,7 +158,7 @@ impl Reference {
         }
         let digests = pool.digests(places).map_err(faulted)?;
         for (((buffer, place), digest), result) in workload.buffers.iter().zip(places).zip(digests).zip(&self.results) {
-            let slab = slab(pool, *place)?;
+            let slab = slab_at(pool, *place)?;
             match result {
                 None if digest != slab.digest => return Ok(Verdict::Differs(stray(buffer))),
                 Some(WrittenBuffer { digest: expected, compared: Some(compared) }) if digest != *expected => {
@@ -274,7 +274,7 @@ fn tolerance(workload: &Workload, index: usize) -> Option<Tolerance> {
     }
 }
 
-fn slab(pool: &Pool, place: usize) -> Result<&Slab, Halt> {
+fn slab_at(pool: &Pool, place: usize) -> Result<&Slab, Halt> {
     pool.slabs.get(place).ok_or_else(|| Halt::Failed("a buffer was lost".to_owned()))
 }
 

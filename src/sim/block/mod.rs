@@ -16,11 +16,11 @@ mod storage;
 mod warp;
 
 use super::access::Turns;
-use super::masked_memory::Flat;
+use super::masked_memory::MaskedMemory;
 use super::memory::Overlay;
 use super::program::Reduction;
 use super::request::Request;
-use super::thread::Ground;
+use super::thread::LaunchContext;
 use state::{Barrier, Recording, State};
 use std::ops::Range;
 use warp::{Stop, Warp};
@@ -41,7 +41,7 @@ pub(super) struct Allowance {
 
 /// What came of a block.
 pub(super) struct BlockOutcome {
-    pub warps: Vec<Ran>,
+    pub warps: Vec<WarpOutcome>,
     /// Control never hung on what is not known, nobody waited in vain and nobody was dropped.
     pub exact: bool,
     /// An address was not known.
@@ -51,8 +51,8 @@ pub(super) struct BlockOutcome {
     pub global: Overlay,
 }
 
-/// What came of a warp.
-pub(super) struct Ran {
+/// What one warp of a block did.
+pub(super) struct WarpOutcome {
     pub number: u32,
     /// Executions of each step by any of its lanes.
     pub counts: Vec<u64>,
@@ -64,12 +64,12 @@ pub(super) struct Ran {
 }
 
 /// Runs warps of a block.
-pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> BlockOutcome {
+pub(super) fn run_block(ground: &LaunchContext<'_>, block: [u32; 3], allowance: &Allowance) -> BlockOutcome {
     let program = ground.program;
     let shared = program.dynamic_shared.saturating_add(u64::from(ground.launch.shared));
     let mut state = State {
         initial: ground.initial,
-        shared: Flat::new(shared),
+        shared: MaskedMemory::new(shared),
         global: Overlay::default(),
         regions: Vec::new(),
         barriers: Default::default(),
@@ -147,7 +147,7 @@ pub(super) fn run_block(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowa
     let steps = warps.iter().map(|warp| warp.steps).sum();
     let exact = exact && warps.iter().all(|warp| warp.exact && warp.alive == 0);
     let vague = warps.iter().any(|warp| warp.vague);
-    let warps = warps.into_iter().map(|warp| Ran {
+    let warps = warps.into_iter().map(|warp| WarpOutcome {
         number: warp.number,
         ended: warp.alive == 0,
         recorded: recorded(warp.number),

@@ -1,7 +1,7 @@
 //! What the warps of a block share: memory, barriers, and what is recorded of their accesses.
 
 use crate::sim::access::Turns;
-use crate::sim::masked_memory::Flat;
+use crate::sim::masked_memory::MaskedMemory;
 use crate::sim::memory::Initial;
 use crate::sim::memory::Overlay;
 use crate::sim::memory::region_of;
@@ -45,7 +45,7 @@ pub(crate) struct Barrier {
 /// What the warps of a block share.
 pub(crate) struct State<'p> {
     pub(super) initial: &'p Initial<'p>,
-    pub(super) shared: Flat,
+    pub(super) shared: MaskedMemory,
     pub(super) global: Overlay,
     /// Regions of global memory that were written.
     pub(super) regions: Vec<u64>,

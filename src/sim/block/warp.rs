@@ -10,11 +10,11 @@ use super::lanes::{Lanes, compare_lanes, compute_lanes, each_lane, lanes_where};
 use super::state::{BARRIERS, Recording, State};
 use crate::sim::arithmetic::{compute_carried, mask_bits};
 use crate::sim::decode;
-use crate::sim::masked_memory::Flat;
+use crate::sim::masked_memory::MaskedMemory;
 use crate::sim::memory::{MemoryPlace, place_of};
 use crate::sim::operation::Combine;
 use crate::sim::program::{Home, Operation, Program, ProgramStep, Reduction, Slot, Window};
-use crate::sim::thread::{Ground, Place3, special_value};
+use crate::sim::thread::{LaunchContext, Place3, special_value};
 use std::rc::Rc;
 
 /// How often a branch on unknown data may go the same way before it is sent the other way.
@@ -45,7 +45,7 @@ pub(super) struct Frame {
 }
 
 pub(super) struct Warp<'p> {
-    pub ground: Ground<'p>,
+    pub ground: LaunchContext<'p>,
     pub number: u32,
     /// What nothing changes, by [`Home::Same`]; of all warps of a block.
     same: Rc<Vec<(Lanes, bool)>>,
@@ -58,10 +58,10 @@ pub(super) struct Warp<'p> {
     pub stacks: [Vec<Frame>; 32],
     carry: u32,
     /// Parameters and local memory, a lane after the other.
-    pub parameters: Flat,
+    pub parameters: MaskedMemory,
     /// A call has written parameters.
     pub passed: bool,
-    pub local: Flat,
+    pub local: MaskedMemory,
     /// Lanes that have not ended; that wait at a barrier; that wait for others of the warp.
     pub alive: u32,
     pub held: u32,
@@ -77,8 +77,8 @@ pub(super) struct Warp<'p> {
 }
 
 /// Returns the values that are constant within a block.
-pub(super) fn fixed_lanes(ground: &Ground<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
-    let Ground { program, launch, .. } = *ground;
+pub(super) fn fixed_lanes(ground: &LaunchContext<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
+    let LaunchContext { program, launch, .. } = *ground;
     let mut values: Vec<(Lanes, bool)> = Vec::new();
     for (&value, home) in program.slots.iter().zip(&program.homes) {
         if matches!(home, Home::Same(_)) {
@@ -96,13 +96,13 @@ pub(super) fn fixed_lanes(ground: &Ground<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes
 
 impl<'p> Warp<'p> {
     pub fn new(
-        ground: &Ground<'p>,
+        ground: &LaunchContext<'p>,
         same: Rc<Vec<(Lanes, bool)>>,
         block: [u32; 3],
         number: u32,
         recording: Recording,
     ) -> Self {
-        let Ground { program, launch, .. } = *ground;
+        let LaunchContext { program, launch, .. } = *ground;
         let own = program.homes.iter().map(|home| if let Home::Lanes(at) = home { *at as usize + 1 } else { 0 });
         let own = own.max().unwrap_or(0);
         let threads = launch.block_threads();
@@ -118,9 +118,9 @@ impl<'p> Warp<'p> {
             pc: [0; 32],
             stacks: Default::default(),
             carry: 0,
-            parameters: Flat::new(program.parameters.saturating_mul(32)),
+            parameters: MaskedMemory::new(program.parameters.saturating_mul(32)),
             passed: false,
-            local: Flat::new(program.local.saturating_mul(32)),
+            local: MaskedMemory::new(program.local.saturating_mul(32)),
             alive,
             held: 0,
             gathered: 0,

@@ -1,6 +1,6 @@
 //! Calls of functions: how arguments and results get there and back.
 
-use super::{DEPTH, Frame, Stray, Thread};
+use super::{DEPTH, Frame, LaunchViolation, Thread};
 use crate::sim::memory::{FUNCTION_BASE, MemoryPlace};
 use crate::sim::program::{Callee, Passing, RoutineCall};
 
@@ -48,7 +48,7 @@ impl<'p> Thread<'p> {
                 address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
             }
             Callee::Assertion if self.allowance.watch && self.exact => {
-                self.stray = Some(Stray::Failure);
+                self.stray = Some(LaunchViolation::Failure);
                 self.pc = self.program.steps.len() as u32;
                 return;
             }

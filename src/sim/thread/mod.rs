@@ -33,9 +33,9 @@ pub(crate) struct Place3 {
     pub thread: [u32; 3],
 }
 
-/// What a thread surely does that no launch may do.
+/// Something that a thread is certain to do and no launch may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stray {
+pub enum LaunchViolation {
     /// It ends in a trap, or in an assertion that does not hold.
     Failure,
     /// It reaches beyond the shared memory of its block, which has this many bytes.
@@ -62,7 +62,7 @@ pub(crate) struct Touch {
 
 /// What all threads of a launch have in common.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'p> {
+pub(crate) struct LaunchContext<'p> {
     pub program: &'p Program,
     pub initial: &'p Initial<'p>,
     /// Bytes of the entry's parameters.
@@ -107,7 +107,7 @@ pub(crate) struct ThreadOutcome {
     /// What it wrote to global memory.
     pub global: Overlay,
     /// The access that was watched for.
-    pub stray: Option<Stray>,
+    pub stray: Option<LaunchViolation>,
 }
 
 struct Frame {
@@ -152,12 +152,12 @@ pub(crate) struct Thread<'p> {
     touches: Vec<Touch>,
     /// Bytes of shared memory of its block.
     block_memory: u64,
-    stray: Option<Stray>,
+    stray: Option<LaunchViolation>,
 }
 
 impl<'p> Thread<'p> {
-    pub fn new(ground: &Ground<'p>, at: Place3, allowance: Allowance) -> Self {
-        let Ground { program, initial, arguments, launch, .. } = *ground;
+    pub fn new(ground: &LaunchContext<'p>, at: Place3, allowance: Allowance) -> Self {
+        let LaunchContext { program, initial, arguments, launch, .. } = *ground;
         let mut parameters = vec![0; program.parameters as usize];
         let mut parameters_unknown = vec![true; program.parameters as usize];
         for ((to, unknown), &from) in parameters.iter_mut().zip(&mut parameters_unknown).zip(arguments) {
@@ -296,7 +296,7 @@ impl<'p> Thread<'p> {
                 }
                 Operation::Exit => {
                     if self.allowance.watch && self.exact && program.traps.contains(&at) {
-                        self.stray = Some(Stray::Failure);
+                        self.stray = Some(LaunchViolation::Failure);
                     }
                     break;
                 }

@@ -1,6 +1,6 @@
 //! Loads, stores and atomics of a thread, and the record of what they touched.
 
-use super::{Stray, Thread, Touch};
+use super::{LaunchViolation, Thread, Touch};
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::arithmetic::{sign_extend, update_value};
 use crate::sim::memory::{MemoryPlace, accessed_place, in_region, region_of};
@@ -41,12 +41,12 @@ impl Thread<'_> {
         self.stray = match place {
             MemoryPlace::Shared(address) => {
                 let has = self.block_memory;
-                address.checked_add(width).is_none_or(|end| end > has).then_some(Stray::Shared { has })
+                address.checked_add(width).is_none_or(|end| end > has).then_some(LaunchViolation::Shared { has })
             }
             MemoryPlace::Global(address) => in_region(address).and_then(|(index, byte)| {
                 let bytes = self.initial.buffers.get(index)?.bytes();
                 let lies_in = u64::try_from(byte).is_ok_and(|byte| byte.saturating_add(width) <= bytes);
-                (!lies_in).then_some(Stray::Buffer { index, byte, kind })
+                (!lies_in).then_some(LaunchViolation::Buffer { index, byte, kind })
             }),
             MemoryPlace::Local(_) | MemoryPlace::Const(_) | MemoryPlace::Param(_) => None,
         };

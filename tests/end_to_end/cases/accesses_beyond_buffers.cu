@@ -20,15 +20,15 @@ __global__ void large(int n, const int *at, const float *x, float *y) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: make it longer, or change the arguments [N0179]
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: make it longer [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                             ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: make it longer, or change the arguments [N0179]
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: make it longer [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                      ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: make it longer, or change the arguments [N0179]
+//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: make it longer [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                                         ^
 //#|
@@ -40,15 +40,15 @@ __global__ void large(int n, const int *at, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -c -DA=1
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: make it longer, or change the arguments [N0179]
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element -1 of `r.first` on this workload, which has 65536: make it longer [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                             ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: make it longer, or change the arguments [N0179]
+//#| accesses_beyond_buffers.cu(5): warning: `small` reads element 65535 of `x` on this workload, which has 65535: make it longer [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                      ^
 //#|
-//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: make it longer, or change the arguments [N0179]
+//#| accesses_beyond_buffers.cu(5): warning: `small` writes element 32768 of `y` on this workload, which has 1024: make it longer [N0179]
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                                         ^
 //#|

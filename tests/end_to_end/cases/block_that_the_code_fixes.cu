@@ -8,7 +8,7 @@ __global__ void fixed(int n, const float *x, float *y) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1
-//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x but never blockDim.x: tie the block to a macro, as in require(block.x == TILE) [N0173]
+//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x, not blockDim.x: tie it to a macro by require(block.x == TILE) [N0173]
 //#|   //@tune grid(n / 128) block({64, 128, 256}) default(block = 128) regs({0})
 //#|                         ^~~~~
 //#|
@@ -19,7 +19,7 @@ __global__ void fixed(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -c -DA=1
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x but never blockDim.x: tie the block to a macro, as in require(block.x == TILE) [N0173]
+//#| block_that_the_code_fixes.cu(2): warning: `fixed` reads threadIdx.x, not blockDim.x: tie it to a macro by require(block.x == TILE) [N0173]
 //#|   //@tune grid(n / 128) block({64, 128, 256}) default(block = 128) regs({0})
 //#|                         ^~~~~
 //#|

@@ -12,12 +12,12 @@ __global__ void lengths(int n, const Point *points, float *length) {
 
 //# build floats
 //#| nvtune: lengths: block=*
-//#| nvtune: lengths: note: 383 of 384 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: lengths: note: 383 of 384 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build integers
 //# replace float points = random[2 * n] => uint points = random(0, n - 1)[2 * n]
 //#| nvtune: lengths: block=*
-//#| nvtune: lengths: note: 383 of 384 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: lengths: note: 383 of 384 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build without_element_type
 //# replace float points = random[2 * n] => points = random[n]

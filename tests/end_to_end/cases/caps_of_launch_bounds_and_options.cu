@@ -14,11 +14,11 @@ __global__ void free(int n, const float *x, float *y) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1 -maxrregcount=32
-//#| caps_of_launch_bounds_and_options.cu(1): warning: `regs` goes up to 64, but __launch_bounds__(256, 8) allows 32: end at 32, or drop the second bound [N0175]
+//#| caps_of_launch_bounds_and_options.cu(1): warning: `regs` goes up to 64, but __launch_bounds__(256, 8) allows 32: end there, or drop the bound [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
-//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two [N0175]
+//#| caps_of_launch_bounds_and_options.cu(8): warning: `regs` (up to 64) overrides -maxrregcount=32 of the command line: remove one of the two [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
@@ -29,11 +29,11 @@ __global__ void free(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -c -DA=1 -maxrregcount=32
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| caps_of_launch_bounds_and_options.cu(1): warning: `regs` goes up to 64, but __launch_bounds__(256, 8) allows 32: end at 32, or drop the second bound [N0175]
+//#| caps_of_launch_bounds_and_options.cu(1): warning: `regs` goes up to 64, but __launch_bounds__(256, 8) allows 32: end there, or drop the bound [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
-//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two [N0175]
+//#| caps_of_launch_bounds_and_options.cu(8): warning: `regs` (up to 64) overrides -maxrregcount=32 of the command line: remove one of the two [N0175]
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|

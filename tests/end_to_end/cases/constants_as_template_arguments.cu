@@ -80,61 +80,61 @@ template __global__ void size<SIZE>(int, float *);
 
 //# build as_defined
 //#| nvtune: items_ITEMS: block=*
-//#| nvtune: items_ITEMS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: items_ITEMS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: entries_ENTRIES: block=*
-//#| nvtune: entries_ENTRIES: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: entries_ENTRIES: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: whole_WHOLE: block=*
-//#| nvtune: whole_WHOLE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: whole_WHOLE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: within_ns_S_WITHIN: block=*
-//#| nvtune: within_ns_S_WITHIN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: within_ns_S_WITHIN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: given_GIVEN: block=*
-//#| nvtune: given_GIVEN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: given_GIVEN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: rows_ROWS: block=*
-//#| nvtune: rows_ROWS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: rows_ROWS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: width_sizes_WIDTH: block=*
-//#| nvtune: width_sizes_WIDTH: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: width_sizes_WIDTH: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: size_SIZE: block=*
-//#| nvtune: size_SIZE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: size_SIZE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build defined_by_the_build
 //# args -O3 -arch=sm_90 -cubin -DGIVEN=4 -DSIZE=4
-//#| constants_as_template_arguments.cu(49): warning: `GIVEN` is 4 in this build, and 8 where the source defines it: write the number in `template`; `given` is not tuned [N0168]
+//#| constants_as_template_arguments.cu(49): warning: `GIVEN` is 4 in this build, and 8 in the source: write the number in `template`; `given` is not tuned [N0168]
 //#|   //@tune template(GIVEN) threads(ceildiv(n, N)) block({64, 128}) default(block = 128)
 //#|           ^~~~~~~~
 //#|
-//#| constants_as_template_arguments.cu(73): warning: `SIZE` is 4 in this build, and 8 where the source defines it: write the number in `template`; `size` is not tuned [N0168]
+//#| constants_as_template_arguments.cu(73): warning: `SIZE` is 4 in this build, and 8 in the source: write the number in `template`; `size` is not tuned [N0168]
 //#|   //@tune template(SIZE) threads(ceildiv(n, N)) block({64, 128}) default(block = 128)
 //#|           ^~~~~~~~
 //#|
 //#| nvtune: items_ITEMS: block=*; from the cache
-//#| nvtune: items_ITEMS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: items_ITEMS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: entries_ENTRIES: block=*; from the cache
-//#| nvtune: entries_ENTRIES: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: entries_ENTRIES: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: whole_WHOLE: block=*; from the cache
-//#| nvtune: whole_WHOLE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: whole_WHOLE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: within_ns_S_WITHIN: block=*; from the cache
-//#| nvtune: within_ns_S_WITHIN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: within_ns_S_WITHIN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: rows_ROWS: block=*; from the cache
-//#| nvtune: rows_ROWS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: rows_ROWS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: width_sizes_WIDTH: block=*; from the cache
-//#| nvtune: width_sizes_WIDTH: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: width_sizes_WIDTH: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build defined_by_both
 //# args -O3 -arch=sm_90 -cubin -DSIZE=16
 //# replace #include => #define SIZE 16\n#include
 //#| nvtune: items_ITEMS: block=*; from the cache
-//#| nvtune: items_ITEMS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: items_ITEMS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: entries_ENTRIES: block=*; from the cache
-//#| nvtune: entries_ENTRIES: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: entries_ENTRIES: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: whole_WHOLE: block=*; from the cache
-//#| nvtune: whole_WHOLE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: whole_WHOLE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: within_ns_S_WITHIN: block=*; from the cache
-//#| nvtune: within_ns_S_WITHIN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: within_ns_S_WITHIN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: given_GIVEN: block=*; from the cache
-//#| nvtune: given_GIVEN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: given_GIVEN: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: rows_ROWS: block=*; from the cache
-//#| nvtune: rows_ROWS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: rows_ROWS: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: width_sizes_WIDTH: block=*; from the cache
-//#| nvtune: width_sizes_WIDTH: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: width_sizes_WIDTH: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: size_SIZE: block=*
-//#| nvtune: size_SIZE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: size_SIZE: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]

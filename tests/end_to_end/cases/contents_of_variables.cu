@@ -41,7 +41,7 @@ __global__ void lookup(int n, float *y) {
 //# build type_not_declared
 //# replace static __device__ double scale => static __device__ decltype(0.0) scale
 //# exit 2
-//#| contents_of_variables.cu(10): error: the type of `scale` is not declared in this file, nor in what the source includes with quotes: symbol(float scale = ...) gives it [N0139]
+//#| contents_of_variables.cu(10): error: the type of `scale` is not declared here: write it, as in symbol(float scale = ...) [N0139]
 //#|   //@tune symbol(table = random[64], config::steps = 24, scale = fill(0.5)[2])
 //#|                                                          ^~~~~
 //#|

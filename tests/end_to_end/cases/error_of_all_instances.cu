@@ -6,7 +6,7 @@ template __global__ void k<2>(int);
 
 //# build unknown_name
 //# exit 2
-//#| error_of_all_instances.cu(2): error: unknown name `m`: known are block.size, block.x, block.y, block.z, n [N0112]
+//#| error_of_all_instances.cu(2): error: unknown name `m`: known are n, block.size/x/y/z [N0112]
 //#|   //@tune threads(ceildiv(m, N)) block({64, 128}) template(1) template(2)
 //#|                           ^
 //#|

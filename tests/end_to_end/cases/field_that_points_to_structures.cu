@@ -16,12 +16,12 @@ __global__ void lengths(Cloud cloud, float *length) {
 
 //# build floats
 //#| nvtune: lengths: block=*
-//#| nvtune: lengths: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: lengths: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build null_pointer
 //# replace float points = random[2 * cloud.n] => points = nullptr
 //#| nvtune: lengths: block=*
-//#| nvtune: lengths: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: lengths: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build without_element_type
 //# replace float points = random[2 * cloud.n] => points = random[1 << 18]

@@ -16,12 +16,12 @@ __global__ void nothing(int n, int limit, Work p) {
 //#|   //@tune threads(2^16) block({128, 256}) regs({0})
 //#|                   ^~~~
 //#|
-//#| idle_workload.cu(6): warning: `nothing` does nothing on this workload (`limit` is 0, fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
+//#| idle_workload.cu(6): warning: `nothing` accesses no global memory here (`limit` is 0, unset fields of `p` are 0): change the arguments [N0180]
 //#|   //@tune args(n = 1 << 16, limit = 0, p = {data = random[n]})
 //#|           ^~~~
 //#|
 //#| nvtune: nothing: block=*
-//#| nvtune: nothing: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+//#| nvtune: nothing: note: 1 of 2 points may not be chosen: untimed, block and macros must divide the problem [N0035]
 
 //# build strict
 //# args -O3 -arch=sm_90 -c -DA=1
@@ -31,10 +31,10 @@ __global__ void nothing(int n, int limit, Work p) {
 //#|   //@tune threads(2^16) block({128, 256}) regs({0})
 //#|                   ^~~~
 //#|
-//#| idle_workload.cu(6): warning: `nothing` does nothing on this workload (`limit` is 0, fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
+//#| idle_workload.cu(6): warning: `nothing` accesses no global memory here (`limit` is 0, unset fields of `p` are 0): change the arguments [N0180]
 //#|   //@tune args(n = 1 << 16, limit = 0, p = {data = random[n]})
 //#|           ^~~~
 //#|
 //#| nvtune: nothing: block=*; from the cache
-//#| nvtune: nothing: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+//#| nvtune: nothing: note: 1 of 2 points may not be chosen: untimed, block and macros must divide the problem [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]

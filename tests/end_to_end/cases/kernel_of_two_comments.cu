@@ -16,5 +16,5 @@ void all(double *x, int n) { k<<<(n + 255) / 256, 256>>>(x, n); }
 //# args -O3 -arch=sm_90 -c
 //# times {"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}
 //# record /kernels/1 null
-//#| nvtune warning : k_double: not tuned: the comment above the kernel at line 2 tunes this instance already: remove one of the two [N0065]
+//#| nvtune warning : k_double: not tuned: the comment of the kernel at line 2 tunes this instance, too: remove one [N0065]
 //#| nvtune: first: block=64 (2.00x over the baseline, measured*

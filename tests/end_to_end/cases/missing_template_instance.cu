@@ -43,6 +43,6 @@ void launch(int n, const float *x, float *y, const double *v, double *w) {
 //#|                           ^~~~~~~~
 //#|
 //#| nvtune: scale_float: block=*
-//#| nvtune: scale_float: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: scale_float: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune: apply_Twice_float_WORK_2: block=*
-//#| nvtune: apply_Twice_float_WORK_2: note: 5 of 6 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: apply_Twice_float_WORK_2: note: 5 of 6 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]

@@ -10,7 +10,7 @@ __global__ void count(int n, const unsigned char *keys, int *counts) {
 //# args -O3 -arch=sm_90 -c
 //# replace block(512, 1) => block({512, 1024})
 //#| nvtune: count: block=1024 (kept: *
-//#| nvtune: count: note: 1 of 2 points may not be chosen: it orders memory accesses within a block only (.cta or .cluster scope): write launch(remap) if it works in other blocks [N0035]
+//#| nvtune: count: note: 1 of 2 points may not be chosen: it orders memory within a block only (.cta or .cluster scope): write launch(remap) if other blocks work [N0035]
 
 //# build timed
 //# args -O3 -arch=sm_90 -c

@@ -11,12 +11,12 @@ __global__ void rows(int w, int h, float *const *rows, cudaTextureObject_t image
 //# replace + image; => + tex2D<float>(image, x, y);
 //# header static dim3 grid(int w, int h)
 //#| nvtune: rows: block=*
-//#| nvtune: rows: note: 3 of 4 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: rows: note: 3 of 4 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build null_pointer
 //# replace h = 1080) => h = 1080, rows = nullptr, out = out[w * h])
 //#| nvtune: rows: block=*
-//#| nvtune: rows: note: 3 of 4 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: rows: note: 3 of 4 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build missing_size
 //# replace , h = 1080) => )
@@ -33,14 +33,14 @@ __global__ void rows(int w, int h, float *const *rows, cudaTextureObject_t image
 //#| parameters_without_value.cu(3): error: `rows` is of type `float *const *`: buffers hold numbers, not pointers [N0160]
 //#|   //@tune args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])
 //#|                                    ^~~~
-//#| parameters_without_value.cu(3): note: leave it out of args(...): the others then tell the launch, and `rows` is tuned by the model alone
+//#| parameters_without_value.cu(3): note: leave it out of args(...): then the model alone tunes `rows`
 //#|   //@tune args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])
 //#|                                    ^~~~
 //#|
 //#| parameters_without_value.cu(3): error: `image` is a texture, which a comment cannot describe [N0161]
 //#|   //@tune args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])
 //#|                                                     ^~~~~
-//#| parameters_without_value.cu(3): note: leave it out of args(...): the others then tell the launch, and `rows` is tuned by the model alone
+//#| parameters_without_value.cu(3): note: leave it out of args(...): then the model alone tunes `rows`
 //#|   //@tune args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])
 //#|                                                     ^~~~~
 //#|

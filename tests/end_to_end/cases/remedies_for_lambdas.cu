@@ -17,7 +17,7 @@ void go(int n, float *y, float k) {
 //# args -O3 -arch=sm_90 -cubin --extended-lambda
 //# replace template(Scaled) => template(Other)
 //# replace {k = 2} => {}
-//#| remedies_for_lambdas.cu(2): warning: `apply` has no instance <Other>: this file makes <Scaled>, <__nv_dl_wrapper_t<__nv_dl_tag<void (*)(int, float *, float), (& go), 1>, float>> (of a lambda: pass a structure with an operator() of its own in its place, whose name `template` takes); it is not tuned [N0167]
+//#| remedies_for_lambdas.cu(2): warning: `apply` has no instance <Other>: this file makes <Scaled>, <__nv_dl_wrapper_t<__nv_dl_tag<void (*)(int, float *, float), (& go), 1>, float>> (a lambda has no name: pass a structure with an operator() instead); it is not tuned [N0167]
 //#|   //@tune template(Other) args(n = 1 << 12, f = {}, y = zeros[n]) threads(n) block({128, 256}) regs({0})
 //#|           ^~~~~~~~
 //#|
@@ -28,7 +28,7 @@ void go(int n, float *y, float k) {
 //# replace {k = 2} => {}
 //# replace <class F> => <int N = 1, class F>
 //# replace     apply<<<(n + 255) / 256, 256>>>(n, Scaled{k}, y);\n => 
-//#| remedies_for_lambdas.cu(2): warning: the type of this structure has no name that could be asked for (a lambda's has none: pass a structure with an operator() of its own in its place); `apply` is not tuned [N0161]
+//#| remedies_for_lambdas.cu(2): warning: this type has no name, as a lambda's: pass a structure with an operator(); `apply` is not tuned [N0161]
 //#|   //@tune template(1) args(n = 1 << 12, f = {}, y = zeros[n]) threads(n) block({128, 256}) regs({0})
 //#|                                         ^
 //#|
@@ -37,7 +37,7 @@ void go(int n, float *y, float k) {
 //# args -O3 -arch=sm_90 -cubin --extended-lambda
 //# replace , f = {k = 2} => 
 //# exit 2
-//#| remedies_for_lambdas.cu(2): error: parameter `f` of `apply` has no value: add `f = ...` to args(...); a structure takes its fields, as in `f = {x = 1}`, and `{}` for all 0 [N0145]
+//#| remedies_for_lambdas.cu(2): error: parameter `f` of `apply` has no value: add `f = ...` to args(...), as in {x = 1}, or {} for all 0 [N0145]
 //#|   //@tune template(Scaled) args(n = 1 << 12, y = zeros[n]) threads(n) block({128, 256}) regs({0})
 //#|                            ^~~~
 //#|

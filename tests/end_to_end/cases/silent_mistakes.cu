@@ -36,7 +36,7 @@ void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|   #if __has_include("silent_mistake.tune.h")
 //#|                      ^~~~~~~~~~~~~~~~~~~~~
 //#|
-//#| silent_mistakes.cu(9): warning: `block` has values above 1024 in x that no GPU can launch and that are ignored: end the list at 1024 [N0172]
+//#| silent_mistakes.cu(9): warning: no GPU can launch the values of `block` above 1024 in x: end the list at 1024 [N0172]
 //#|   //@tune block(64:2048:64) grid(n / block.x) regs({0})
 //#|           ^~~~~
 //#|
@@ -44,7 +44,7 @@ void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|   //@tune block(64:2048:64) grid(n / block.x) regs({0})
 //#|                                    ^
 //#|
-//#| silent_mistakes.cu(16): warning: the 3968 threads of the baseline reach 47616 bytes, and every buffer has more: correct `threads` or the size of `x` [N0176]
+//#| silent_mistakes.cu(16): warning: the baseline's 3968 threads reach 47616 bytes, less than any buffer: correct `threads` or `x` [N0176]
 //#|   //@tune block({64, 128}) threads(n / 256) regs({0})
 //#|                            ^~~~~~~
 //#|
@@ -53,9 +53,9 @@ void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|                                     ^~~
 //#|
 //#| nvtune: rounded: block=*
-//#| nvtune: rounded: note: 13 of 16 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+//#| nvtune: rounded: note: 13 of 16 points may not be chosen: untimed, block and macros must divide the problem [N0035]
 //#| nvtune: few_float: block=*
-//#| nvtune: few_float: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+//#| nvtune: few_float: note: 1 of 2 points may not be chosen: untimed, block and macros must divide the problem [N0035]
 
 //# build unknown_variable
 //# args -O3 -arch=sm_90 -c
@@ -73,7 +73,7 @@ void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|   #if __has_include("silent_mistake.tune.h")
 //#|                      ^~~~~~~~~~~~~~~~~~~~~
 //#|
-//#| silent_mistakes.cu(9): warning: `block` has values above 1024 in x that no GPU can launch and that are ignored: end the list at 1024 [N0172]
+//#| silent_mistakes.cu(9): warning: no GPU can launch the values of `block` above 1024 in x: end the list at 1024 [N0172]
 //#|   //@tune block(64:2048:64) grid(n / block.x) regs({0})
 //#|           ^~~~~
 //#|
@@ -81,7 +81,7 @@ void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|   //@tune block(64:2048:64) grid(n / block.x) regs({0})
 //#|                                    ^
 //#|
-//#| silent_mistakes.cu(16): warning: the 3968 threads of the baseline reach 47616 bytes, and every buffer has more: correct `threads` or the size of `x` [N0176]
+//#| silent_mistakes.cu(16): warning: the baseline's 3968 threads reach 47616 bytes, less than any buffer: correct `threads` or `x` [N0176]
 //#|   //@tune block({64, 128}) threads(n / 256) regs({0})
 //#|                            ^~~~~~~
 //#|
@@ -90,9 +90,9 @@ void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|                                     ^~~
 //#|
 //#| nvtune: rounded: block=*; from the cache
-//#| nvtune: rounded: note: 13 of 16 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+//#| nvtune: rounded: note: 13 of 16 points may not be chosen: untimed, block and macros must divide the problem [N0035]
 //#| nvtune: few_float: block=*; from the cache
-//#| nvtune: few_float: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
+//#| nvtune: few_float: note: 1 of 2 points may not be chosen: untimed, block and macros must divide the problem [N0035]
 
 //# build strict
 //# args -O3 -arch=sm_90 -c

@@ -8,7 +8,7 @@ __global__ void large(int n, float *y) {
 //# args -arch=sm_90 -c
 //# files space_of_too_many_configurations.cu
 //# exit 2
-//#| space_of_too_many_configurations.cu(1): error: this space has more than 1000000 configurations: give shorter lists, or ranges with larger steps [N0153]
+//#| space_of_too_many_configurations.cu(1): error: this space has more than 1000000 configurations: give shorter lists or larger steps [N0153]
 //#|   //@tune threads(n) block(1:1024) regs({0}) define(A = 1:2000)
 //#|   ^~~~~~~
 //#|

@@ -28,7 +28,7 @@ void go(int n, Tuple<float, 4> *x, Tuple<float, 4> *y) { k<float, 4, Tuple<float
 //# env NVTUNE_STRICT=1
 //# headers cuda
 //#| nvtune: k_float_4_Tuple_float_4: block=*
-//#| nvtune: k_float_4_Tuple_float_4: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_float_4_Tuple_float_4: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build constant_without_element_type
 //# replace float scale = => scale =

@@ -19,19 +19,19 @@ void all(int n, float *x) { k<ITEMS, Half><<<n / 128, 128>>>(n, x); }
 
 //# build as_defined
 //#| nvtune: k_ITEMS_Half: block=*
-//#| nvtune: k_ITEMS_Half: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_ITEMS_Half: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build defined_by_the_build
 //# args -O3 -arch=sm_90 -cubin -DITEMS=4
 //#| nvtune: k_ITEMS_Half: block=*
-//#| nvtune: k_ITEMS_Half: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_ITEMS_Half: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build used_by_an_expression
 //# replace threads(n) => threads(ceildiv(n, N))
 //#| nvtune: k_ITEMS_Half: block=*
-//#| nvtune: k_ITEMS_Half: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_ITEMS_Half: note: 23 of 24 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build macro_axis
 //# replace threads(n) => threads(n) define(ITEMS = {8, 4})
 //#| nvtune: k_ITEMS_Half: block=*
-//#| nvtune: k_ITEMS_Half: note: 47 of 48 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_ITEMS_Half: note: 47 of 48 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]

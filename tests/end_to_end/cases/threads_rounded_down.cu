@@ -7,7 +7,7 @@ __global__ void half(int n, const float *x, float *y) {
 
 //# build as_it_is
 //# args -O3 -arch=sm_90 -c -DA=1
-//#| threads_rounded_down.cu(1): warning: the 32768 threads of the baseline store at most 131072 of the 262144 bytes of `y`: correct `threads` or its size [N0176]
+//#| threads_rounded_down.cu(1): warning: the 32768 threads store only 131072 of 262144 bytes of `y`: correct `threads` or `y` [N0176]
 //#|   //@tune threads(n / 2) block({128, 256}) regs({0})
 //#|           ^~~~~~~
 //#|
@@ -17,7 +17,7 @@ __global__ void half(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -c -DA=1
 //# env NVTUNE_STRICT=1
 //# exit 2
-//#| threads_rounded_down.cu(1): warning: the 32768 threads of the baseline store at most 131072 of the 262144 bytes of `y`: correct `threads` or its size [N0176]
+//#| threads_rounded_down.cu(1): warning: the 32768 threads store only 131072 of 262144 bytes of `y`: correct `threads` or `y` [N0176]
 //#|   //@tune threads(n / 2) block({128, 256}) regs({0})
 //#|           ^~~~~~~
 //#|

@@ -35,19 +35,19 @@ void go(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //#| nvtune: k_4_float_twice_int_char: block=*
-//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build other_double
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace sum = 1.5, => sum = 1,
 //# exit 2
-//#| types_that_depend_on_template_arguments.cu(22): warning: `k` does nothing on this workload (fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
+//#| types_that_depend_on_template_arguments.cu(22): warning: `k` accesses no global memory here (unset fields of `p` are 0): change the arguments [N0180]
 //#|   //@tune args(n = 1 << 18, p = {v = {1, 2, 3, 4}}, mode = 2, sum = 1, x = random[n], y = out[n])
 //#|           ^~~~
 //#|
 //#| nvtune: k_4_float_twice_int_char: block=*
-//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build other_enumerator
@@ -55,12 +55,12 @@ void go(int n, const float *x, float *y) {
 //# env NVTUNE_STRICT=1
 //# replace mode = 2 => mode = 1
 //# exit 2
-//#| types_that_depend_on_template_arguments.cu(22): warning: `k` does nothing on this workload (fields of `p` that are not given are 0): its threads access no global memory; change the arguments [N0180]
+//#| types_that_depend_on_template_arguments.cu(22): warning: `k` accesses no global memory here (unset fields of `p` are 0): change the arguments [N0180]
 //#|   //@tune args(n = 1 << 18, p = {v = {1, 2, 3, 4}}, mode = 1, sum = 1.5, x = random[n], y = out[n])
 //#|           ^~~~
 //#|
 //#| nvtune: k_4_float_twice_int_char: block=*
-//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build negative_unsigned

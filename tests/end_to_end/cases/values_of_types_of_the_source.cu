@@ -26,19 +26,19 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build enumerator_parameter
 //# args -O3 -arch=sm_90 -cubin -std=c++17
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = 0)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0, `m` is 0): its threads access no global memory; change the arguments [N0180]
+//#| values_of_types_of_the_source.cu(17): warning: `k` accesses no global memory here (unset fields of `p` are 0, unset fields of `tag` are 0, `m` is 0): change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = 0)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build enumerator_field
@@ -46,12 +46,12 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace mode = -1 => mode = 0
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0): its threads access no global memory; change the arguments [N0180]
+//#| values_of_types_of_the_source.cu(17): warning: `k` accesses no global memory here (unset fields of `p` are 0, unset fields of `tag` are 0): change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = 0, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build array_field
@@ -59,12 +59,12 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace sizes = {1 << 20, 2} => sizes = {0, 1 << 20}
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0): its threads access no global memory; change the arguments [N0180]
+//#| values_of_types_of_the_source.cu(17): warning: `k` accesses no global memory here (unset fields of `p` are 0, unset fields of `tag` are 0): change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {0, 1 << 20}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build enumerator_out_of_range
@@ -83,7 +83,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = {1, 2})
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: `m` is of type `short` and takes one value, not a list: what varies is a macro, the block, the grid or the register cap [N0160]
+//#| values_of_types_of_the_source.cu(17): error: `m` is of type `short` and takes one value, not a list: only macros, block, grid and register caps vary [N0160]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = {1, 2})
 //#|                                                                                                                                ^~~~~~
 //#|
@@ -94,7 +94,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = C)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): error: unknown name `C`: where it is an enumerator or a constant of the source, give its value, as in m = 0 [N0112]
+//#| values_of_types_of_the_source.cu(17): error: unknown name `C`: if it is a constant of the source, give its value, as in m = 0 [N0112]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = C)
 //#|                                                                                                                                ^
 //#|
@@ -116,12 +116,12 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace m = -1) => m = Mode::B)
 //# exit 2
-//#| values_of_types_of_the_source.cu(17): warning: `k` does nothing on this workload (fields of `p` that are not given are 0, fields of `tag` that are not given are 0, `m` is 0): its threads access no global memory; change the arguments [N0180]
+//#| values_of_types_of_the_source.cu(17): warning: `k` accesses no global memory here (unset fields of `p` are 0, unset fields of `tag` are 0, `m` is 0): change the arguments [N0180]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = Mode::B)
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build fields_for_buffer

@@ -33,7 +33,7 @@ __global__ void add(int n, const unsigned *x) {
 //# replace threads(n) => check(none) threads(n)
 //# times {"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}
 //#| nvtune: add: block=*
-//#| nvtune: add: note: 1 of 2 points may not be chosen: `total` is written and not compared, so that nothing proves other shapes: launch(remap) allows them unproved [N0035]
+//#| nvtune: add: note: 1 of 2 points may not be chosen: `total` is written and not compared: launch(remap) allows other shapes unproved [N0035]
 
 //# build named
 //# args -O3 -arch=sm_90 -c

@@ -11,18 +11,18 @@ __global__ void k(int n, const float2 v, float4 w, float (*rows)[4], const int c
 //# build lists
 //# env NVTUNE_STRICT=1
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 
 //# build other_vector_value
 //# env NVTUNE_STRICT=1
 //# replace {1, 2.5} => {x = 1, y = 0}
 //# exit 2
-//#| vectors_and_pointers_to_arrays.cu(4): warning: `k` does nothing on this workload (fields of `v` that are not given are 0, fields of `w` that are not given are 0): its threads access no global memory; change the arguments [N0180]
+//#| vectors_and_pointers_to_arrays.cu(4): warning: `k` accesses no global memory here (unset fields of `v` are 0, unset fields of `w` are 0): change the arguments [N0180]
 //#|   //@tune args(n = 1 << 16, v = {x = 1, y = 0}, w = {1, 2, 3}, rows = random[4 * n], columns = iota[4 * n], points = zeros[n])
 //#|           ^~~~
 //#|
 //#| nvtune: k: block=*
-//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says [N0035]
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs: write launch(header), and launch by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
 
 //# build too_many_vector_elements
@@ -49,7 +49,7 @@ __global__ void k(int n, const float2 v, float4 w, float (*rows)[4], const int c
 //# env NVTUNE_STRICT=1
 //# replace , rows = random[4 * n] => 
 //# exit 2
-//#| vectors_and_pointers_to_arrays.cu(4): error: parameter `rows` of `k` has no value: add `rows = ...` to args(...); a pointer to arrays takes their numbers, as in `rows = random[4 * 1024]` [N0145]
+//#| vectors_and_pointers_to_arrays.cu(4): error: parameter `rows` of `k` has no value: add `rows = ...` to args(...), as in random[4 * 1024] [N0145]
 //#|   //@tune args(n = 1 << 16, v = {1, 2.5}, w = {1, 2, 3}, columns = iota[4 * n], points = zeros[n])
 //#|           ^~~~
 //#|

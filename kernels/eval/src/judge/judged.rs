@@ -29,18 +29,18 @@ pub struct Judged {
     pub best_us: f64,
     pub baseline_us: f64,
     pub found: Vec<Found>,
-    /// The default strategy where it may time [`FIRST`] configurations.
+    /// The default strategy where it may time `FIRST` configurations.
     pub few: Found,
-    /// How far the best of PO's Pareto set is from the best, and the best of the first [`FIRST`] candidates; infinite where none
+    /// How far the best of PO's Pareto set is from the best, and the best of the first `FIRST` candidates; infinite where none
     /// of them ran.
     pub pareto: f64,
     pub first: f64,
     /// How far the model's single choice is from the best, and its speed over the baseline's; none where it was refused.
     pub predicted: f64,
     pub predicted_speed: Option<f64>,
-    /// The same speed among the [`SETS`] sets of macros that lie farthest apart.
+    /// The same speed among the `SETS` sets of macros that lie farthest apart.
     pub screened_speed: Option<f64>,
-    /// Kendall's tau-b between each of [`METRICS`] and time, signed so that 1 is perfect.
+    /// Kendall's tau-b between each of `METRICS` and time, signed so that 1 is perfect.
     pub tau: [f64; METRICS.len()],
 }
 

@@ -11,7 +11,7 @@ use nvtune::gpu::Device;
 use nvtune::launch::Configuration;
 use nvtune::measure::{Measurer, Options};
 use nvtune::nvcc::{Dryrun, Invocation, RealNvcc};
-use nvtune::process::Temporary;
+use nvtune::process::TemporaryFolder;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::settings::{Mode, Settings};
 use nvtune::tune::{Prepared, Tuner};
@@ -114,7 +114,7 @@ impl Run<'_> {
     fn source(&self, tuner: &mut Tuner<'_>, place: &str, path: &Path) -> Result<usize, String> {
         let text = std::fs::read(path).map_err(|error| error.to_string())?;
         let digest = format!("{:x}", Sha256::digest(text));
-        let object = Temporary::new().map_err(|error| error.to_string())?;
+        let object = TemporaryFolder::new().map_err(|error| error.to_string())?;
         let mut arguments = self.options.clone();
         arguments.extend(["-c".into(), path.into(), "-o".into(), object.path().join("object.o").into()]);
         let invocation = Invocation::new(&arguments, None, None).map_err(|error| error.to_string())?;

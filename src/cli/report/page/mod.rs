@@ -35,7 +35,7 @@ pub fn page(rows: &[Row], kernels: &[(&ReadRecord, &Decision)]) -> String {
         .iter()
         .zip(rows.iter().zip(&names))
         .enumerate()
-        .map(|(index, ((read, decision), (row, name)))| section(index, name, row, read, decision))
+        .map(|(index, ((read, decision), (row, name)))| kernel_section(index, name, row, read, decision))
         .collect();
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -45,7 +45,7 @@ pub fn page(rows: &[Row], kernels: &[(&ReadRecord, &Decision)]) -> String {
          <main>\n<h1>nvtune report</h1>\n<p>{summary}</p>\n\
          <p class=\"soft\">Point at a mark, or focus a plot with Tab and use the arrow keys, to see what it is.</p>\n\
          {}{}{sections}</main>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        speedups(rows, &names),
+        speedup_plot(rows, &names),
         table(rows, &names),
     )
 }
@@ -61,7 +61,7 @@ fn figure(title: &str, plot: Option<String>, about: &str, missing: &str) -> Stri
     }
 }
 
-fn speedups(rows: &[Row], names: &[String]) -> String {
+fn speedup_plot(rows: &[Row], names: &[String]) -> String {
     let gains: Vec<Gain<'_>> = rows
         .iter()
         .zip(names)
@@ -99,7 +99,7 @@ fn table(rows: &[Row], names: &[String]) -> String {
     )
 }
 
-fn section(index: usize, name: &str, row: &Row, read: &ReadRecord, decision: &Decision) -> String {
+fn kernel_section(index: usize, name: &str, row: &Row, read: &ReadRecord, decision: &Decision) -> String {
     let legend = keys(&["winner", "baseline", "timed"]);
     let scored = "the record has no scores: it was taken from the lock file or the cache";
     let figures = [
@@ -144,11 +144,11 @@ fn section(index: usize, name: &str, row: &Row, read: &ReadRecord, decision: &De
         escaped(name),
         row.speedup,
         row.provenance,
-        escaped(&described(row, decision)),
-        escaped(&facts(row, decision)),
+        escaped(&row_title(row, decision)),
+        escaped(&fact_table(row, decision)),
         join(plots),
         join(missing),
-        refusals(decision),
+        refusal_list(decision),
         source(read, decision),
     )
 }
@@ -160,7 +160,7 @@ fn keys(names: &[&str]) -> String {
 }
 
 /// The winner, its grid, and both times if it is not the baseline.
-fn described(row: &Row, decision: &Decision) -> String {
+fn row_title(row: &Row, decision: &Decision) -> String {
     let grid = shape(decision.configurations[decision.winner].launch.grid);
     let times = row.winner_us.zip(row.baseline_us).filter(|_| decision.winner != decision.baseline);
     let times = times.map(|(own, its)| format!(": {} us instead of {} us", number(own), number(its)));
@@ -168,7 +168,7 @@ fn described(row: &Row, decision: &Decision) -> String {
 }
 
 /// The line of facts below the heading of a kernel.
-fn facts(row: &Row, decision: &Decision) -> String {
+fn fact_table(row: &Row, decision: &Decision) -> String {
     let bottleneck = row.bottleneck.map(|bottleneck| format!("; predicted to be bound by {bottleneck}"));
     format!(
         "{}, {}, {}; {} of {} points timed by {}, {:.1} s{}. Baseline: {}",
@@ -185,7 +185,7 @@ fn facts(row: &Row, decision: &Decision) -> String {
 }
 
 /// What was refused and why, and the notes.
-fn refusals(decision: &Decision) -> String {
+fn refusal_list(decision: &Decision) -> String {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for found in &decision.configurations {
         if let Some(reason) = &found.refused {

@@ -28,12 +28,12 @@ fn time(found: &RecordedConfiguration) -> Option<(f64, bool)> {
     }
 }
 
-fn said(us: f64, is_measured: bool) -> String {
+fn time_label(us: f64, is_measured: bool) -> String {
     format!("{} us{}", number(us), if is_measured { "" } else { " predicted" })
 }
 
 /// Shape and class of a configuration's mark.
-fn mark(decision: &Decision, index: usize) -> (Mark, &'static str) {
+fn point_mark(decision: &Decision, index: usize) -> (Mark, &'static str) {
     match index {
         _ if index == decision.winner && index != decision.baseline => (Mark::Diamond, "winner"),
         _ if index == decision.baseline => (Mark::Square, "baseline"),
@@ -44,7 +44,7 @@ fn mark(decision: &Decision, index: usize) -> (Mark, &'static str) {
 
 /// Lists the configurations that have marks of their own: winner, baseline, and the fastest of
 /// those with a time, of the ones with equal code and launch one only. The last come on top.
-fn marked(decision: &Decision, has_data: impl Fn(usize) -> bool) -> Vec<usize> {
+fn labelled_points(decision: &Decision, has_data: impl Fn(usize) -> bool) -> Vec<usize> {
     let all = &decision.configurations;
     let mut timed: Vec<usize> =
         (0..all.len()).filter(|&index| all[index].timing.is_some() && has_data(index)).collect();
@@ -79,11 +79,12 @@ pub fn pareto(decision: &Decision) -> Option<String> {
     let pixel = |(t, c): (f64, f64)| (x.at(t), y.at(c));
     svg.dots("rest", places.iter().map(|(_, place)| pixel(*place)));
     svg.dots("optimal", places.iter().filter(|(index, _)| all[*index].pareto).map(|(_, place)| pixel(*place)));
-    for index in marked(decision, |index| metrics(index).is_some()) {
+    for index in labelled_points(decision, |index| metrics(index).is_some()) {
         let Some((t, c)) = metrics(index) else { continue };
-        let us = time(&all[index]).map(|(us, is_measured)| format!("{}, ", said(us, is_measured))).unwrap_or_default();
+        let us =
+            time(&all[index]).map(|(us, is_measured)| format!("{}, ", time_label(us, is_measured))).unwrap_or_default();
         let tip = format!("{}: {us}T {}, C {}", all[index].configuration, number(t), number(c));
-        svg.mark(mark(decision, index), pixel((t, c)), &tip);
+        svg.mark(point_mark(decision, index), pixel((t, c)), &tip);
     }
     Some(svg.finish())
 }
@@ -116,8 +117,8 @@ pub fn heat_map(decision: &Decision) -> Option<String> {
         return None;
     }
     let ends = [decision.winner, decision.baseline].map(|index| &all[index].configuration);
-    thin(&mut rows, MOST_ROWS, &ends.map(row));
-    thin(&mut columns, MOST_COLUMNS, &ends.map(|end| end.block[0].into()));
+    thin_out(&mut rows, MOST_ROWS, &ends.map(row));
+    thin_out(&mut columns, MOST_COLUMNS, &ends.map(|end| end.block[0].into()));
     let row_name = |row: u64| match (is_flat, row) {
         (true, 0) => "none".to_owned(),
         (true, cap) => cap.to_string(),
@@ -160,7 +161,7 @@ pub fn heat_map(decision: &Decision) -> Option<String> {
             () => "",
         };
         let guess = if *is_measured { "" } else { " guess" };
-        let tip = format!("{}: {}", all[*index].configuration, said(*us, *is_measured));
+        let tip = format!("{}: {}", all[*index].configuration, time_label(*us, *is_measured));
         let place = (left + x as f64 * width + 1.0, top + y as f64 * height + 1.0);
         svg.bar(&format!("heat{step}{guess}{outline}"), place, (width - 2.0, height - 2.0), &tip);
     }
@@ -168,7 +169,7 @@ pub fn heat_map(decision: &Decision) -> Option<String> {
 }
 
 /// Leaves out values until at most `most` are left, never those of `kept`.
-fn thin(values: &mut Vec<u64>, most: usize, kept: &[u64]) {
+fn thin_out(values: &mut Vec<u64>, most: usize, kept: &[u64]) {
     let step = values.len().div_ceil(most.max(1)).max(1);
     let mut index = 0usize;
     values.retain(|value| {
@@ -229,9 +230,9 @@ pub fn cap_curve(decision: &Decision) -> Option<String> {
     }
     for (place, (_, index)) in curve.iter().enumerate() {
         let Some((us, is_measured)) = time(&all[*index]) else { continue };
-        let (shape, class) = mark(decision, *index);
+        let (shape, class) = point_mark(decision, *index);
         let class = if is_measured { class.to_owned() } else { format!("{class} guess") };
-        let tip = format!("{}: {}", all[*index].configuration, said(us, is_measured));
+        let tip = format!("{}: {}", all[*index].configuration, time_label(us, is_measured));
         svg.mark((shape, &class), (x(place), y.at(us)), &tip);
     }
     Some(svg.finish())
@@ -284,13 +285,13 @@ pub fn progress(decision: &Decision) -> Option<String> {
     }
     for (order, (index, us)) in seen.iter().filter(|(_, (index, _))| !many || own.contains(index)) {
         let tip = format!("{order}: {}: {} us", all[*index].configuration, number(*us));
-        svg.mark(mark(decision, *index), place(*order, *us), &tip);
+        svg.mark(point_mark(decision, *index), place(*order, *us), &tip);
     }
     Some(svg.finish())
 }
 
 /// The parts of a predicted time, with their names in the words of the report.
-fn parts(terms: &Terms) -> [(&'static str, f64); 9] {
+fn time_parts(terms: &Terms) -> [(&'static str, f64); 9] {
     [
         ("latency", terms.latency),
         ("instruction issue", terms.issue),
@@ -306,7 +307,7 @@ fn parts(terms: &Terms) -> [(&'static str, f64); 9] {
 
 /// Draws what each part of the prediction would take alone, for winner and baseline.
 pub fn bottlenecks(decision: &Decision) -> Option<String> {
-    let rows = |index: usize| decision.configurations[index].parts.as_ref().map(parts);
+    let rows = |index: usize| decision.configurations[index].parts.as_ref().map(time_parts);
     let is_kept = decision.winner == decision.baseline;
     let (winner, baseline) = (rows(decision.winner).filter(|_| !is_kept), rows(decision.baseline));
     let series: Vec<(&str, [(&str, f64); 9])> = [("baseline", baseline), ("winner", winner)]
@@ -360,7 +361,7 @@ pub fn speedups(gains: &[Gain<'_>]) -> Option<String> {
     }
     for (place, Gain { name, speedup, tip }) in gains.iter().enumerate() {
         let y = place as f64 * row + 2.0;
-        svg.label("tick end", (left - 6.0, y + 11.0), &shortened(name));
+        svg.label("tick end", (left - 6.0, y + 11.0), &shorten_name(name));
         let end = x.at(speedup.clamp(1.0, most));
         svg.bar("winner", (left, y), (end - left, row - 5.0), tip);
         svg.label("value", (end + 5.0, y + 11.0), &format!("{speedup:.2}x"));
@@ -370,7 +371,7 @@ pub fn speedups(gains: &[Gain<'_>]) -> Option<String> {
 }
 
 /// A name that fits left of its bar.
-fn shortened(name: &str) -> String {
+fn shorten_name(name: &str) -> String {
     const MOST: usize = 27;
     if name.chars().count() <= MOST { name.to_owned() } else { name.chars().take(MOST - 1).chain(['…']).collect() }
 }

@@ -10,7 +10,7 @@ use super::kernel::{Prepared, Preparing};
 use super::kernel_info;
 use super::kernel_info::Ahead;
 use super::outcome::Tuned;
-use super::overlap::Early;
+use super::overlap::OverlappedTiming;
 use super::variants::{Bounds, FrontEnds, Macros};
 use super::{Tuner, axes, header_functions, launches};
 use crate::comment::Annotation;
@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 pub enum Standing<'a> {
     Known(Box<Tuned>),
     /// And what was timed of it meanwhile.
-    Prepared(Arc<Prepared<'a>>, Option<Box<Early>>),
+    Prepared(Arc<Prepared<'a>>, Option<Box<OverlappedTiming>>),
     /// Nothing, and the mode asks for no more.
     Nothing,
 }
 
-/// The kernels of a source.
-pub struct Course<'a> {
+/// The kernels of one source while they are tuned.
+pub struct TuningSession<'a> {
     toolchain: &'a Toolchain,
     annotations: &'a [Annotation],
     front_ends: FrontEnds<'a>,
@@ -47,7 +47,7 @@ pub struct Course<'a> {
     is_searched: bool,
 }
 
-impl<'a> Course<'a> {
+impl<'a> TuningSession<'a> {
     /// Looks at all of them together; `None` where nothing can come of them.
     pub fn new(tuner: &Tuner<'_>, toolchain: &'a Toolchain, annotations: &'a [Annotation]) -> Option<Self> {
         let promising = |annotation| tuner.recall(toolchain, annotation).is_some_and(|recall| recall.is_promising());

@@ -1,7 +1,7 @@
-//! The way back where nvtune itself fails: what is half done is undone, and plain nvcc takes
-//! the process.
+//! The fallback if nvtune itself fails: half-done work is undone, and plain nvcc takes the
+//! process.
 //!
-//! Invariant: it is gone at most once in a process, and only before nvcc's own outputs are
+//! Invariant: it is used at most once in a process, and only before nvcc's own outputs are
 //! final.
 
 use super::exec::hand_over;
@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, Once, PoisonError};
 
 /// The call of nvcc that takes the build's place if nvtune itself fails.
-pub struct WayBack {
+pub struct Fallback {
     pub nvcc: PathBuf,
-    /// Without argv[0].
+    /// Without `argv[0]`.
     pub arguments: Vec<OsString>,
     /// Takes back what was written for the build.
     pub undo: Box<dyn FnOnce() + Send>,
@@ -23,37 +23,37 @@ pub struct WayBack {
     pub strict: Option<u8>,
 }
 
-static WAY_BACK: Mutex<Option<WayBack>> = Mutex::new(None);
+static FALLBACK: Mutex<Option<Fallback>> = Mutex::new(None);
 
-/// From now on a panic in any thread takes this way back in place of ending the process; with
-/// `None` it no longer does.
-pub fn set_way_back(way: Option<WayBack>) {
+/// Makes a panic in any thread take this fallback instead of ending the process; `None` removes
+/// it.
+pub fn set_fallback(fallback: Option<Fallback>) {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            match take_way_back() {
+            match take_fallback() {
                 // The text has the place in nvtune's own source, which a report of the fault needs.
-                Some(way) => follow(way, &panic.to_string().replace('\n', " ")),
+                Some(fallback) => follow(fallback, &panic.to_string().replace('\n', " ")),
                 None => usual(panic),
             }
         }));
     });
-    *WAY_BACK.lock().unwrap_or_else(PoisonError::into_inner) = way;
+    *FALLBACK.lock().unwrap_or_else(PoisonError::into_inner) = fallback;
 }
 
-/// Takes the way back after `problem`. Comes back only where none is set.
-pub fn go_back(problem: &str) {
-    if let Some(way) = take_way_back() {
-        follow(way, problem);
+/// Takes the fallback after `problem`. Returns only if none is set.
+pub fn use_fallback(problem: &str) {
+    if let Some(fallback) = take_fallback() {
+        follow(fallback, problem);
     }
 }
 
-fn take_way_back() -> Option<WayBack> {
-    WAY_BACK.lock().unwrap_or_else(PoisonError::into_inner).take()
+fn take_fallback() -> Option<Fallback> {
+    FALLBACK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn follow(WayBack { nvcc, arguments, undo, strict }: WayBack, problem: &str) -> ! {
+fn follow(Fallback { nvcc, arguments, undo, strict }: Fallback, problem: &str) -> ! {
     signals::undo_all(undo);
     if let Some(code) = strict {
         error(MessageCode::NvccTakesOver, format!("the tuned result is not used: {problem}"));

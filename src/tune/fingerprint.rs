@@ -1,22 +1,22 @@
-//! A kernel under tuning -> what its winner depends on, for lock file and cache.
+//! A kernel under tuning -> the fingerprint of what its winner depends on, for lock file and cache.
 
-use super::kernel_info::Subject;
+use super::kernel_info::KernelInfo;
 use super::outcome::Tuned;
 use super::variants::FrontEnds;
 use crate::comment::{Annotation, GivenValue, TemplateArgument};
 use crate::launch::FrontEndOptions;
 use crate::nvcc::{FrontEnd, Toolchain};
 use crate::ptx;
-use crate::record::{Basis, Decision, Pinned, checksum, digest};
+use crate::record::{Decision, Fingerprint, LockEntry, checksum, digest};
 use crate::search::Provenance;
 use crate::workload::Entry;
 
 /// What the winner depends on, all but the code under other macros than the baseline's; `None`
 /// where there is no such code.
-pub fn basis(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Basis> {
+pub fn for_kernel(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Fingerprint> {
     let annotation = subject.annotation;
     let made = front_ends.made(&FrontEndOptions::default())?;
-    Some(Basis {
+    Some(Fingerprint {
         comment: comment(annotation),
         data: data(annotation),
         inferred: annotation.inferred.as_ref().map(|inferred| inferred.text.clone()),
@@ -40,8 +40,8 @@ fn comment(annotation: &Annotation) -> String {
 }
 
 /// The digest of the kernel under each of these sets of options that the front end was run for.
-pub fn sets(
-    subject: &Subject<'_>,
+pub fn set_digests(
+    subject: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     sets: impl IntoIterator<Item = FrontEndOptions>,
 ) -> Vec<(FrontEndOptions, String)> {
@@ -98,7 +98,7 @@ pub fn data(annotation: &Annotation) -> Option<String> {
 }
 
 /// A decision as a lock file has it. `sets` are the digests of the code that was looked at.
-pub fn pinned(tuned: &Tuned, basis: Basis, sets: &[(FrontEndOptions, String)]) -> Pinned {
+pub fn lock_entry(tuned: &Tuned, basis: Fingerprint, sets: &[(FrontEndOptions, String)]) -> LockEntry {
     let decision = &tuned.decision;
     let winner = tuned.winner().clone();
     let baseline = &decision.configurations[decision.baseline].configuration;
@@ -106,7 +106,7 @@ pub fn pinned(tuned: &Tuned, basis: Basis, sets: &[(FrontEndOptions, String)]) -
     let of_winner = sets.iter().find(|(set, _)| *set == options).map(|(_, found)| found.clone());
     let winner_ptx = of_winner.filter(|_| options != baseline.front_end());
     let device = decision.device.as_ref().filter(|_| was_timed(decision));
-    Pinned {
+    LockEntry {
         basis,
         winner_ptx,
         code: tuned.code().map(str::to_owned),
