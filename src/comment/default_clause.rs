@@ -75,7 +75,7 @@ fn default_item(
                 return Err(item.source.error(MessageCode::DefaultClause, span, message));
             }
             if name == "math" {
-                let message = "the baseline has the build's math options: `math` has no default; build with -ftz=true and the like to have others";
+                let message = "the baseline has the math options of the build: leave `math` out of `default`";
                 return Err(item.source.error(MessageCode::DefaultClause, span, message));
             }
             let value = item.integer(&format!("the default of `{name}`"))?;
