@@ -47,6 +47,20 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// A configuration with this block and none of what the other axes may give.
+    pub fn of_block(block: Dim3) -> Self {
+        Self {
+            block,
+            cap: 0,
+            grid: None,
+            macros: BTreeMap::new(),
+            cache: None,
+            carveout: None,
+            math: Math::NONE,
+            exact_block: false,
+        }
+    }
+
     /// What the front end is run with for it.
     pub fn front_end(&self) -> FrontEndOptions {
         FrontEndOptions { macros: self.macros.clone(), math: self.math }
@@ -168,16 +182,7 @@ mod tests {
     #[test]
     fn departure_counts_each_value_that_differs() {
         let macros = BTreeMap::from([("TILE".to_owned(), 16)]);
-        let from = Configuration {
-            block: [256, 1, 1],
-            cap: 0,
-            grid: None,
-            macros,
-            cache: None,
-            carveout: None,
-            math: Math::NONE,
-            exact_block: false,
-        };
+        let from = Configuration { macros, ..Configuration::of_block([256, 1, 1]) };
         let differing = [
             Configuration { block: [128, 1, 1], ..from.clone() },
             Configuration { cap: 32, ..from.clone() },

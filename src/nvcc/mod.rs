@@ -19,6 +19,7 @@ mod programs;
 pub mod shim_cicc;
 pub mod shim_ptxas;
 mod source_scan;
+mod tool_error;
 mod toolchain;
 
 pub use depfile::{Renamed, renamed};
@@ -33,4 +34,5 @@ pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
 pub use programs::{Programs, compilers, wrapper_problem};
 pub use source_scan::{MarkedFile, ScannedFiles, SearchPaths, included_files, marked_files, quoted_files};
-pub use toolchain::{CiccOutputs, FrontEnd, ToolError, Toolchain};
+pub use tool_error::ToolError;
+pub use toolchain::{CiccOutputs, FrontEnd, Toolchain};

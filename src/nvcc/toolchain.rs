@@ -4,6 +4,7 @@ use super::cicc_math;
 use super::cicc_output::CiccRun;
 use super::dry_run::{Dryrun, DryrunStep, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
+use super::tool_error::{Late, ToolError, elsewhere, io, lacks_resources};
 use crate::cuda::line_markers::LineMarker;
 use crate::emit::CiccOutput;
 use crate::launch::{FrontEndOptions, Math};
@@ -11,8 +12,7 @@ use crate::process;
 use crate::process::TemporaryFolder;
 use crate::ptx;
 use crate::record::{Cache, ENGINE, digest};
-use crate::sass::{CodeDigestError, code_digest};
-use crate::workload::demangled_name;
+use crate::sass::code_digest;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -21,8 +21,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
-use thiserror::Error;
 
 /// The module id that cicc is given while variants are made: it only reaches names of
 /// internal symbols, and the true one takes a run of cudafe++.
@@ -97,50 +95,6 @@ struct Compiled {
 pub struct CiccOutputs {
     pub outputs: Vec<CiccOutput>,
     _folder: Arc<TemporaryFolder>,
-}
-
-/// A tool that was stopped because it did not end.
-#[derive(Clone, Debug, Error)]
-#[error("{program} did not end within {} s (NVTUNE_PATIENCE) and was stopped", limit.as_secs_f64())]
-pub struct Late {
-    program: String,
-    limit: Duration,
-}
-
-#[derive(Debug, Error)]
-pub enum ToolError {
-    #[error("cannot use '{}': {source}", path.display())]
-    Io { path: PathBuf, source: std::io::Error },
-    #[error("cannot start {program}: {source}")]
-    Start { program: String, source: std::io::Error },
-    #[error(transparent)]
-    Late(#[from] Late),
-    /// None was started: there was no time left for it.
-    #[error("not compiled: half of the budget was over before its turn")]
-    OutOfTime,
-    /// The tool's own words.
-    #[error("{program} failed: {message}")]
-    Failed { program: String, message: String },
-    /// Relocatable code that cannot be linked alone; the names as the source has them.
-    #[error("it needs {} of another file: -rdc code is tuned if its own file has all that it uses", .0.join(", "))]
-    Elsewhere(Vec<String>),
-    #[error(transparent)]
-    Ptx(#[from] ptx::PtxError),
-    #[error(transparent)]
-    Code(#[from] CodeDigestError),
-}
-
-/// What nvlink's complaint means where it misses names.
-fn elsewhere(error: ToolError) -> ToolError {
-    let ToolError::Failed { message, .. } = &error else { return error };
-    let missed = message.lines().filter_map(|line| line.split_once("Undefined reference to '")?.1.split('\'').next());
-    let mut names: Vec<String> = Vec::new();
-    for name in missed.map(|name| format!("`{}`", demangled_name(name))) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if names.is_empty() { error } else { ToolError::Elsewhere(names) }
 }
 
 impl Toolchain {
@@ -547,23 +501,6 @@ fn unpacked(entry: &[u8]) -> Option<(Vec<u8>, String)> {
     let end = memchr::memchr(b'\n', entry)?;
     let code = String::from_utf8(entry[..end].to_vec()).ok()?;
     Some((entry[end + 1..].to_vec(), code))
-}
-
-/// Turns the error of nvtune's own use of a file into that of a tool. It is one that may not
-/// come again.
-fn io(path: &Path) -> impl Fn(std::io::Error) -> ToolError + use<> {
-    let path = path.to_path_buf();
-    move |source| {
-        process::note_fault();
-        ToolError::Io { path: path.clone(), source }
-    }
-}
-
-/// Tells whether a tool failed for what the system lacked at the time, by its own words.
-fn lacks_resources(message: &str) -> bool {
-    const WORDS: [&str; 4] =
-        ["No space left on device", "Cannot allocate memory", "Resource temporarily unavailable", "Input/output error"];
-    WORDS.iter().any(|words| message.contains(words))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ToolError> {

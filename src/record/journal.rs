@@ -109,16 +109,8 @@ mod tests {
     use super::*;
 
     fn tried(block: u32, found: PointOutcome) -> Tried {
-        let configuration = Configuration {
-            block: [block, 1, 1],
-            cap: 0,
-            grid: None,
-            macros: [("WORK".to_owned(), 2)].into(),
-            cache: None,
-            carveout: None,
-            math: crate::launch::Math::NONE,
-            exact_block: false,
-        };
+        let configuration =
+            Configuration { macros: [("WORK".to_owned(), 2)].into(), ..Configuration::of_block([block, 1, 1]) };
         Tried { configuration, identity: format!("code {block}"), found }
     }
 

@@ -232,14 +232,10 @@ mod tests {
                 launches: "entries".into(),
             },
             winner: Configuration {
-                block: [32, 8, 1],
                 cap,
-                grid: None,
                 macros: BTreeMap::from([("TILE".to_owned(), 16)]),
-                cache: None,
-                carveout: None,
                 math: Math::from_iter([MathOption::Ftz, MathOption::FastDiv]),
-                exact_block: false,
+                ..Configuration::of_block([32, 8, 1])
             },
             code: Some("a2".into()),
             occupancy: Some(75),

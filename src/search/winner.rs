@@ -93,9 +93,8 @@ pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize)
 mod tests {
     use super::super::strategies::tests::bound;
     use super::*;
-    use crate::launch::{Configuration, Math};
+    use crate::launch::Configuration;
     use crate::model::Terms;
-    use std::collections::BTreeMap;
 
     /// What is chosen of points with these parts of their prediction, the first of them the
     /// baseline.
@@ -120,16 +119,7 @@ mod tests {
 
     #[test]
     fn of_promises_that_the_model_cannot_tell_apart_the_most_conventional_is_kept() {
-        let of = |block: u32, cap: u32| Configuration {
-            block: [block, 1, 1],
-            cap,
-            grid: None,
-            macros: BTreeMap::new(),
-            cache: None,
-            carveout: None,
-            math: Math::NONE,
-            exact_block: false,
-        };
+        let of = |block: u32, cap: u32| Configuration { cap, ..Configuration::of_block([block, 1, 1]) };
         for (points, expected) in [
             // The baseline's own cap, then its own block, then a power of two, then what is near.
             (vec![(of(256, 0), 120.0), (of(704, 32), 100.0), (of(512, 32), 100.2), (of(704, 0), 100.4)], 3),

@@ -84,7 +84,7 @@ impl Space {
             grid: builder.grid,
             shared: builder.shared,
             unbound: builder.unbound,
-            baseline: blank_configuration(),
+            baseline: Configuration::of_block([1, 1, 1]),
         };
         space.baseline = space.find_baseline().map_err(|problem| vec![*problem])?;
         space.trip_counts(&space.baseline).map_err(|problem| vec![problem])?;
@@ -481,7 +481,7 @@ impl Space {
 
     /// The configuration with these positions; axes that are not given keep their first value.
     fn configuration_at(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
-        let mut made = blank_configuration();
+        let mut made = Configuration::of_block([1, 1, 1]);
         for (axis, position) in point {
             match &self.table.axes[axis] {
                 Axis::Block { shapes, .. } => made.block = shapes[position],
@@ -582,19 +582,5 @@ impl Space {
             }));
         }
         Ok(self.configuration_at(point.into_iter()))
-    }
-}
-
-/// A configuration before its axes have values.
-fn blank_configuration() -> Configuration {
-    Configuration {
-        block: [1, 1, 1],
-        cap: 0,
-        grid: None,
-        macros: BTreeMap::new(),
-        cache: None,
-        carveout: None,
-        math: Math::NONE,
-        exact_block: false,
     }
 }

@@ -227,7 +227,7 @@ fn source(read: &ReadRecord, decision: &Decision) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{Configuration, Launch, Math};
+    use crate::launch::{Configuration, Launch};
     use crate::model::Terms;
     use crate::record::{Record, RecordedConfiguration, RecordedTiming};
 
@@ -236,16 +236,7 @@ mod tests {
         let configurations = (0..1024u32).map(|index| {
             let (block, cap) = ([32 * (1 + index % 32), 1 + index / 256, 1], 8 * (index / 32 % 8));
             let macros = [("TILE_OF_A_LONG_NAME".to_owned(), i64::from(index))].into();
-            let configuration = Configuration {
-                block,
-                cap,
-                grid: None,
-                macros,
-                cache: None,
-                carveout: None,
-                math: Math::NONE,
-                exact_block: false,
-            };
+            let configuration = Configuration { cap, macros, ..Configuration::of_block(block) };
             RecordedConfiguration {
                 configuration,
                 launch: Launch { grid: [1024, 1, 1], block, shared: 0, carveout: None },
