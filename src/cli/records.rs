@@ -2,7 +2,7 @@
 //! objects.
 
 use crate::comment::is_marked;
-use crate::record::Record;
+use crate::record::{Record, read_regular};
 use crate::settings::Settings;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -52,14 +52,14 @@ fn of_file(file: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let is_plain = || std::fs::read(file).is_ok_and(|text| !is_marked(&text));
+    let is_plain = || read_regular(file).is_ok_and(|text| !is_marked(&text));
     let why = if is_plain() { " (it has no tuning comment)" } else { "" };
     Err(format!("has no record{why}: build it with nvtune, then name {record} or the folder that it is in"))
 }
 
 /// Tells whether a record is that of a source.
 fn is_of_source(record: &Path, source: &Path) -> bool {
-    let record = std::fs::read(record).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
+    let record = read_regular(record).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
     let named = record.and_then(|record| Path::new(&record.folder).join(&record.source).canonicalize().ok());
     named.is_some() && named == source.canonicalize().ok()
 }

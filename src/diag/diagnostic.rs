@@ -12,6 +12,7 @@
 //! and a blank line ends it.
 
 use super::code::MessageCode;
+use super::print::one_line;
 use std::fmt;
 
 /// How bad it is.
@@ -70,7 +71,7 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = self.code.map(|code| format!(" [{code}]")).unwrap_or_default();
-        writeln!(f, "{}({}): {}: {}{code}", self.path, self.line, self.severity, self.message)?;
+        writeln!(f, "{}({}): {}: {}{code}", one_line(&self.path), self.line, self.severity, self.message)?;
         writeln!(f, "  {}", self.text.replace('\t', " ").trim_end())?;
         // Not by a width, which the formatter bounds.
         let (blanks, tail) = (self.column as usize + 1, self.length.saturating_sub(1) as usize);
@@ -118,7 +119,7 @@ pub(super) fn render_count(errors: usize, source: &str) -> String {
     let plural = if errors == 1 { "" } else { "s" };
     match errors {
         0 => String::new(),
-        _ => format!("{errors} error{plural} detected in the compilation of \"{source}\".\n"),
+        _ => format!("{errors} error{plural} detected in the compilation of \"{}\".\n", one_line(source)),
     }
 }
 

@@ -57,13 +57,21 @@ pub fn show_line(text: &str) {
 /// The text with control characters, which a file's name may have and a terminal would obey, as
 /// Rust writes them.
 fn printable(text: &str) -> Cow<'_, str> {
-    let is_control = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t' | '\r');
-    if !text.contains(is_control) {
+    escaped(text, |letter| letter.is_control() && !matches!(letter, '\n' | '\t' | '\r'))
+}
+
+/// A file's name with all control characters as Rust writes them: a line break in it would begin a message of its own.
+pub fn one_line(name: &str) -> Cow<'_, str> {
+    escaped(name, char::is_control)
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
+    if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
     }
-    let escaped =
-        |letter: char| if is_control(letter) { letter.escape_default().to_string() } else { letter.to_string() };
-    Cow::Owned(text.chars().map(escaped).collect())
+    let written =
+        |letter: char| if is_escaped(letter) { letter.escape_default().to_string() } else { letter.to_string() };
+    Cow::Owned(text.chars().map(written).collect())
 }
 
 /// Clears the line of a terminal on standard error.
@@ -99,7 +107,7 @@ fn write_to_output(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{one_line, printable};
 
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
@@ -110,5 +118,10 @@ mod tests {
         ] {
             assert_eq!(printable(text), expected);
         }
+    }
+
+    #[test]
+    fn name_of_a_file_forges_no_message() {
+        assert_eq!(one_line("a\nnvtune: k: \u{e9}.cu"), "a\\nnvtune: k: \u{e9}.cu");
     }
 }

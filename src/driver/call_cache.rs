@@ -12,7 +12,7 @@ use crate::diag::console::{Console, RecordedMessage};
 use crate::nvcc::{Programs, on_path};
 use crate::process;
 use crate::record::result_store::Results;
-use crate::record::{Cache, ENGINE, Kind, checksum, digest};
+use crate::record::{Cache, ENGINE, Kind, checksum, digest, read_regular};
 use crate::settings::Settings;
 use crate::tune::Tuned;
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ impl<'a> CallLookup<'a> {
             if bytes == file.bytes && times.is_some() && times == file.times {
                 continue;
             }
-            if checksum(&std::fs::read(&file.path).ok()?) != file.checksum {
+            if checksum(&read_regular(&file.path).ok()?) != file.checksum {
                 return None;
             }
             is_refreshed |= times.is_some();
@@ -253,7 +253,7 @@ impl<'a> CallLookup<'a> {
             return None;
         }
         let (bytes, times) = file_stat(&path)?;
-        Some(SeenFile { bytes, times, checksum: checksum(&std::fs::read(&path).ok()?), path })
+        Some(SeenFile { bytes, times, checksum: checksum(&read_regular(&path).ok()?), path })
     }
 }
 

@@ -44,6 +44,9 @@ pub struct HeaderKernel {
     /// The compute capability that this is for (`90`), and what is chosen on others.
     pub capability: u32,
     pub others: Vec<(u32, HeaderKernel)>,
+    /// What newer GPUs launch that compile nvcc's PTX: `None` where they launch the same.
+    #[serde(default)]
+    pub newer: Option<Box<HeaderKernel>>,
     /// Whether its blocks wait for each other, so that it must be launched cooperatively.
     pub cooperative: bool,
     /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where

@@ -170,6 +170,12 @@ impl Text {
                 &format!("block {}, grid {grid}, {}", block_words(other.block), cap_words(other.cap)),
             );
         }
+        if let Some(newer) = &kernel.newer {
+            self.row(
+                "newer GPUs",
+                &format!("block {}, grid {}", block_words(newer.block), newer.grid.words.join(" x ")),
+            );
+        }
         if !section.has_macros {
             let prefix = macro_name(&kernel.name);
             self.row(
@@ -489,6 +495,12 @@ impl<'a> Choice<'a> {
         let mut all: Vec<(u32, &HeaderKernel)> =
             kernel.others.iter().map(|(capability, other)| (*capability, other)).collect();
         all.push((kernel.capability, kernel));
+        let known: BTreeSet<u32> = all.iter().map(|(capability, _)| *capability).collect();
+        let newer = all
+            .clone()
+            .into_iter()
+            .filter_map(|(capability, kernel)| Some((capability + 1, &**kernel.newer.as_ref()?)));
+        all.extend(newer.filter(|(capability, _)| !known.contains(capability)));
         all.sort_by_key(|(capability, _)| std::cmp::Reverse(*capability));
         Self(all)
     }

@@ -7,6 +7,7 @@
 use crate::comment::{Mark, mark, mark_selected, near_misses, occurrences, tune_pragma};
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, Source};
+use crate::record::read_regular;
 use crate::settings::KernelSelection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -233,7 +234,7 @@ fn walk(from: Vec<PathBuf>, paths: &SearchPaths, mut visit: impl FnMut(Visited))
                 continue;
             }
             // A file that cannot be read is nvcc's to complain about.
-            let Ok(text) = std::fs::read(&path) else { continue };
+            let Ok(text) = read_regular(&path) else { continue };
             let directives = directives(&text, &mut macros);
             for include in &directives.includes {
                 match include {

@@ -3,15 +3,21 @@
 //! Invariant: one process holds a lock, and the lock ends with the process, however that ends.
 //! Nothing is left behind: a lock is an abstract socket name, which has no file.
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::getuid;
 use std::io::{Error, ErrorKind};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::{Duration, Instant};
 
 /// How often one that another process has is asked for again.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// How often it is asked whose process that is. Each question stays in the holder's queue, which has an end.
+const ASKED_AGAIN: Duration = Duration::from_secs(10);
+
+/// How long a holder may be unknown: one that has the name and does not listen yet.
+const UNKNOWN: Duration = Duration::from_secs(1);
 
 /// A lock that this process holds; released when dropped.
 #[derive(Debug)]
@@ -24,16 +30,25 @@ impl NamedLock {
     /// within `limit`, or at all.
     pub fn wait_for(name: &str, limit: Duration) -> Option<NamedLock> {
         let deadline = Instant::now() + limit;
-        let is_ours = owner_of(&full_name(name)).is_none_or(|owner| owner == getuid().as_raw());
+        // Another user may hold any name: that is no build to wait for.
+        let (mut is_ours_until, mut unknown_since) = (Instant::now(), None);
         loop {
             match Self::try_take(name) {
                 Ok(turn) => return Some(turn),
-                // Another user may hold any name: that is no build to wait for.
-                Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline && is_ours => {
-                    std::thread::sleep(PAUSE);
-                }
+                Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {}
                 Err(_) => return None,
             }
+            if Instant::now() >= is_ours_until {
+                match owner_of(&full_name(name)) {
+                    Some(owner) if owner == getuid().as_raw() => {
+                        (is_ours_until, unknown_since) = (Instant::now() + ASKED_AGAIN, None);
+                    }
+                    Some(_) => return None,
+                    None if unknown_since.get_or_insert_with(Instant::now).elapsed() > UNKNOWN => return None,
+                    None => {}
+                }
+            }
+            std::thread::sleep(PAUSE);
         }
     }
 
@@ -49,37 +64,12 @@ fn full_name(name: &str) -> String {
 
 /// Returns the user who holds a name; `None` if there is none or if that is not known at once.
 fn owner_of(name: &str) -> Option<u32> {
-    // SAFETY: all zero is an address without a name.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The first byte stays 0: an abstract name.
-    let place = address.sun_path.get_mut(1..=name.len())?;
-    place.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
-    let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
-    // SAFETY: the call gives a descriptor that nothing else owns, or -1. Without waiting: the
-    // holder need not accept.
-    let socket =
-        unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return None;
-    }
-    // SAFETY: as above.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the pointers are to living values of the sizes that are given with them.
-    let is_told = unsafe {
-        let address = (&raw const address).cast::<libc::sockaddr>();
-        libc::connect(socket.as_raw_fd(), address, length as libc::socklen_t) == 0
-            && libc::getsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_PEERCRED,
-                (&raw mut peer).cast(),
-                &mut size,
-            ) == 0
-    };
-    is_told.then_some(peer.uid)
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?;
+    // Without waiting: the holder need not accept.
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+    rustix::net::connect(&socket, &address).ok()?;
+    Some(rustix::net::sockopt::socket_peercred(&socket).ok()?.uid.as_raw())
 }
 
 #[cfg(test)]
@@ -92,6 +82,18 @@ mod tests {
         assert_eq!(owner_of(&full_name(&name)), None);
         let _turn = NamedLock::wait_for(&name, Duration::ZERO).expect("it is free");
         assert_eq!(owner_of(&full_name(&name)), Some(getuid().as_raw()));
+    }
+
+    #[test]
+    fn holder_that_does_not_say_whose_it_is_delays_for_a_second() {
+        let name = format!("silent-{}", std::process::id());
+        let address = SocketAddrUnix::new_abstract_name(full_name(&name).as_bytes()).expect("a name");
+        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        // It has the name, and listens to no one.
+        rustix::net::bind(&socket, &address).expect("it is free");
+        let begin = Instant::now();
+        assert!(NamedLock::wait_for(&name, Duration::from_secs(900)).is_none());
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! was for fails.
 
 use std::fs::Permissions;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -33,15 +33,20 @@ impl Replaced {
     }
 }
 
-/// Reads a file that may be anything: a pipe would have its reader wait for ever.
+/// Reads a file that may be anything: a pipe would have its reader wait for ever. So would `/proc/kmsg`, which the kernel calls
+/// an empty regular file: no more is read than the size that is stated.
 ///
 /// # Errors
 /// As `std::fs::read`, and for what is no regular file.
 pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
-    match std::fs::metadata(path)?.is_file() {
-        true => std::fs::read(path),
-        false => Err(std::io::ErrorKind::InvalidInput.into()),
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
     }
+    let file = std::fs::File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut contents = Vec::new();
+    file.take(size).read_to_end(&mut contents)?;
+    Ok(contents)
 }
 
 /// Writes a file whole or not at all, and not when it has these contents already: make would

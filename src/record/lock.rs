@@ -7,7 +7,7 @@
 //! leaves the others as they are.
 
 use super::decision::LockEntry;
-use super::file::write_if_changed;
+use super::file::{read_regular, write_if_changed};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -139,7 +139,7 @@ pub fn is_trusted(path: &Path, source: &Path) -> bool {
 impl Lock {
     /// Reads a lock file.
     pub fn read(path: &Path) -> Result<Self, LockError> {
-        Self::parse(&std::fs::read(path)?)
+        Self::parse(&read_regular(path)?)
     }
 
     /// Reads the text of a lock file.

@@ -179,7 +179,6 @@ impl Finals<'_> {
         let configuration = &contenders.1.configuration;
         let remainders = argument_conditions::remainders(space, configuration);
         decision.surplus = false;
-        // Where launches follow the header, they are the winner's own.
         if !launch_path.reshapes() || remainders.is_empty() {
             return Ok(None);
         }
@@ -191,7 +190,9 @@ impl Finals<'_> {
         let refused = self.bears_remainders(contenders, measurer).unwrap_or_else(|error| Some(error.to_string()));
         decision.surplus = refused.is_none();
         let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
-        Ok(refused.filter(|_| !is_exact && !launch_path.accepts()).map(|reason| {
+        // Where launches follow the header, they are the winner's own.
+        let is_own = launch_path.accepts() && launch_path.is_own_in_header(configuration, space.baseline());
+        Ok(refused.filter(|_| !is_exact && !is_own).map(|reason| {
             let applies = argument_conditions::conditions_text(space, configuration);
             format!("it applies only to launches with {applies}: {reason}")
         }))

@@ -104,6 +104,7 @@ pub fn header(
         occupancy: None,
         capability: 0,
         others: Vec::new(),
+        newer: None,
         cooperative: annotation.waits_for_grid(),
         carveout: annotation.clauses.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
     }

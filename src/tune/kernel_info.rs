@@ -204,7 +204,7 @@ pub fn learn<'a>(
     let written = written_variables::written(annotation, &entry, &module);
     let launch_path = match tuner.surroundings() {
         Some(around) => LaunchPath::new(annotation, &space, &module, &entry, around.build()).with_written(&written),
-        None => LaunchPath::in_place(),
+        None => LaunchPath::in_place(&space),
     };
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(baseline.front_end(), Ok(entry.clone()))]);

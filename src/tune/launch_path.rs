@@ -39,8 +39,21 @@ const NO_STUB_GUARANTEES: &str = "launches reach it without a stub that guarante
 /// with the remedy.
 pub const MUST_DIVIDE: &str = "untimed, block and macros must divide the problem";
 
+/// Threads of a block that every kernel can be launched with on every GPU: none has more than 255 registers a thread, and a
+/// block may have 65,536 (CUDA programming guide, technical specifications by compute capability).
+const THREADS_OF_ANY_KERNEL: u64 = 256;
+
 /// How a note begins that says why the kernel has no winner entries.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
+
+fn threads(configuration: &Configuration) -> u64 {
+    configuration.block.iter().map(|&extent| u64::from(extent)).product()
+}
+
+/// Threads of a block that a kernel without launch bounds can be launched with on every GPU, if its baseline can.
+fn threads_anywhere(space: &Space) -> u64 {
+    THREADS_OF_ANY_KERNEL.max(threads(space.baseline()))
+}
 
 /// What the surroundings of a kernel say of its launches.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +92,8 @@ pub struct LaunchPath {
     fixed_registers: Option<&'static str>,
     /// The block must stay the baseline's, for this reason.
     fixed_block: Option<&'static str>,
+    /// Threads of a block that nvcc's own kernel can be launched with on every GPU.
+    threads_anywhere: u64,
     /// By dimension: the code needs the baseline's extent, for this reason.
     fixed_extent: [Option<String>; 3],
     /// The kernel does the same in every shape of the block, as long as the threads are as
@@ -98,10 +113,11 @@ pub struct LaunchPath {
 }
 
 impl LaunchPath {
-    /// Describes a program that launches every configuration as the header says.
-    pub fn in_place() -> Self {
+    /// Describes a program that launches every configuration of a space as the header says.
+    pub fn in_place(space: &Space) -> Self {
         Self {
             way: WinnerPlacement::InPlace,
+            threads_anywhere: threads_anywhere(space),
             fixed_shape: None,
             fixed_registers: None,
             fixed_block: None,
@@ -149,6 +165,8 @@ impl LaunchPath {
         let block_scope = ptx_facts::block_scope(module, symbol).filter(|_| !is_promised);
         Self {
             way,
+            threads_anywhere: ptx_facts::most_threads(module, symbol)
+                .map_or_else(|| threads_anywhere(space), u64::from),
             fixed_shape: fixed_shape(annotation, module, symbol),
             fixed_registers,
             fixed_block: fixed_registers.or(block_scope),
@@ -185,6 +203,18 @@ impl LaunchPath {
     /// Tells whether a launch by the header runs the winner.
     pub fn accepts(&self) -> bool {
         matches!(self.way, WinnerPlacement::InPlace | WinnerPlacement::Entries { accepts: true, .. })
+    }
+
+    /// Tells whether nvcc's own kernel can be launched as the winner on every GPU. It runs on all but the winner's own: a newer
+    /// one compiles its PTX, which has the source's macros and no register cap.
+    pub fn kernel_takes_launch(&self, winner: &Configuration, baseline: &Configuration) -> bool {
+        winner.macros == baseline.macros && threads(winner) <= self.threads_anywhere
+    }
+
+    /// Tells whether the header has a winner's own launch. Otherwise it has the baseline's, from which the stub starts the
+    /// winner.
+    pub fn is_own_in_header(&self, winner: &Configuration, baseline: &Configuration) -> bool {
+        !self.reshapes() || self.kernel_takes_launch(winner, baseline)
     }
 
     /// Where the winner's entry goes.
@@ -294,7 +324,7 @@ impl LaunchPath {
             return Some(reason);
         }
         // Launches by the header are the winner's own, and others are left alone.
-        if self.accepts() && configuration.macros == baseline.macros {
+        if self.accepts() && self.is_own_in_header(configuration, baseline) {
             return self.mistakes_block(space, configuration);
         }
         let Ok(before) = space.launch(baseline) else { return Some("its launch is not known".to_owned()) };
@@ -317,7 +347,7 @@ impl LaunchPath {
                 || threads_by_dimension(launch) == threads_by_dimension(&before));
         (!is_proved).then(|| {
             let moved = if configuration.block == before.block { "grid" } else { "block" };
-            format!("an untimed {moved} needs launch(remap), or launches by the header")
+            format!("an untimed {moved} needs launch(remap), a promise that it works, or launches by the header")
         })
     }
 

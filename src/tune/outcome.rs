@@ -122,11 +122,11 @@ impl Tuned {
         };
         let baseline_header = header(decision.baseline, Provenance::Baseline);
         let mut winner_header = header(decision.winner, decision.provenance);
-        let is_entry = matches!(subject.launch_path.way, WinnerPlacement::Entries { .. });
-        if is_entry && configuration(decision.winner).macros != baseline.macros {
-            // A launch in the winner's shape that no stub takes for the winner's would run nvcc's kernel,
-            // which other macros made.
+        let (launch_path, winner) = (&subject.launch_path, configuration(decision.winner));
+        if !launch_path.is_own_in_header(winner, baseline) {
             winner_header.launches_as(&baseline_header);
+        } else if !launch_path.kernel_takes_launch(winner, baseline) {
+            winner_header.newer = Some(Box::new(baseline_header.clone()));
         }
         let has_stub = ticket.is_some() && subject.launch_path.reshapes();
         let divisions = (!decision.surplus)

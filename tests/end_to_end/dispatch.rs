@@ -208,7 +208,9 @@ fn object_grows_by_the_entries_and_2_kb_per_kernel() {
         assert_eq!(tuned(&project, &compile("k.o"), wins).code, Some(0));
         let ((plain, of_plain), (tuned, of_tuned)) = (bytes("plain.o"), bytes("k.o"));
         let added = (tuned - plain) - (of_tuned - of_plain);
-        assert!(of_tuned > of_plain && added <= 2048 * names.len() as i64, "{names:?} {optimization}: {added} bytes");
+        // Host compilers differ most in what they make of it at -O0 (2,044 bytes by g++ 12, 2,088 by g++ 13).
+        let most = if optimization == "-O0" { 2304 } else { 2048 };
+        assert!(of_tuned > of_plain && added <= most * names.len() as i64, "{names:?} {optimization}: {added} bytes");
     }
 }
 
@@ -323,9 +325,9 @@ fn program_between_nvtune_and_nvcc_keeps_its_words() {
         &format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{wins}]}}"#),
     );
     let mut said = String::new();
-    for words in ["", "-DSITE=7"] {
+    for (setting, words) in [("", ""), ("", "-DSITE=7"), ("", "-ccbin g++"), ("export CPATH=/site\n", "")] {
         let script = project.path("site-nvcc");
-        project.write("site-nvcc", &format!("#!/bin/sh\nexec '{}' {words} \"$@\"\n", nvcc().display()));
+        project.write("site-nvcc", &format!("#!/bin/sh\n{setting}exec '{}' {words} \"$@\"\n", nvcc().display()));
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
         let mut build = project.nvtune(&compile("k.cu", "k.o"));
         build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_NVCC", &script);
@@ -334,11 +336,13 @@ fn program_between_nvtune_and_nvcc_keeps_its_words() {
         let status = std::process::Command::new(project.path("program")).output().expect("it runs").status;
         let is_tuned = ran.stderr.contains("block=128 (");
         let is_said = ran.stderr.contains("site-nvcc' changes the call: ");
-        said += &format!("{words:?}: tuned {is_tuned}, said {is_said}, returns {:?}\n", status.code());
+        said += &format!("{setting:?} {words:?}: tuned {is_tuned}, said {is_said}, returns {:?}\n", status.code());
     }
     expect![[r#"
-        "": tuned true, said false, returns Some(0)
-        "-DSITE=7": tuned false, said true, returns Some(7)
+        "" "": tuned true, said false, returns Some(0)
+        "" "-DSITE=7": tuned false, said true, returns Some(7)
+        "" "-ccbin g++": tuned false, said true, returns Some(0)
+        "export CPATH=/site\n" "": tuned false, said true, returns Some(0)
     "#]]
     .assert_eq(&said);
 }

@@ -87,8 +87,8 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
     );
     expect![[r#"
         nvtune: meet: block=256 (kept: no configuration that may be chosen is faster)
-        nvtune: meet: note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
-          note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
+        nvtune: meet: note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), a promise that it works, or launches by the header [N0035]
+          note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), a promise that it works, or launches by the header [N0035]
     "#]]
     .assert_eq(&block);
     let uneven = results(

@@ -161,6 +161,16 @@ fn kernel_of_a_file_that_is_included_in_any_way_is_tuned() {
 }
 
 #[test]
+fn file_that_gives_its_reader_nothing_stops_no_build() {
+    let project = Project::new(&[]);
+    // The first is a regular file for all who ask, and has whoever reads it wait for the kernel's next message.
+    for name in ["/proc/kmsg", "/dev/tty", "/dev/zero"] {
+        project.write("main.cu", &format!("#if 0\n#include \"{name}\"\n#endif\nint other;\n"));
+        assert_eq!(succeed(&mut project.nvtune(&compile("main.cu", "main.o"))).stderr, "", "{name}");
+    }
+}
+
+#[test]
 fn launcher_form_runs_the_nvcc_it_names() {
     let project = Project::new(&["plain.cu"]);
     let nvtune = || {

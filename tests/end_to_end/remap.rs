@@ -493,3 +493,47 @@ fn fat_build_picks_the_winner_by_device() {
     "#]]
     .assert_eq(&format!("{blocks:?}\n{said}"));
 }
+
+#[test]
+fn newer_gpu_gets_launches_that_nvccs_own_kernel_takes() {
+    let project = Project::new(&[]).with_cuda_headers();
+    let body = "(int n, float *x) {\n\
+         const int first = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
+         for (int k = 0; k < PER; ++k) if (first + k < n) x[first + k] *= 2; }\n";
+    let args = "default(block = 256) regs({0}) args(n = 1 << 20, x = random[n])";
+    project.write(
+        "k.cu",
+        &format!(
+            "#ifndef PER\n#define PER 1\n#endif\n\
+             //@tune threads(n) block({{256, 1024}}) {args}\n__global__ void large{body}\
+             //@tune threads(n) block({{256, 1024}}) {args}\n__global__ void __launch_bounds__(1024) bounded{body}\
+             //@tune threads(n) block({{256, 1024}}) {args} launch(header)\n__global__ void replaced{body}\
+             //@tune threads(ceildiv(n, PER)) define(PER = {{1, 4}}) block(256) {args} launch(header)\n__global__ void coarse{body}"
+        ),
+    );
+    let wins = r#"{"label": "block=1024", "time_us": 5.0, "spread": 0.01},
+        {"label": "block=256 PER=4", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert!(ran.code == Some(0) && ran.stderr.matches("2.00x").count() == 4, "{}", ran.stderr);
+    let each = ["large", "bounded", "replaced", "coarse"].map(|name| {
+        format!("std::printf(\"{name} %u x %u\\n\", nvtune::{name}::grid(8192).x, nvtune::{name}::block().x);\n")
+    });
+    project.write(
+        "consumer.cpp",
+        &format!(
+            "#include <cuda_runtime_api.h>\n#include \"k.tune.h\"\n#include <cstdio>\n\
+             int main() {{\nfor (int device = 0; device < 2; ++device) {{\ncudaSetDevice(device);\n{}}}\n}}\n",
+            each.concat()
+        ),
+    );
+    let include = include_folder();
+    project.tool_of_host(
+        "g++",
+        &["-isystem", include.to_string_lossy().as_ref(), "-c", "consumer.cpp", "-o", "consumer.o"],
+    );
+    // The object's own GPU, then one that compiles its PTX: no register cap there, and the source's macros. Launches of
+    // `large` are given to its winner by the stub.
+    expect![[r#"
+        "#]]
+    .assert_eq(&launches(&project, &["consumer.o"], &[("FAKE_CAPABILITIES", "90 120")]));
+}

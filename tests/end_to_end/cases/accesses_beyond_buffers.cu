@@ -34,7 +34,7 @@ __global__ void large(int n, const int *at, const float *x, float *y) {
 //#|
 //#| nvtune: small: block=*
 //#| nvtune: large: block=*
-//#| nvtune: large: note: 1 of 2 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
+//#| nvtune: large: note: 1 of 2 points may not be chosen: an untimed block needs launch(remap), a promise that it works, or launches by the header [N0035]
 
 //# build strict
 //# args -O3 -arch=sm_90 -c -DA=1
@@ -54,5 +54,5 @@ __global__ void large(int n, const int *at, const float *x, float *y) {
 //#|
 //#| nvtune: small: block=*; from the cache
 //#| nvtune: large: block=*; from the cache
-//#| nvtune: large: note: 1 of 2 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
+//#| nvtune: large: note: 1 of 2 points may not be chosen: an untimed block needs launch(remap), a promise that it works, or launches by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 3 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]
