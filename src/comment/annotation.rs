@@ -66,6 +66,8 @@ pub struct Clauses {
     pub carveout: Option<Vec<u8>>,
     /// Math options that the kernel may have besides the build's.
     pub math: Option<Vec<MathOption>>,
+    /// Factors by which loops are unrolled, besides what nvcc chooses.
+    pub unroll: Option<Spanned<Vec<u32>>>,
     pub macros: Vec<MacroAxis>,
     pub threads: Option<Spanned<Vec<Expr>>>,
     pub grid: Option<Spanned<Grid>>,

@@ -500,7 +500,7 @@ fn is_inert(laid: &ScoringInput, name: &str, is_tied: bool) -> bool {
     let is_other_in_it_alone = |found: &Configuration| {
         let is_like = |(other, value): (&String, &i64)| other == name || baseline.macros.get(other) == Some(value);
         let has_shape = is_tied || (found.block, found.grid) == (baseline.block, baseline.grid);
-        let rest = |of: &Configuration| (of.cap, of.cache, of.carveout, of.math);
+        let rest = |of: &Configuration| (of.cap, of.cache, of.carveout, of.math, of.unroll);
         has_shape && rest(found) == rest(baseline) && found.macros.iter().all(is_like)
     };
     let code = |index: usize| Some(&laid.codes.get(*laid.variants[index].as_ref().ok()?)?.digest);
@@ -555,6 +555,7 @@ pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
     RecordedVariant {
         macros: variant.options.macros.clone(),
         math: variant.options.math,
+        unroll: variant.options.unroll,
         caps: variant.caps.clone(),
         cache: variant.cache,
         exact_block: None,

@@ -27,3 +27,4 @@ mod report;
 mod results;
 mod tools;
 mod trusted;
+mod unroll;
