@@ -20,7 +20,7 @@ const CHAPTERS: &[(&str, &str)] = chapters![
     "comments/carveout.md" "comments/check.md" "comments/clauses.md" "comments/default.md" "comments/define.md"
     "comments/diagnostics.md" "comments/expressions.md" "comments/form.md" "comments/grammar.md" "comments/grid.md"
     "comments/header.md" "comments/launch.md" "comments/lists.md" "comments/math.md" "comments/name.md" "comments/regs.md" "comments/require.md"
-    "comments/shared.md" "comments/space.md" "comments/strategy.md" "comments/symbol.md" "comments/template.md"
+    "comments/shared.md" "comments/space.md" "comments/spill.md" "comments/strategy.md" "comments/symbol.md" "comments/template.md"
     "comments/threads.md" "comments/trips.md" "comments/unroll.md"
     "recipes/README.md" "recipes/ccache.md" "recipes/ci.md" "recipes/cmake.md" "recipes/containers.md" "recipes/make.md"
     "recipes/meson.md" "recipes/packages.md" "recipes/pytorch.md" "recipes/runners.md"

@@ -24,13 +24,14 @@ use crate::settings::Strategy;
 type Reader = fn(&mut Parsed, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 21] = [
+const CLAUSES: [(&str, Reader); 22] = [
     ("block", block),
     ("regs", regs),
     ("cache", cache),
     ("carveout", carveout),
     ("math", math),
     ("unroll", unroll),
+    ("spill", spill),
     ("define", define),
     ("threads", threads),
     ("grid", grid),
@@ -333,6 +334,16 @@ fn unroll(parsed: &mut Parsed, mut cursor: Cursor<'_>, span: Span, _: &mut Vec<D
         }
     }
     parsed.clauses.unroll = Some(Spanned { value: factors, span });
+    Ok(())
+}
+
+fn spill(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    for mut item in cursor.items() {
+        match word(&mut item, "memory for spills", &["shared"]) {
+            Ok(_) => parsed.clauses.shared_spills = true,
+            Err(problem) => problems.push(problem),
+        }
+    }
     Ok(())
 }
 

@@ -231,7 +231,7 @@ mod tests {
             ("for (a;;) { [&] { while (n) n--; }(); }", vec!["while (n)"]),
             ("for (a;;) { do { b; } while (0); }", vec!["for (a;;)"]),
             ("if constexpr (N > 3) for (a;;) b;", vec!["for (a;;)"]),
-            ("for (a;;) s = \"while (\"; // for (b;;)", vec!["for (a;;)"]),
+            ("for (a;;) s = \"while (\"; // for (b;;)\n", vec!["for (a;;)"]),
         ] {
             assert_eq!(loops(body), expected, "{body}");
         }

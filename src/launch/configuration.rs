@@ -48,6 +48,10 @@ pub struct Configuration {
     /// the fastest configurations are tried both ways.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact_block: bool,
+    /// Whether registers are spilled to shared memory as far as there is room. No axis of a
+    /// space, as `exact_block`, which it needs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_spills: bool,
 }
 
 impl Configuration {
@@ -63,6 +67,7 @@ impl Configuration {
             math: Math::NONE,
             unroll: None,
             exact_block: false,
+            shared_spills: false,
         }
     }
 
@@ -89,6 +94,7 @@ impl Configuration {
             self.math != from.math,
             self.unroll != from.unroll,
             self.exact_block != from.exact_block,
+            self.shared_spills != from.shared_spills,
         ];
         let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
         let values = differs.into_iter().filter(|differs| *differs).count() + macros;
@@ -148,7 +154,7 @@ impl Launch {
     }
 }
 
-/// `block=32x8 reqntid regs=64 cache=cg carveout=50 math=ftz unroll=4 TILE=16`; without a cap no `regs`,
+/// `block=32x8 reqntid regs=64 cache=cg carveout=50 math=ftz unroll=4 spill=shared TILE=16`; without a cap no `regs`,
 /// and so on; a grid only where it is an axis.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -173,6 +179,9 @@ impl fmt::Display for Configuration {
         }
         if let Some(factor) = self.unroll {
             write!(f, " unroll={factor}")?;
+        }
+        if self.shared_spills {
+            f.write_str(" spill=shared")?;
         }
         self.macros.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
@@ -207,6 +216,7 @@ mod tests {
             Configuration { math: Math::from_iter([MathOption::Ftz]), ..from.clone() },
             Configuration { unroll: Some(4), ..from.clone() },
             Configuration { exact_block: true, ..from.clone() },
+            Configuration { shared_spills: true, ..from.clone() },
         ];
         assert_eq!(from.departure(&from).values, 0);
         for configuration in differing {

@@ -271,6 +271,9 @@ pub struct RecordedVariant {
     /// The block that the code is compiled for alone; absent where it is right for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact_block: Option<Dim3>,
+    /// Whether its registers are spilled to shared memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_spills: bool,
     pub digest: String,
     pub registers: u32,
     /// Static shared memory of a block, and stack of a thread, in bytes.

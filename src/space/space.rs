@@ -235,7 +235,8 @@ impl Space {
         let same_policies = (configuration.cache.is_none() || self.annotation.clauses.cache.is_some())
             && (configuration.carveout.is_none() || self.annotation.clauses.carveout.is_some())
             && (configuration.math.is_none() || self.annotation.clauses.math.is_some())
-            && (configuration.unroll.is_none() || self.annotation.clauses.unroll.is_some());
+            && (configuration.unroll.is_none() || self.annotation.clauses.unroll.is_some())
+            && (!configuration.shared_spills || self.annotation.clauses.shared_spills);
         let positions: Option<Vec<Vec<usize>>> =
             (0..self.table.axes.len()).map(|axis| Some(vec![self.axis_position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();

@@ -559,6 +559,7 @@ pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
         caps: variant.caps.clone(),
         cache: variant.cache,
         exact_block: None,
+        shared_spills: false,
         digest: variant.digest.clone(),
         registers: resources.registers,
         static_shared: resources.static_shared,

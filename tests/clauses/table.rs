@@ -151,6 +151,17 @@ pub const CLAUSES: &[Clause] = &[
         ],
     },
     Clause {
+        name: "spill",
+        accepted: &["spill(shared)", "spill(shared, shared)"],
+        refused: &[
+            "spill()",
+            "spill(local)",
+            "spill(auto)",
+            "spill({shared})",
+            "spill(shared) default(spill = shared)",
+        ],
+    },
+    Clause {
         name: "define",
         accepted: &[
             "define(TILE = {8, 16, 32})",
