@@ -25,6 +25,7 @@ use crate::process::Permit;
 use crate::ptx::Edits;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, digest};
 use rayon::prelude::*;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Compiles each of these for exactly its block, and times what that makes other code of; new
@@ -46,7 +47,10 @@ pub fn contenders(
         .into_par_iter()
         .map(|(contender, shared_spills)| Compiled::new(finals, contender, shared_spills))
         .collect();
-    let mut compiled: Vec<Compiled<'_>> = compiled.into_iter().flatten().collect();
+    // What has nothing to spill is the same code with spills in shared memory as without.
+    let mut seen = HashSet::new();
+    let is_new = |compiled: &Compiled<'_>| seen.insert((compiled.contender.row, compiled.variant.digest.clone()));
+    let mut compiled: Vec<Compiled<'_>> = compiled.into_iter().flatten().filter(is_new).collect();
     *permit = is_permitted.then(process::wait_for_permit);
     compiled.truncate(finals.remaining);
     let candidates: Vec<Candidate> = compiled.iter().map(Compiled::candidate).collect();
