@@ -123,7 +123,8 @@ def main():
             except (RuntimeError, OSError, ValueError, KeyError, StopIteration, subprocess.SubprocessError) as why:
                 failed = True
                 lines.append(f"{name:20} {why!r}")
-            print(lines[-1], file=sys.stderr, flush=True)
+            finally:
+                print(lines[-1], file=sys.stderr, flush=True)
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if options.out:

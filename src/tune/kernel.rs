@@ -32,6 +32,7 @@ use crate::sass::Cubin;
 use crate::search::{Provenance, Search};
 use crate::settings::Strategy;
 use crate::settings::Trust;
+use crate::space::Space;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -245,7 +246,7 @@ pub fn draft<'a>(
         speedup: 1.0,
         points: scored.laid.configurations.len(),
         seconds: *seconds,
-        notes: screening_note(*sets),
+        notes: screening_note(&subject.space, *sets),
         stale: subject.stale.clone(),
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
@@ -445,10 +446,11 @@ pub fn strategy(annotation: &Annotation, default: Strategy) -> Strategy {
     annotation.clauses.strategy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(default)
 }
 
-/// What the record says where not every set of macros was compiled.
-fn screening_note((compiled, sets): (usize, usize)) -> Vec<String> {
+/// What the record says where not every set of macros and factors of loops was compiled.
+fn screening_note(space: &Space, (compiled, sets): (usize, usize)) -> Vec<String> {
+    let what = if space.unroll().len() > 1 { "macros and factors" } else { "macros" };
     let note =
-        format!("{compiled} of {sets} sets of macros were compiled: strategy es compiles all, and so does a GPU");
+        format!("{compiled} of {sets} sets of {what} were compiled: strategy es compiles all, and so does a GPU");
     if compiled < sets { vec![MessageCode::MacrosScreened.tag(note)] } else { Vec::new() }
 }
 
