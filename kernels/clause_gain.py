@@ -47,9 +47,9 @@ def copy(name, folder, clause):
     source = folder / name / f"{name}.cu"
     lines, previous = [], ""
     for line in source.read_text().splitlines():
-        # A comment may go over several lines.
-        is_first = line.startswith("//@tune ") and not previous.startswith("//@tune ")
-        lines.append(line.replace("//@tune ", f"//@tune {clause} ", 1) if clause and is_first else line)
+        # A comment is one block, or several lines.
+        is_first = line.startswith("/*@tune") or line.startswith("//@tune ") and not previous.startswith("//@tune ")
+        lines.append(line.replace("@tune", f"@tune {clause}", 1) if clause and is_first else line)
         previous = line
     source.write_text("\n".join(lines) + "\n")
     return folder / name
