@@ -8,9 +8,9 @@ every program was built and passed.
 Invariant: both programs are built from the same marked source with the same options; they run in turns, a program that
 launches a kernel once in more of them; a row's time is the median over the launches of all turns, clocks and caches left alone.
 
-    kernels/programs.py PROJECTS [--programs FILE] [--out FILE] [--only NAME...] [--turns N] [--copy FOLDER]
+    kernels/programs.py PROJECTS [--programs FILE] [--out FILE] [--only NAME...] [--turns N] [--copy FOLDER] [--clause CLAUSE]
 
-`--copy` only copies what the programs need of the projects into another folder.
+`--clause` adds a clause to every comment, as in `--clause 'unroll(auto)'`. `--copy` only copies what the programs need of the projects into another folder.
 """
 
 import argparse
@@ -48,6 +48,7 @@ def arguments():
     parser.add_argument("--only", nargs="*", metavar="NAME", help="these programs alone")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--copy", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("--clause", help="added to every comment")
     parser.add_argument("--nvcc", default=os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc"))
     parser.add_argument("--nvtune", default=os.environ.get("NVTUNE_BINARY", "target/release/nvtune"))
     parser.add_argument("--ncu", default="ncu")
@@ -71,7 +72,7 @@ def edited(source, edits):
     return text
 
 
-def mark(program, folder):
+def mark(program, folder, clause=None):
     """Puts the comments above their kernels, and takes out what this toolkit does not know any more."""
     source = folder / program.get("in", program["source"])
     edits = program.get("edits", {})
@@ -87,7 +88,7 @@ def mark(program, folder):
         if not found:
             raise SystemExit(f"{source}: {kernel} is not defined there")
         # One of the suite has its comment already.
-        lines = "".join(f"//@tune {line}\n" for line in comment)
+        lines = "".join(f"//@tune {line}\n" for line in [*comment, *([clause] if clause else [])])
         text = text[: found.start()] + lines + text[found.start() :]
     source.write_text(text, errors="surrogateescape")
 
@@ -206,7 +207,7 @@ def main():
             work = pathlib.Path(temporary) / str(number)
             copy(program, options.projects, work)
             folders.append(work / program["project"] / program["folder"])
-            mark(program, folders[-1])
+            mark(program, folders[-1], options.clause)
         builds = [pool.submit(build_both, program, folder, options) for program, folder in zip(programs, folders)]
         # Nothing else runs while programs are watched.
         concurrent.futures.wait(builds)

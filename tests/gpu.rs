@@ -71,6 +71,7 @@ const CASES: &[(&str, fn())] = &[
         variant_that_writes_another_value_to_a_variable_never_wins,
     ),
     ("math_options_win_within_the_tolerance_alone", math_options_win_within_the_tolerance_alone),
+    ("factors_and_shared_spills_change_no_result", factors_and_shared_spills_change_no_result),
 ];
 
 fn main() -> ExitCode {
@@ -180,6 +181,20 @@ fn math_options_win_within_the_tolerance_alone() {
     assert!(!line("nvtune: tiny: block=").contains("math="), "{said}");
     let refused = |line: &str| line.contains("math=ftz") && line.contains("elements of `y` differ from the baseline's");
     assert!(said.lines().any(refused), "{said}");
+}
+
+/// A program of which one kernel is tried with its loop unrolled, and one with its spills in shared memory.
+fn factors_and_shared_spills_change_no_result() {
+    let program = CheckedProgram::new(include_str!("gpu/loops.cu"));
+    let said = program.build_and_run("measure");
+    assert!(!said.contains("refused"), "{said}");
+    let record = std::fs::read_to_string(program.folder.path().join("program.tune.json")).expect("a record");
+    let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+    let is_timed = |kernel: usize, name: &str| {
+        let rows = record["kernels"][kernel]["configurations"].as_array().expect("a list");
+        rows.iter().any(|row| !row[name].is_null() && !row["timing"].is_null())
+    };
+    assert!(is_timed(0, "unroll") && is_timed(1, "shared_spills"), "{record}");
 }
 
 /// Builds a program, its first source by nvtune under the recorded decision `block=64`, and runs it; gives the lines of what it

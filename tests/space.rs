@@ -237,6 +237,22 @@ fn math_options_are_tried_alone_and_together() {
 }
 
 #[test]
+fn factors_of_loops_vary_within_math_options() {
+    let annotation = annotation("grid(4) block(64) regs(0) unroll({2, 8}) math(ftz)");
+    let labels = |limits: &Limits| -> Vec<String> {
+        let space = Space::new(&annotation, limits).expect("a space");
+        assert_eq!(space.baseline().unroll, None);
+        let sets: Vec<_> = space.iter().map(|configuration| configuration.front_end()).collect();
+        assert_eq!(sets, space.front_ends());
+        space.iter().map(|configuration| configuration.to_string().replace("block=64", "")).collect()
+    };
+    let ftz = [" math=ftz", " math=ftz unroll=2", " math=ftz unroll=8"];
+    assert_eq!(labels(&limits()), ["", " unroll=2", " unroll=8"].into_iter().chain(ftz).collect::<Vec<_>>());
+    // A kernel without loops has nothing to unroll.
+    assert_eq!(labels(&Limits { has_loops: false, ..limits() }), ["", " math=ftz"]);
+}
+
+#[test]
 fn cache_operators_vary_fastest() {
     let space = space("grid(4) block(64) regs({0, 32}) cache(cg) carveout({0, 100}) default(carveout = 100)");
     let words: Vec<String> = space.iter().map(|configuration| configuration.to_string()).collect();

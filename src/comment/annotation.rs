@@ -66,6 +66,10 @@ pub struct Clauses {
     pub carveout: Option<Vec<u8>>,
     /// Math options that the kernel may have besides the build's.
     pub math: Option<Vec<MathOption>>,
+    /// Factors by which loops are unrolled, besides what nvcc chooses.
+    pub unroll: Option<Spanned<Vec<u32>>>,
+    /// The fastest configurations are tried with spills in shared memory, too.
+    pub shared_spills: bool,
     pub macros: Vec<MacroAxis>,
     pub threads: Option<Spanned<Vec<Expr>>>,
     pub grid: Option<Spanned<Grid>>,

@@ -13,7 +13,7 @@ use super::symbol_clause;
 use super::template_clause;
 use super::value::Value;
 use super::workload_clause;
-use crate::comment::numbers::{cap, percent, positive};
+use crate::comment::numbers::{cap, factor, percent, positive};
 use crate::comment::parsed::Parsed;
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, MessageCode, suggestion};
@@ -24,12 +24,14 @@ use crate::settings::Strategy;
 type Reader = fn(&mut Parsed, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 20] = [
+const CLAUSES: [(&str, Reader); 22] = [
     ("block", block),
     ("regs", regs),
     ("cache", cache),
     ("carveout", carveout),
     ("math", math),
+    ("unroll", unroll),
+    ("spill", spill),
     ("define", define),
     ("threads", threads),
     ("grid", grid),
@@ -309,6 +311,42 @@ fn math(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Dia
     Ok(())
 }
 
+/// The factors of `unroll(auto)`.
+const AUTO_FACTORS: [u32; 4] = [1, 2, 4, 8];
+
+fn unroll(parsed: &mut Parsed, mut cursor: Cursor<'_>, span: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    if is_lone(&cursor, "auto") {
+        parsed.clauses.unroll = Some(Spanned { value: AUTO_FACTORS.to_vec(), span });
+        return Ok(());
+    }
+    if let Some(second) = cursor.items().get(1) {
+        return Err(cursor.source.error(
+            MessageCode::UnrollClause,
+            second.place(),
+            "`unroll` takes one list: unroll({1, 2, 4, 8})",
+        ));
+    }
+    let mut factors = Vec::new();
+    for value in cursor.list("a factor")? {
+        let factor = factor(&cursor, value)?;
+        if !factors.contains(&factor) {
+            factors.push(factor);
+        }
+    }
+    parsed.clauses.unroll = Some(Spanned { value: factors, span });
+    Ok(())
+}
+
+fn spill(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    for mut item in cursor.items() {
+        match word(&mut item, "memory for spills", &["shared"]) {
+            Ok(_) => parsed.clauses.shared_spills = true,
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Ok(())
+}
+
 fn define(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let mut has_nameless = false;
     for mut item in cursor.items() {
@@ -340,8 +378,8 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
             .error(MessageCode::GivenTwice, span, format!("macro `{name}` is given twice: remove one"))
             .with(note));
     }
-    if let "block" | "grid" | "regs" | "cache" | "carveout" | "math" | "true" | "false" | "sizeof" | "ceildiv" | "min"
-    | "max" = name
+    if let "block" | "grid" | "regs" | "cache" | "carveout" | "math" | "unroll" | "true" | "false" | "sizeof"
+    | "ceildiv" | "min" | "max" = name
     {
         return Err(item.source.error(
             MessageCode::DefineClause,

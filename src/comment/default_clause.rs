@@ -78,6 +78,10 @@ fn default_item(
                 let message = "the baseline has the math options of the build: leave `math` out of `default`";
                 return Err(item.source.error(MessageCode::DefaultClause, span, message));
             }
+            if name == "unroll" {
+                let message = "the baseline has the loops of the source: leave `unroll` out of `default`";
+                return Err(item.source.error(MessageCode::DefaultClause, span, message));
+            }
             let value = item.integer(&format!("the default of `{name}`"))?;
             item.finish()?;
             if name == "regs" {

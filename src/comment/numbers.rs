@@ -44,6 +44,21 @@ pub(crate) fn percent(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result
     }
 }
 
+/// The most copies of a loop's body that `unroll` makes: with more a body of a few instructions
+/// no longer fits the instruction cache.
+const MOST_COPIES: u32 = 64;
+
+pub(crate) fn factor(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32, Diagnostic> {
+    match u32::try_from(value) {
+        Ok(factor @ 1..=MOST_COPIES) => Ok(factor),
+        _ => {
+            let range = range_meant(cursor, span);
+            let message = format!("a loop is unrolled by 1 (not at all) to {MOST_COPIES}, not {value}{range}");
+            Err(cursor.source.error(MessageCode::OutOfRange, span, message))
+        }
+    }
+}
+
 /// What to write where `64-1024` is a difference below 0 and was meant as a range.
 fn range_meant(cursor: &Cursor<'_>, span: Span) -> String {
     let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

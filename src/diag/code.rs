@@ -146,6 +146,7 @@ codes! {
     UnknownParameter = 144, "unknown parameter";
     ParameterMissing = 145, "a parameter has no value";
     MacroNameClash = 146, "a macro has the name of a parameter";
+    UnrollClause = 147, "wrong unroll clause";
 
     // The tuning comment and its kernel.
     BlockTooLarge = 150, "a block that no GPU can launch";

@@ -24,6 +24,9 @@ pub struct HeaderKernel {
     /// The winner's math options besides the build's.
     #[serde(default)]
     pub math: Math,
+    /// The factor by which the winner's innermost loops are unrolled.
+    #[serde(default)]
+    pub unroll: Option<u32>,
     /// The values that the source itself gives them.
     pub source_macros: BTreeMap<String, i64>,
     /// Whether the winner stands in the place of nvcc's kernel, so that launches by the

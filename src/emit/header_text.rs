@@ -154,6 +154,9 @@ impl Text {
         if !kernel.math.is_none() {
             self.row("math", &format!("{} besides the build's options", kernel.math));
         }
+        if let Some(factor) = kernel.unroll {
+            self.row("unroll", &format!("innermost loops by {factor}"));
+        }
         if let Some(percent) = kernel.occupancy {
             self.row("occupancy", &format!("{percent}%"));
         }

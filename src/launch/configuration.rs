@@ -40,10 +40,18 @@ pub struct Configuration {
     /// axis (`math(ftz)`).
     #[serde(default, skip_serializing_if = "Math::is_none")]
     pub math: Math,
+    /// The factor by which innermost loops are unrolled (`#pragma unroll`), where it is an axis
+    /// (`unroll(auto)`) and one is given; without, nvcc chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unroll: Option<u32>,
     /// Whether the code is compiled for exactly this block (`.reqntid`). No axis of a space:
     /// the fastest configurations are tried both ways.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exact_block: bool,
+    /// Whether registers are spilled to shared memory as far as there is room. No axis of a
+    /// space, as `exact_block`, which it needs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_spills: bool,
 }
 
 impl Configuration {
@@ -57,13 +65,20 @@ impl Configuration {
             cache: None,
             carveout: None,
             math: Math::NONE,
+            unroll: None,
             exact_block: false,
+            shared_spills: false,
         }
     }
 
     /// What the front end is run with for it.
     pub fn front_end(&self) -> FrontEndOptions {
-        FrontEndOptions { macros: self.macros.clone(), math: self.math }
+        FrontEndOptions { macros: self.macros.clone(), math: self.math, unroll: self.unroll }
+    }
+
+    /// Tells whether the front end is run with the same for both.
+    pub fn has_front_end_of(&self, other: &Self) -> bool {
+        (&self.macros, self.math, self.unroll) == (&other.macros, other.math, other.unroll)
     }
 
     /// How far it is from what a program has: first how many values differ, then whether the
@@ -77,7 +92,9 @@ impl Configuration {
             self.cache != from.cache,
             self.carveout != from.carveout,
             self.math != from.math,
+            self.unroll != from.unroll,
             self.exact_block != from.exact_block,
+            self.shared_spills != from.shared_spills,
         ];
         let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
         let values = differs.into_iter().filter(|differs| *differs).count() + macros;
@@ -137,7 +154,7 @@ impl Launch {
     }
 }
 
-/// `block=32x8 reqntid regs=64 cache=cg carveout=50 math=ftz TILE=16`; without a cap no `regs`,
+/// `block=32x8 reqntid regs=64 cache=cg carveout=50 math=ftz unroll=4 spill=shared TILE=16`; without a cap no `regs`,
 /// and so on; a grid only where it is an axis.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,6 +176,12 @@ impl fmt::Display for Configuration {
         }
         if !self.math.is_none() {
             write!(f, " math={}", self.math)?;
+        }
+        if let Some(factor) = self.unroll {
+            write!(f, " unroll={factor}")?;
+        }
+        if self.shared_spills {
+            f.write_str(" spill=shared")?;
         }
         self.macros.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
@@ -191,7 +214,9 @@ mod tests {
             Configuration { cache: Some(CacheOperator::Cg), ..from.clone() },
             Configuration { carveout: Some(50), ..from.clone() },
             Configuration { math: Math::from_iter([MathOption::Ftz]), ..from.clone() },
+            Configuration { unroll: Some(4), ..from.clone() },
             Configuration { exact_block: true, ..from.clone() },
+            Configuration { shared_spills: true, ..from.clone() },
         ];
         assert_eq!(from.departure(&from).values, 0);
         for configuration in differing {

@@ -6,6 +6,7 @@ use super::dry_run::{Dryrun, DryrunStep, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
 use super::tool_error::{Late, ToolError, elsewhere, io, lacks_resources};
 use crate::cuda::line_markers::LineMarker;
+use crate::cuda::{innermost_loops, with_unroll_pragmas};
 use crate::emit::CiccOutput;
 use crate::launch::{FrontEndOptions, Math};
 use crate::process;
@@ -165,11 +166,14 @@ impl Toolchain {
 
     fn front_end_with(&self, options: &FrontEndOptions, module_id: &str) -> Result<FrontEnd, ToolError> {
         let preprocessed = self.preprocessed(&options.macros, Defines::Gone)?;
-        let made = self.cicc(&preprocessed, module_id, options.math, &[])?;
-        if options.math.is_none() {
+        let text = bytes(&preprocessed)?;
+        let made = match options.unroll {
+            Some(factor) => self.cicc_unrolled(&text, factor, module_id, options.math)?,
+            None => self.cicc(&preprocessed, module_id, options.math, &[])?,
+        };
+        if options.is_macros_alone() {
             self.keep_output(&made);
         }
-        let text = bytes(&preprocessed)?;
         let (source_digest, files) = (source_digest(&text), self.files(&text));
         let source_bytes = text.len();
         Ok(FrontEnd { source_digest, source_bytes, files, ptx: read(&made.ptx)?, stub: read(&made.stub)? })
@@ -238,6 +242,22 @@ impl Toolchain {
         let line = cicc.rewritten(&replacements, extra);
         let is_silent = self.run("cicc", &line)?.is_empty();
         Ok(Compiled { ptx, stub, line, is_silent })
+    }
+
+    /// Runs cicc on a preprocessed source whose kernels' innermost loops are unrolled.
+    fn cicc_unrolled(&self, source: &[u8], factor: u32, module_id: &str, math: Math) -> Result<Compiled, ToolError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.path().join(format!("{number}.ii"));
+        std::fs::write(&path, with_unroll_pragmas(source, &innermost_loops(source), factor)).map_err(io(&path))?;
+        let compiled = self.cicc(&path, module_id, math, &[]);
+        let _ = std::fs::remove_file(path);
+        compiled
+    }
+
+    /// Whether a kernel of this name has loops that can be unrolled. A source that cannot be
+    /// preprocessed is refused later.
+    pub fn has_loops(&self, kernel: &str) -> bool {
+        self.device_source().map_or(true, |source| innermost_loops(&source).iter().any(|found| found.kernel == kernel))
     }
 
     /// The module id as cudafe++ computes it.

@@ -92,6 +92,20 @@ pub fn set_required_block(text: &str, entry: &str, [x, y, z]: Dim3) -> Result<St
     Ok(replace_spans(text, edits))
 }
 
+/// Returns the text in which ptxas may spill registers of `entry` to shared memory. ptxas (13.0
+/// or later) takes as much of it as leaves the occupancy that the registers allow, and refuses
+/// entries with dynamic shared memory and relocatable code.
+///
+/// # Errors
+/// As [`Module::parse`]; [`PtxError::NoEntry`].
+pub fn allow_shared_spills(text: &str, entry: &str) -> Result<String, PtxError> {
+    let module = Module::parse(text)?;
+    let function = module.entry(entry).ok_or_else(|| PtxError::NoEntry { name: entry.to_owned() })?;
+    let start = function.body.as_ref().map(|body| body.open + 1);
+    let pragma = " .pragma \"enable_smem_spilling\";".to_owned();
+    Ok(replace_spans(text, start.map(|start| (start..start, pragma)).into_iter().collect()))
+}
+
 fn entry_edits(text: &str, entry: &PtxFunction, cap: u32, edits: &mut Vec<(Range<usize>, String)>) {
     set_directive(text, entry, format!(".maxnreg {cap}"), &[".maxnreg", ".minnctapersm"], edits);
 }

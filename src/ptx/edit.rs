@@ -5,7 +5,7 @@
 //! both are edited alike.
 
 use super::cache::set_cache_operators;
-use super::directives::{set_register_caps, set_required_block};
+use super::directives::{allow_shared_spills, set_register_caps, set_required_block};
 use super::error::PtxError;
 use crate::launch::{CacheOperator, Configuration, Dim3};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub struct Edits {
     /// The only block that the code is right for; `None` leaves the entry's own directives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact_block: Option<Dim3>,
+    /// Whether its registers may be spilled to shared memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_spills: bool,
 }
 
 impl From<&Configuration> for Edits {
@@ -30,6 +33,7 @@ impl From<&Configuration> for Edits {
             cap: configuration.cap,
             cache: configuration.cache,
             exact_block: configuration.exact_block.then_some(configuration.block),
+            shared_spills: configuration.shared_spills,
         }
     }
 }
@@ -50,7 +54,8 @@ impl Edits {
 /// Returns the text with these entries edited.
 ///
 /// # Errors
-/// As [`set_register_caps`], [`set_required_block`] and [`set_cache_operators`].
+/// As [`set_register_caps`], [`set_required_block`], [`allow_shared_spills`] and
+/// [`set_cache_operators`].
 pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, PtxError> {
     let mut text = Cow::Borrowed(text);
     let caps: Vec<(&str, u32)> =
@@ -61,6 +66,9 @@ pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<
     for (entry, edits) in entries {
         if let Some(block) = edits.exact_block {
             text = Cow::Owned(set_required_block(&text, entry, block)?);
+        }
+        if edits.shared_spills {
+            text = Cow::Owned(allow_shared_spills(&text, entry)?);
         }
     }
     let operators: Vec<_> = entries.iter().filter_map(|(entry, edits)| Some((*entry, edits.cache?))).collect();

@@ -265,9 +265,15 @@ pub struct RecordedVariant {
     /// The math options that gave this code; absent where the build's own did.
     #[serde(default, skip_serializing_if = "Math::is_none")]
     pub math: Math,
+    /// The factor of loops that gave this code; absent where nvcc's own choice did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unroll: Option<u32>,
     /// The block that the code is compiled for alone; absent where it is right for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact_block: Option<Dim3>,
+    /// Whether its registers are spilled to shared memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_spills: bool,
     pub digest: String,
     pub registers: u32,
     /// Static shared memory of a block, and stack of a thread, in bytes.
@@ -359,7 +365,7 @@ pub struct LockEntry {
     /// Whether the winner bears threads beyond the baseline's, as [`Decision::surplus`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,
-    /// As `ptx` of the basis, under the winner's macros and math options; absent where they are
+    /// As `ptx` of the basis, under the winner's macros, math options and factor of loops; absent where they are
     /// the baseline's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner_ptx: Option<String>,

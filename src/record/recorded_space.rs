@@ -153,6 +153,8 @@ pub struct SpaceSource {
     pub macros: BTreeMap<String, i64>,
     #[serde(default, skip_serializing_if = "Math::is_none")]
     pub math: Math,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unroll: Option<u32>,
     /// The kernel's name in the PTX.
     pub symbol: String,
     /// Bytes of PTX; 0 where the front end failed.

@@ -36,7 +36,7 @@ impl Stale {
 }
 
 /// That the winner's code is not what it was, in words.
-pub const WINNER_PTX: &str = "its code (PTX) under the winner's macros and math options";
+pub const WINNER_PTX: &str = "its code (PTX) under the winner's options";
 
 fn named(entry: &LockEntry) -> String {
     // Plain data always has a text.

@@ -115,7 +115,8 @@ impl Seen {
         let mut first: Option<(BTreeMap<String, i64>, Dim3)> = None;
         let first_cap = space.caps().first().copied().unwrap_or(0);
         let is_first = |found: &Configuration| {
-            (found.cap, found.cache, found.carveout, found.math) == (first_cap, None, None, Math::NONE)
+            let others = (found.cache, found.carveout, found.math, found.unroll);
+            found.cap == first_cap && others == (None, None, Math::NONE, None)
         };
         for configuration in space.iter().filter(is_first) {
             seen.points += 1;
@@ -231,6 +232,13 @@ impl Advisor<'_> {
                 self.add_warning(MessageCode::ValuesIgnored, axis.span, message);
             }
         }
+        if let Some(unroll) = annotation.clauses.unroll.as_ref().filter(|_| !self.space.limits().has_loops) {
+            let name = &annotation.kernel.name;
+            let message = format!(
+                "`unroll` has no effect: the body of `{name}` has no loop without a pragma of its own; remove the clause"
+            );
+            self.add_warning(MessageCode::ValuesIgnored, unroll.span, message);
+        }
         self.beyond_the_limits();
         for WrittenAxis { what, span, values, left } in written {
             if values > 1 && left == 1 {
@@ -278,12 +286,12 @@ impl Advisor<'_> {
             ("the cache operator", self.space.cache_operators().len() > 1),
             ("the carve-out", carveouts),
             ("the math options", self.space.math().len() > 1),
+            ("unrolling", self.space.unroll().len() > 1),
         ];
         several.into_iter().filter(|(_, several)| *several).map(|(name, _)| name).collect()
     }
 
-    /// Every axis as written, but for the register cap, the cache operator, the carve-out and the
-    /// math options.
+    /// Every axis as written, but for those of [`Self::unlaunched_axes`].
     fn written_axes(&self, seen: &Seen) -> Vec<WrittenAxis> {
         let annotation = self.annotation;
         let mut axes = Vec::new();

@@ -63,7 +63,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes everything. The order of axes is: macros as defined, block, grid, register cap,
-    /// cache operator, carve-out, math options.
+    /// cache operator, carve-out, math options, unrolling.
     pub fn build_all(&mut self, limits: &Limits) {
         for axis in &self.annotation.clauses.macros {
             let slot = self.add_slots(1);
@@ -330,7 +330,7 @@ impl<'a> Builder<'a> {
         caps
     }
 
-    /// The axes of caches and of math options, where their clauses are there. "None given" is
+    /// The axes of caches, math options and unrolling, where their clauses are there. "None given" is
     /// always one of their values, for it is what plain nvcc and a plain launch do.
     fn add_policies(&mut self, limits: &Limits) {
         let annotation = self.annotation;
@@ -351,6 +351,11 @@ impl<'a> Builder<'a> {
         }
         if let Some(given) = &annotation.clauses.math {
             self.table.axes.push(Axis::Math { sets: math_sets(given, limits.build_math) });
+        }
+        if let Some(given) = &annotation.clauses.unroll {
+            let given = given.value.iter().copied().filter(|_| limits.has_loops);
+            let factors = std::iter::once(None).chain(given.map(Some)).collect();
+            self.table.axes.push(Axis::Unroll { factors });
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Limits {
     pub max_dynamic_shared: u32,
     /// The math options that the build has for all kernels: they are no values of `math`.
     pub build_math: Math,
+    /// Whether the kernel has loops for `unroll`: without, that axis has no values.
+    pub has_loops: bool,
 }
 
 impl Default for Limits {
@@ -40,6 +42,7 @@ impl Default for Limits {
             max_threads: None,
             max_dynamic_shared: 48 * 1024,
             build_math: Math::NONE,
+            has_loops: true,
         }
     }
 }

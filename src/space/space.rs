@@ -6,7 +6,7 @@
 //! - block: the valid shape whose count of threads is nearest to 256, then the least elongated,
 //!   then the widest in x;
 //! - register cap: 0 (none), which is a cap of every space whether `regs` lists it or not;
-//! - cache operator and carve-out: none, which is a value of both axes whether their clauses
+//! - cache operator, carve-out, math options and unrolling: none, which is a value of both axes whether their clauses
 //!   list it or not;
 //! - macros and grid: the first value of each list.
 //!
@@ -110,7 +110,7 @@ impl Space {
 
     /// The valid configurations, found as they are asked for. Macros vary slowest (in the order
     /// of `define`), then the block, the grid, the register cap, the cache operator, the
-    /// carve-out and the math options; each in the order of its list.
+    /// carve-out, the math options and the factor of loops; each in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
@@ -234,7 +234,9 @@ impl Space {
         let same_grid = configuration.grid.is_some() != self.grid_axes.is_empty();
         let same_policies = (configuration.cache.is_none() || self.annotation.clauses.cache.is_some())
             && (configuration.carveout.is_none() || self.annotation.clauses.carveout.is_some())
-            && (configuration.math.is_none() || self.annotation.clauses.math.is_some());
+            && (configuration.math.is_none() || self.annotation.clauses.math.is_some())
+            && (configuration.unroll.is_none() || self.annotation.clauses.unroll.is_some())
+            && (!configuration.shared_spills || self.annotation.clauses.shared_spills);
         let positions: Option<Vec<Vec<usize>>> =
             (0..self.table.axes.len()).map(|axis| Some(vec![self.axis_position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();
@@ -429,11 +431,26 @@ impl Space {
         found.unwrap_or(&[Math::NONE])
     }
 
+    /// The factors of loops of the space, none (nvcc's own choice) the first of them.
+    pub fn unroll(&self) -> &[Option<u32>] {
+        let found = self.table.axes.iter().find_map(|axis| match axis {
+            Axis::Unroll { factors } => Some(factors.as_slice()),
+            _ => None,
+        });
+        found.unwrap_or(&[None])
+    }
+
     /// What the front end is run with for the configurations of a search, the baseline's first:
-    /// each assignment of macros with each set of math options.
+    /// each assignment of macros with each set of math options and each factor of loops.
     pub fn front_ends(&self) -> Vec<FrontEndOptions> {
-        let of = |macros: &BTreeMap<String, i64>, &math: &Math| FrontEndOptions { macros: macros.clone(), math };
-        self.macro_sets().iter().flat_map(|macros| self.math().iter().map(move |math| of(macros, math))).collect()
+        let mut sets = Vec::new();
+        for macros in self.macro_sets() {
+            for &math in self.math() {
+                let of = |&unroll: &Option<u32>| FrontEndOptions { macros: macros.clone(), math, unroll };
+                sets.extend(self.unroll().iter().map(of));
+            }
+        }
+        sets
     }
 
     /// All slots under a configuration.
@@ -447,7 +464,11 @@ impl Space {
                         values.bind_number(*slot, value);
                     }
                 }
-                Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } | Axis::Math { .. } => {}
+                Axis::Cap { .. }
+                | Axis::Cache { .. }
+                | Axis::Carveout { .. }
+                | Axis::Math { .. }
+                | Axis::Unroll { .. } => {}
             }
         }
         self.table.derived.iter().for_each(|derived| values.derive_value(derived));
@@ -472,6 +493,7 @@ impl Space {
             Axis::Cache { operators } => operators.iter().position(|&operator| operator == configuration.cache),
             Axis::Carveout { percents } => percents.iter().position(|&percent| percent == configuration.carveout),
             Axis::Math { sets } => sets.iter().position(|&set| set == configuration.math),
+            Axis::Unroll { factors } => factors.iter().position(|&factor| factor == configuration.unroll),
             Axis::Number { values, .. } => {
                 let number = self.axis_number(axis, configuration)?;
                 values.iter().position(|&value| value == number)
@@ -489,6 +511,7 @@ impl Space {
                 Axis::Cache { operators } => made.cache = operators[position],
                 Axis::Carveout { percents } => made.carveout = percents[position],
                 Axis::Math { sets } => made.math = sets[position],
+                Axis::Unroll { factors } => made.unroll = factors[position],
                 Axis::Number { values, .. } => match self.annotation.clauses.macros.get(axis) {
                     Some(named) => {
                         made.macros.insert(named.name.clone(), values[position]);
@@ -528,6 +551,7 @@ impl Space {
                 all.filter(|&at| percents[at] == percent).collect()
             }
             Axis::Math { sets } => all.filter(|&at| sets[at].is_none()).collect(),
+            Axis::Unroll { factors } => all.filter(|&at| factors[at].is_none()).collect(),
             Axis::Number { values, .. } => {
                 let pinned = match self.annotation.clauses.macros.get(axis) {
                     Some(named) => {

@@ -33,6 +33,8 @@ pub(super) enum Axis {
     Carveout { percents: Vec<Option<u8>> },
     /// The math options besides the build's.
     Math { sets: Vec<Math> },
+    /// The factor by which loops are unrolled.
+    Unroll { factors: Vec<Option<u32>> },
 }
 
 impl Table {
@@ -82,6 +84,7 @@ impl Axis {
             Axis::Cache { operators } => operators.len(),
             Axis::Carveout { percents } => percents.len(),
             Axis::Math { sets } => sets.len(),
+            Axis::Unroll { factors } => factors.len(),
         }
     }
 }
@@ -191,7 +194,8 @@ impl Values {
                     self.bind_block(*slot, shape);
                 }
             }
-            Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } | Axis::Math { .. } => {}
+            Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } | Axis::Math { .. } | Axis::Unroll { .. } => {
+            }
         }
     }
 

@@ -89,6 +89,21 @@ fn screened(
     }
 }
 
+/// A factor of loops is compiled no further if its code without a register cap is predicted to
+/// take this many times as long as that of another factor: the model is off by 20 to
+/// 50%, and by less between variants of one kernel.
+const HOPELESS: f64 = 1.5;
+
+/// Lists the sets of options that `time` predicts to be hopeless by their factor of loops.
+fn hopeless(sets: &[FrontEndOptions], time: impl Fn(&FrontEndOptions) -> Option<f64>) -> Vec<FrontEndOptions> {
+    let is_slower = |set: &&FrontEndOptions| {
+        let mut others = sets.iter().filter(|other| other.macros == set.macros && other.math == set.math);
+        let slow = set.unroll.and_then(|_| time(set));
+        slow.is_some_and(|slow| others.any(|other| time(other).is_some_and(|fast| slow > HOPELESS * fast)))
+    };
+    sets.iter().filter(is_slower).cloned().collect()
+}
+
 /// Who is shown what as it comes.
 pub struct Shown<'a> {
     /// The baseline's code.
@@ -120,31 +135,55 @@ pub fn explore(
     };
     let known = if budget.is_some() { Known::bounded() } else { Known::default() };
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
-    let mut round = |subject: &mut KernelInfo<'_>, sets: &[FrontEndOptions], written: &PtxasRuns| {
-        subject.learn(front_ends, toolchain, sets);
-        variants.compile(front_ends, subject, sets, written, first);
-        let start = Instant::now();
-        let scored = scoring::score_again(ScoringInput::new(subject, front_ends, &variants)?, &mut known);
-        model += start.elapsed();
-        Ok::<_, Problem>(scored?)
-    };
+    let mut round =
+        |subject: &mut KernelInfo<'_>, variants: &mut Variants, sets: &[FrontEndOptions], written: &PtxasRuns| {
+            subject.learn(front_ends, toolchain, sets);
+            variants.compile(front_ends, subject, sets, written, first);
+            let start = Instant::now();
+            let scored = scoring::score_again(ScoringInput::new(subject, front_ends, variants)?, &mut known);
+            model += start.elapsed();
+            Ok::<_, Problem>(scored?)
+        };
     if was_refused {
         let baseline = subject.baseline();
         let alone = PtxasRuns { caps: vec![baseline.cap], operators: vec![baseline.cache] };
-        round(subject, &[baseline.front_end()], &alone)?;
+        round(subject, &mut variants, &[baseline.front_end()], &alone)?;
     }
     let natural = all.natural(Edits::from(&subject.baseline()));
     let scored = if let Some(budget) = budget {
-        let scored = round(subject, &seen, natural.as_ref().unwrap_or(&all))?;
+        let scored = round(subject, &mut variants, &seen, natural.as_ref().unwrap_or(&all))?;
         let best = macro_screening::best(&seen, |options| scored.least_time(options)).cloned();
         let count = budget.affordable_caps(all.caps.len(), all.operators.len());
         let caps = register_caps::thin_caps(&all.caps, count, subject.baseline().cap);
-        round(subject, best.as_slice(), &PtxasRuns { caps, ..all })?
+        round(subject, &mut variants, best.as_slice(), &PtxasRuns { caps, ..all })?
     } else {
-        if let Some((shown, natural)) = shown.zip(natural) {
-            shown(round(subject, &seen, &natural)?);
+        let is_screened = subject.space.unroll().len() > 1;
+        if let Some(natural) = natural.filter(|_| shown.is_some() || is_screened) {
+            let scored = round(subject, &mut variants, &seen, &natural)?;
+            variants.hopeless = hopeless(&seen, |set| scored.least_time(set));
+            if let Some(shown) = shown {
+                shown(scored);
+            }
         }
-        round(subject, &seen, &all)?
+        let sets: Vec<FrontEndOptions> = seen.iter().filter(|set| !variants.hopeless.contains(set)).cloned().collect();
+        round(subject, &mut variants, &sets, &all)?
     };
     Ok(CompiledSpace { variants, scored, sets: (seen.len(), sets.len()), model })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hopeless_factors_are_found_by_macros_and_math() {
+        let set = |tile: i64, unroll| FrontEndOptions {
+            unroll,
+            ..FrontEndOptions::from(std::collections::BTreeMap::from([("TILE".to_owned(), tile)]))
+        };
+        let sets = [set(8, None), set(8, Some(1)), set(8, Some(8)), set(16, None), set(16, Some(1)), set(16, Some(8))];
+        let times = [Some(9.0), Some(16.0), Some(10.0), Some(31.0), Some(30.0), None];
+        let time = |of: &FrontEndOptions| times[sets.iter().position(|set| set == of)?];
+        assert_eq!(hopeless(&sets, time), [set(8, Some(1))]);
+    }
 }

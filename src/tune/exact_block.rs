@@ -5,6 +5,9 @@
 //! (`kernels/results/reqntid.txt`), mostly shorter, sometimes slower. The launch stub
 //! guarantees the block, so a winner may be such code. Where no stub sees the launches
 //! it may not.
+//!
+//! If the comment has `spill(shared)`, code that spills registers is also tried with its spills
+//! in shared memory, whose size ptxas derives from the block.
 
 use super::final_rounds::{Contender, Finals};
 use super::kernel::recorded_variant;
@@ -22,6 +25,7 @@ use crate::process::Permit;
 use crate::ptx::Edits;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, digest};
 use rayon::prelude::*;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Compiles each of these for exactly its block, and times what that makes other code of; new
@@ -36,8 +40,17 @@ pub fn contenders(
     let Some(baseline) = inexact.first().filter(|_| finals.remaining_s > 0.0) else { return Vec::new() };
     // A call that may run one tool at a time runs ptxas now, and nothing is measured meanwhile.
     let is_permitted = permit.take().is_some();
-    let mut compiled: Vec<Compiled<'_>> =
-        inexact.par_iter().filter_map(|contender| Compiled::new(finals, contender)).collect();
+    let mut attempts: Vec<(&Contender, bool)> = inexact.iter().map(|contender| (contender, false)).collect();
+    let spilling = inexact.iter().filter(|contender| finals.may_share_spills(contender.row, decision));
+    attempts.extend(spilling.map(|contender| (contender, true)));
+    let compiled: Vec<Option<Compiled<'_>>> = attempts
+        .into_par_iter()
+        .map(|(contender, shared_spills)| Compiled::new(finals, contender, shared_spills))
+        .collect();
+    // What has nothing to spill is the same code with spills in shared memory as without.
+    let mut seen = HashSet::new();
+    let is_new = |compiled: &Compiled<'_>| seen.insert((compiled.contender.row, compiled.variant.digest.clone()));
+    let mut compiled: Vec<Compiled<'_>> = compiled.into_iter().flatten().filter(is_new).collect();
     *permit = is_permitted.then(process::wait_for_permit);
     compiled.truncate(finals.remaining);
     let candidates: Vec<Candidate> = compiled.iter().map(Compiled::candidate).collect();
@@ -62,7 +75,8 @@ pub fn contenders(
         };
         let before = &decision.configurations[contender.row];
         let exact_block = Some(configuration.block);
-        decision.variants.push(RecordedVariant { exact_block, ..recorded_variant(&variant) });
+        let shared_spills = configuration.shared_spills;
+        decision.variants.push(RecordedVariant { exact_block, shared_spills, ..recorded_variant(&variant) });
         let row = RecordedConfiguration {
             configuration: configuration.clone(),
             variant: Some(decision.variants.len() - 1),
@@ -91,12 +105,13 @@ struct Compiled<'a> {
 }
 
 impl<'a> Compiled<'a> {
-    /// Compiles it; `None` if it is the same code or may not be used.
-    fn new(finals: &Finals<'_>, contender: &'a Contender) -> Option<Self> {
+    /// Compiles it; `None` if it is the same code or may not be used, or if ptxas refuses spills
+    /// in shared memory.
+    fn new(finals: &Finals<'_>, contender: &'a Contender, shared_spills: bool) -> Option<Self> {
         let laid = finals.laid;
         let (space, launch) = (&finals.subject.space, &laid.launches[contender.row]);
         let ptx = laid.sources[laid.source_of[contender.row]].ptx.as_deref()?;
-        let configuration = Configuration { exact_block: true, ..contender.configuration.clone() };
+        let configuration = Configuration { exact_block: true, shared_spills, ..contender.configuration.clone() };
         if finals.subject.launch_path.refusal(space, &configuration, launch).is_some() {
             return None;
         }

@@ -27,6 +27,10 @@ use std::sync::Arc;
 /// to full warps on full SMs it is 32 x 64; the rest is for macros.
 const MOST_RATIO: f64 = 10_000.0;
 
+/// Configurations that spill registers, besides the fastest of all, that are tried with their
+/// spills in shared memory: about two of the register caps of a kernel make it spill a little.
+const SPILLING: usize = 2;
+
 /// Holds what the final rounds look at and may take.
 pub struct Finals<'a> {
     pub subject: &'a KernelInfo<'a>,
@@ -65,8 +69,10 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<(), Error> {
-        let rows = std::iter::once(self.laid.baseline).chain(finalists(ranked));
-        let mut contenders: Vec<Contender> = rows.filter_map(|row| self.contender(row)).collect();
+        let mut rows: Vec<usize> = std::iter::once(self.laid.baseline).chain(finalists(ranked)).collect();
+        let spilling = self.fastest_spilling(ranked, decision);
+        rows.extend(spilling.filter(|row| !rows.contains(row)).collect::<Vec<_>>());
+        let mut contenders: Vec<Contender> = rows.into_iter().filter_map(|row| self.contender(row)).collect();
         let exact = exact_block::contenders(self, &contenders, permit, measurer, decision);
         contenders.extend(exact);
         let Some(baseline) = contenders.first().filter(|first| first.row == self.laid.baseline).cloned() else {
@@ -110,6 +116,25 @@ impl Finals<'_> {
             decision.configurations[winner.row].refused = Some(reason);
         }
         Ok(())
+    }
+
+    /// Whether a configuration is worth a try with its spills in shared memory: it has some, and
+    /// no dynamic shared memory, with which ptxas refuses that. More shared memory may leave too
+    /// few blocks resident for a kernel that waits for its grid.
+    pub fn may_share_spills(&self, row: usize, decision: &Decision) -> bool {
+        let code = decision.configurations[row].variant.and_then(|variant| decision.variants.get(variant));
+        self.subject.annotation.clauses.shared_spills
+            && !self.laid.waits_for_grid
+            && self.laid.launches[row].shared == 0
+            && code.is_some_and(|code| code.spills > 0)
+    }
+
+    /// The fastest configurations that may have their spills in shared memory. With that one may
+    /// overtake those that are faster without.
+    fn fastest_spilling(&self, ranked: &[(usize, f64)], decision: &Decision) -> impl Iterator<Item = usize> {
+        let spilling: Vec<(usize, f64)> =
+            ranked.iter().copied().filter(|(row, _)| self.may_share_spills(*row, decision)).collect();
+        finalists(&spilling).into_iter().take(SPILLING)
     }
 
     fn contender(&self, row: usize) -> Option<Contender> {

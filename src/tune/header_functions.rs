@@ -94,6 +94,7 @@ pub fn header(
         cap: configuration.cap,
         macros: configuration.macros.clone(),
         math: configuration.math,
+        unroll: configuration.unroll,
         source_macros: configuration.macros.clone(),
         is_in_place: true,
         provenance,

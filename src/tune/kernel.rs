@@ -32,6 +32,7 @@ use crate::sass::Cubin;
 use crate::search::{Provenance, Search};
 use crate::settings::Strategy;
 use crate::settings::Trust;
+use crate::space::Space;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -245,7 +246,7 @@ pub fn draft<'a>(
         speedup: 1.0,
         points: scored.laid.configurations.len(),
         seconds: *seconds,
-        notes: screening_note(*sets),
+        notes: screening_note(&subject.space, *sets),
         stale: subject.stale.clone(),
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
@@ -445,10 +446,11 @@ pub fn strategy(annotation: &Annotation, default: Strategy) -> Strategy {
     annotation.clauses.strategy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(default)
 }
 
-/// What the record says where not every set of macros was compiled.
-fn screening_note((compiled, sets): (usize, usize)) -> Vec<String> {
+/// What the record says where not every set of macros and factors of loops was compiled.
+fn screening_note(space: &Space, (compiled, sets): (usize, usize)) -> Vec<String> {
+    let what = if space.unroll().len() > 1 { "macros and factors" } else { "macros" };
     let note =
-        format!("{compiled} of {sets} sets of macros were compiled: strategy es compiles all, and so does a GPU");
+        format!("{compiled} of {sets} sets of {what} were compiled: strategy es compiles all, and so does a GPU");
     if compiled < sets { vec![MessageCode::MacrosScreened.tag(note)] } else { Vec::new() }
 }
 
@@ -500,7 +502,7 @@ fn is_inert(laid: &ScoringInput, name: &str, is_tied: bool) -> bool {
     let is_other_in_it_alone = |found: &Configuration| {
         let is_like = |(other, value): (&String, &i64)| other == name || baseline.macros.get(other) == Some(value);
         let has_shape = is_tied || (found.block, found.grid) == (baseline.block, baseline.grid);
-        let rest = |of: &Configuration| (of.cap, of.cache, of.carveout, of.math);
+        let rest = |of: &Configuration| (of.cap, of.cache, of.carveout, of.math, of.unroll);
         has_shape && rest(found) == rest(baseline) && found.macros.iter().all(is_like)
     };
     let code = |index: usize| Some(&laid.codes.get(*laid.variants[index].as_ref().ok()?)?.digest);
@@ -555,9 +557,11 @@ pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
     RecordedVariant {
         macros: variant.options.macros.clone(),
         math: variant.options.math,
+        unroll: variant.options.unroll,
         caps: variant.caps.clone(),
         cache: variant.cache,
         exact_block: None,
+        shared_spills: false,
         digest: variant.digest.clone(),
         registers: resources.registers,
         static_shared: resources.static_shared,

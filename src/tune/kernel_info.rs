@@ -167,7 +167,9 @@ pub fn learn<'a>(
     let unknown = || Problem::Architecture(name.to_owned());
     let architecture = architecture_number(name).and_then(Architecture::find).ok_or_else(unknown)?;
     let machine = machine(tuner, architecture);
-    let limits = |bounds| Limits { build_math: toolchain.math(), ..header_functions::limits(&architecture, bounds) };
+    let has_loops = annotation.clauses.unroll.is_none() || toolchain.has_loops(&annotation.kernel.name);
+    let build_math = toolchain.math();
+    let limits = |bounds| Limits { build_math, has_loops, ..header_functions::limits(&architecture, bounds) };
     let unbounded = Space::new(annotation, &limits(None))?;
     unbounded.check_size()?;
     let baseline = unbounded.baseline().clone();

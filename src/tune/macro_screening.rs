@@ -20,11 +20,12 @@ pub fn spread(sets: &[FrontEndOptions], count: usize) -> Vec<FrontEndOptions> {
 }
 
 /// Returns the squared distance of two sets in logarithms of their values: 2 to 4 is as far as
-/// 16 to 32.
+/// 16 to 32. nvcc's own factor of loops is 4 where it unrolls one whose count is not known.
 fn distance(set: &FrontEndOptions, other: &FrontEndOptions) -> f64 {
     let logarithm = |value: i64| (value.unsigned_abs() as f64 + 1.0).log2() * value.signum() as f64;
     let pairs = set.macros.iter().filter_map(|(name, value)| Some((*value, *other.macros.get(name)?)));
-    pairs.map(|(a, b)| (logarithm(a) - logarithm(b)).powi(2)).sum()
+    let [factor, other] = [set, other].map(|of| i64::from(of.unroll.unwrap_or(4)));
+    pairs.chain([(factor, other)]).map(|(a, b)| (logarithm(a) - logarithm(b)).powi(2)).sum()
 }
 
 /// Selects the set of least predicted time; every register cap is tried for it.

@@ -54,7 +54,7 @@ impl Tuned {
     pub fn new(toolchain: &Toolchain, subject: &KernelInfo<'_>, scored: &Scored, mut decision: Decision) -> Self {
         let laid = &scored.laid;
         let ptx = |of: &Configuration| {
-            let is_of_set = |found: &Configuration| (&found.macros, found.math) == (&of.macros, of.math);
+            let is_of_set = |found: &Configuration| found.has_front_end_of(of);
             let index = laid.configurations.iter().position(is_of_set)?;
             laid.sources[laid.source_of[index]].ptx.as_deref()
         };

@@ -199,10 +199,7 @@ impl Scored {
     /// The least predicted time among the configurations with these options.
     pub fn least_time(&self, options: &FrontEndOptions) -> Option<f64> {
         let configurations = &self.laid.configurations;
-        let is_of_set = |index: &usize| {
-            let found = &configurations[*index];
-            (&found.macros, found.math) == (&options.macros, options.math)
-        };
+        let is_of_set = |index: &usize| configurations[*index].front_end() == *options;
         let of_set = (0..configurations.len()).filter(is_of_set);
         of_set.filter_map(|index| Some(self.scores[index]?.predicted_us)).min_by(f64::total_cmp)
     }

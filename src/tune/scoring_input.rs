@@ -12,11 +12,11 @@ use super::variants::{FrontEnds, Variant, Variants};
 use super::written_variables;
 use crate::analysis::grid_sync;
 use crate::gpu::Machine;
-use crate::launch::{Configuration, FrontEndOptions, Launch, Math, MathOption};
+use crate::launch::{Configuration, FrontEndOptions, Launch, MathOption};
 use crate::model::Score;
 use crate::ptx::{Destination, Edits, Module, Transplant, calls_by_address};
 use crate::workload::{Entry, Workload, WrittenVariable};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A space and everything that its scores depend on. The vectors before `baseline` are parallel
@@ -210,7 +210,7 @@ impl ScoringInput {
     /// registers and threads in flight in place of the cap, for caps that do not bind change
     /// nothing.
     pub fn coordinates(&self, index: usize, score: &Score) -> Vec<f64> {
-        let Configuration { grid, macros, cache, carveout, math, .. } = &self.configurations[index];
+        let Configuration { grid, macros, cache, carveout, math, unroll, .. } = &self.configurations[index];
         let launch = &self.launches[index];
         let [x, y, z] = launch.block.map(f64::from);
         let mut coordinates =
@@ -222,6 +222,8 @@ impl ScoringInput {
         coordinates.push(cache.map_or(0.0, |operator| 1.0 + f64::from(operator as u8)));
         coordinates.push(carveout.map_or(-10.0, f64::from));
         coordinates.extend(MathOption::ALL.map(|(_, option)| f64::from(u8::from(math.contains(option)))));
+        // nvcc's own factor is 4 where it unrolls a loop whose count is not known.
+        coordinates.push(f64::from(unroll.unwrap_or(4)).log2());
         // A macro may be 0 or negative.
         let logarithm = |value: i64| (1.0 + value.unsigned_abs() as f64).log2().copysign(value as f64);
         coordinates.extend(macros.values().map(|&value| logarithm(value)));
@@ -280,12 +282,12 @@ fn sources(
     front_ends: &FrontEnds<'_>,
     configurations: &[Configuration],
 ) -> (Vec<VariantSource>, Vec<usize>) {
-    let mut numbers: HashMap<(&BTreeMap<String, i64>, Math), usize> = HashMap::new();
+    let mut numbers: HashMap<FrontEndOptions, usize> = HashMap::new();
     let mut sets: Vec<FrontEndOptions> = Vec::new();
     let mut of = Vec::with_capacity(configurations.len());
     for configuration in configurations {
-        of.push(*numbers.entry((&configuration.macros, configuration.math)).or_insert_with(|| {
-            sets.push(configuration.front_end());
+        of.push(*numbers.entry(configuration.front_end()).or_insert_with_key(|set| {
+            sets.push(set.clone());
             sets.len() - 1
         }));
     }

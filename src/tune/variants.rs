@@ -1,4 +1,4 @@
-//! All variants of a kernel: the front end once for each set of macros and math options, ptxas
+//! All variants of a kernel: the front end once for each set of its options, ptxas
 //! once for each register cap and cache operator, in parallel.
 
 use super::failure::first as first_line;
@@ -7,6 +7,7 @@ use super::register_caps;
 use crate::diag::progress;
 use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
+use crate::ptx;
 use crate::ptx::Edits;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -109,7 +110,7 @@ impl<'a> FrontEnds<'a> {
         let changed = |set: &FrontEndOptions| {
             let of_first = |name: &String| sets[0].macros.get(name);
             let macros = set.macros.iter().filter(|(name, value)| of_first(name) != Some(value)).count();
-            macros + usize::from(set.math != sets[0].math)
+            macros + usize::from(set.math != sets[0].math) + usize::from(set.unroll != sets[0].unroll)
         };
         // Multiples of the golden ratio lie evenly, however many of them are taken (Weyl).
         let place = |index: usize| (index as f64 * 0.618_033_988_749_895).fract();
@@ -146,12 +147,15 @@ fn is_over(until: Option<Instant>) -> bool {
     until.is_some_and(|until| Instant::now() >= until)
 }
 
+/// Why a configuration of a factor that the model gave no hope has no variant.
+const HOPELESS: &str = "not compiled: without a register cap, this factor is predicted to be far slower";
+
 /// Why a configuration of a set of macros that was screened out has no variant.
 const NOT_COMPILED: &str = "not compiled: if nothing is timed, nvcc's own compile time bounds how much is";
 
 /// Distinct machine code of one kernel.
 pub struct Variant {
-    /// Those of the kernel's axes, with the first math options that give this code.
+    /// Those of the kernel's axes, with the first math options and factor that give this code.
     pub options: FrontEndOptions,
     /// The kernel's name in this code.
     pub symbol: String,
@@ -191,6 +195,9 @@ pub struct Variants {
     /// By the axes' options and the edits of the PTX: the index of the variant, or why there is
     /// none.
     by_key: HashMap<(FrontEndOptions, Edits), Result<usize, CompileFailure>>,
+    /// The sets of options whose other variants are not compiled, by what the model says of the
+    /// natural ones.
+    pub hopeless: Vec<FrontEndOptions>,
 }
 
 impl Variants {
@@ -207,11 +214,13 @@ impl Variants {
     ) {
         let full: Vec<FrontEndOptions> = axes.iter().map(|set| subject.options(set)).collect();
         let made = front_ends.get_in_time(&full);
+        let same = first_with_code(subject, axes, &made);
         let toolchain = front_ends.toolchain;
         let until = front_ends.until(axes.len() * written.caps.len() * written.operators.len() > 1);
         let baseline = subject.baseline();
         let of_baseline = baseline.front_end();
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
+            .filter(|&set| same[set] == set)
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
             .map(|(set, cache)| {
                 let is_there = |&cap: &u32| {
@@ -255,6 +264,15 @@ impl Variants {
                 self.by_key.insert((axes[set].clone(), edits), index);
             }
         }
+        for (set, &first) in same.iter().enumerate().filter(|(set, first)| set != *first) {
+            for (&cap, &cache) in written.caps.iter().flat_map(|cap| written.operators.iter().map(move |of| (cap, of)))
+            {
+                let edits = Edits { cap, cache, ..Edits::default() };
+                if let Some(index) = self.by_key.get(&(axes[first].clone(), edits)).cloned() {
+                    self.by_key.insert((axes[set].clone(), edits), index);
+                }
+            }
+        }
     }
 
     /// Variants are distinguished by their machine code, and by their macros, on which launches
@@ -278,6 +296,7 @@ impl Variants {
         match self.by_key.get(&(configuration.front_end(), Edits::from(configuration))) {
             Some(Ok(index)) => Ok(*index),
             Some(Err(failure)) => Err(failure.to_string()),
+            None if self.hopeless.contains(&configuration.front_end()) => Err(HOPELESS.to_owned()),
             None => Err(NOT_COMPILED.to_owned()),
         }
     }
@@ -288,9 +307,27 @@ impl Variants {
     }
 }
 
+/// For each set of the axes' options the first that differs at most in the factor of loops and
+/// has the same PTX: ptxas is run for that one.
+fn first_with_code(subject: &KernelInfo<'_>, axes: &[FrontEndOptions], made: &[Made]) -> Vec<usize> {
+    let without_factor = |set: usize| FrontEndOptions { unroll: None, ..axes[set].clone() };
+    let code = |set: usize| {
+        let module = ptx::Module::parse(&made[set].as_ref().ok()?.ptx).ok()?;
+        module.canonical_text(&subject.entry(&axes[set]).ok()?.symbol)
+    };
+    if axes.iter().all(|set| set.unroll.is_none()) {
+        return (0..axes.len()).collect();
+    }
+    let codes: Vec<Option<String>> = (0..axes.len()).into_par_iter().map(code).collect();
+    let is_same = |set: usize, other: &usize| {
+        codes[set].is_some() && codes[set] == codes[*other] && without_factor(set) == without_factor(*other)
+    };
+    (0..axes.len()).map(|set| (0..set).find(|other| is_same(set, other)).unwrap_or(set)).collect()
+}
+
 /// What the front end is given for a set of a kernel's: of the baseline's macros none, which
 /// the source has itself.
 pub fn options_for(baseline: &Macros, set: &FrontEndOptions) -> FrontEndOptions {
     let macros = if set.macros == *baseline { Macros::new() } else { set.macros.clone() };
-    FrontEndOptions { macros, math: set.math }
+    FrontEndOptions { macros, ..set.clone() }
 }

@@ -136,6 +136,32 @@ pub const CLAUSES: &[Clause] = &[
         ],
     },
     Clause {
+        name: "unroll",
+        accepted: &["unroll(auto)", "unroll(4)", "unroll({1, 2, 4, 8})", "unroll(pow2(1, 64))", "unroll({2, 2})"],
+        refused: &[
+            "unroll()",
+            "unroll(0)",
+            "unroll({2, 65})",
+            "unroll(1, 2)",
+            "unroll({auto, 2})",
+            "unroll(all)",
+            "unroll(2) default(unroll = 2)",
+            "unroll(2) require(unroll == 2)",
+            "define(unroll = {1, 2})",
+        ],
+    },
+    Clause {
+        name: "spill",
+        accepted: &["spill(shared)", "spill(shared, shared)"],
+        refused: &[
+            "spill()",
+            "spill(local)",
+            "spill(auto)",
+            "spill({shared})",
+            "spill(shared) default(spill = shared)",
+        ],
+    },
+    Clause {
         name: "define",
         accepted: &[
             "define(TILE = {8, 16, 32})",

@@ -173,6 +173,7 @@ fn locked_winner_with_math_options_is_built_without_a_gpu() {
     let exact = "__fdiv_rn(x[i] + 1.0f, x[n - 1 - i] * x[i] + 2.0f)";
     farm.write("mathed.cu", &farm.read("mathed.cu").replace(quotient, exact));
     let ran = succeed(farm.nvtune(&reproducible("mathed.cu", "mathed.o")).env("NVTUNE", "locked"));
-    let stale = "its entry in nvtune.lock is stale and not used: another is its code (PTX) under the winner's macros and math options; ";
+    let stale =
+        "its entry in nvtune.lock is stale and not used: another is its code (PTX) under the winner's options; ";
     assert!(ran.stderr.contains(stale), "{}", ran.stderr);
 }

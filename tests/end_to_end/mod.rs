@@ -25,5 +25,7 @@ mod refused;
 mod remap;
 mod report;
 mod results;
+mod spill;
 mod tools;
 mod trusted;
+mod unroll;

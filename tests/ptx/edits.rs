@@ -100,8 +100,8 @@ fn cache_operator_does_not_reach_called_functions() {
 #[test]
 fn kernels_of_one_file_have_operators_and_caps_of_their_own() {
     let text = fixtures::ptx("loads/sm_90");
-    let cg = Edits { cap: 0, cache: Some(CacheOperator::Cg), exact_block: None };
-    let both = Edits { cap: 32, cache: Some(CacheOperator::Cs), exact_block: None };
+    let cg = Edits { cache: Some(CacheOperator::Cg), ..Edits::default() };
+    let both = Edits { cap: 32, cache: Some(CacheOperator::Cs), ..Edits::default() };
     let edited = assemble(&nvtune::ptx::edit_entries(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
     let untouched = assemble(&text, &[]);
     assert_eq!(edited["plain"], assemble(&text, &["--entry", "plain", "-dlcm=cg"])["plain"]);
@@ -112,6 +112,15 @@ fn kernels_of_one_file_have_operators_and_caps_of_their_own() {
     for entry in ["restricted", "said", "calls"] {
         assert_eq!(edited[entry], untouched[entry], "{entry}");
     }
+}
+
+#[test]
+fn pragma_for_shared_spills_begins_the_body() {
+    let text =
+        ".version 9.0\n.target sm_90\n.address_size 64\n.entry j(){ ret; }\n.entry k()\n.reqntid 32\n{\n ret; }\n";
+    let edits = Edits { shared_spills: true, ..Edits::default() };
+    let edited = nvtune::ptx::edit_entries(text, &[("k", edits)]).unwrap();
+    assert_eq!(edited, text.replace("32\n{", "32\n{ .pragma \"enable_smem_spilling\";"));
 }
 
 #[test]

@@ -138,9 +138,9 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
             .used
             .iter()
             .map(|&source| {
-                let FrontEndOptions { macros, math } = options_of(source);
+                let FrontEndOptions { macros, math, unroll } = options_of(source);
                 let symbol = laid.sources[source].symbol.clone();
-                SpaceSource { macros, math, symbol, bytes: ptx(source).len() }
+                SpaceSource { macros, math, unroll, symbol, bytes: ptx(source).len() }
             })
             .collect(),
         variants: variants
