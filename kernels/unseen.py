@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""What clauses gain on the kernels of kernels/UNSEEN.md, for which nobody wrote a macro.
+
+    NVTUNE_BINARY=target/release/nvtune NVTUNE_NVCC=... python3 kernels/unseen.py HECBENCH CLAUSES... [--seconds N] [--out FILE]
+
+    kernels/unseen.py ../HeCBench 'unroll(auto)' 'unroll(auto) math(ftz, fast_div, fast_sqrt, fmad)'
+
+In: HeCBench at the commit of kernels/results/h200/unseen.json, whose comments are put above the kernels, once as they are and
+once for each of CLAUSES with that added. Out: for each kernel and each of these the winner and its speed-up over the program's own
+launch, as nvtune measured and compared it; in FILE, and as a table. With `--seconds` the kernels that are not begun by then are
+left out, and counted. With `--copy FOLDER` the sources are copied there, and nothing is built.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+import machine
+
+KERNELS = Path(__file__).resolve().parent
+COMMENTS = KERNELS / "results/h200/unseen.json"
+# Kernels that are built at once; their measuring takes turns by itself.
+AT_ONCE = 5
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hecbench", type=Path)
+    parser.add_argument("clauses", nargs="*", metavar="CLAUSES")
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--out", type=Path, default=Path("unseen.json"))
+    parser.add_argument("--copy", type=Path, metavar="FOLDER")
+    return parser.parse_args()
+
+
+def kernels():
+    """The kernels without macros of a user, in an order that says nothing."""
+    recorded = json.loads(COMMENTS.read_text())
+    lists = [value for value in recorded.values() if isinstance(value, list)]
+    own = [kernel for each in lists for kernel in each if not any("define(" in line for line in kernel["comment"])]
+    random.Random(45).shuffle(own)
+    return own
+
+
+def mark(source, kernel, clauses):
+    """Puts the comment above the kernel, whose name may have the arguments of a template behind it."""
+    text = source.read_text(errors="surrogateescape")
+    words = kernel["kernel"].split("_")
+    for count in range(len(words), 0, -1):
+        name = re.escape("_".join(words[:count]))
+        head = re.compile(rf"^(?:template\s*<[^>]*>\s*)?[^;{{}}\n]*__global__[^;{{}}]*?\b{name}\s*\([^;{{]*{{", re.MULTILINE)
+        if found := head.search(text):
+            lines = "".join(f"//@tune {line}\n" for line in [*kernel["comment"], *clauses])
+            source.write_text(text[: found.start()] + lines + text[found.start() :], errors="surrogateescape")
+            return
+    raise RuntimeError("its kernel is not found")
+
+
+def tuned(folder, kernel, clauses, nvcc):
+    """Builds the source of a kernel with its comment; what the record says of it."""
+    with tempfile.TemporaryDirectory() as place:
+        place = Path(place) / folder.name
+        shutil.copytree(folder, place)
+        source = place / kernel["file"]
+        mark(source, kernel, clauses)
+        if source.suffix != ".cu":
+            includes = re.compile(rf'#include\s*"{re.escape(source.name)}"')
+            source = next(file for file in sorted(place.glob("*.cu")) if includes.search(file.read_text(errors="replace")))
+        command = [str(nvcc), "-O3", "-std=c++17", "-arch=native", "-I.", "-c", source.name, "-o", "tuned.o"]
+        environment = {**os.environ, "NVTUNE": "measure", "NVTUNE_CACHE_SIZE": "0"}
+        begin = time.monotonic()
+        built = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, errors="replace", check=False)
+        if built.returncode != 0 or "nvtune" not in built.stderr:
+            raise RuntimeError(built.stderr[-300:] or "nothing was tuned")
+        found = json.loads((place / "tuned.tune.json").read_text())["kernels"][0]
+        winner = found["configurations"][found["winner"]]
+        return {
+            "winner": winner["label"],
+            "speedup": found["speedup"] if found["winner"] != found["baseline"] else 1.0,
+            "timed": found["timed"],
+            "seconds": round(time.monotonic() - begin, 1),
+        }
+
+
+def every(folder, kernel, sets, nvcc, last):
+    """One kernel under each set of clauses; None where its turn came too late."""
+    if time.monotonic() > last:
+        return None
+    row = {"program": kernel["program"], "kernel": kernel["kernel"]}
+    for clauses in ["", *sets]:
+        try:
+            row[clauses] = tuned(folder, kernel, [clauses] if clauses else [], nvcc)
+        except (RuntimeError, StopIteration, OSError, KeyError) as problem:
+            row["problem"] = f"{clauses or 'the comment alone'}: {problem}"
+            break
+    return row
+
+
+def mean(rows, clauses):
+    return math.exp(sum(math.log(row[clauses]["speedup"]) for row in rows) / len(rows)) if rows else 1.0
+
+
+def main():
+    options = arguments()
+    own = kernels()
+    folders = {kernel["program"]: options.hecbench / "src" / f"{kernel['program']}-cuda" for kernel in own}
+    if options.copy:
+        flat = lambda where, names: [name for name in names if (Path(where) / name).is_dir() or (Path(where) / name).stat().st_size > 500_000]
+        for folder in folders.values():
+            shutil.copytree(folder, options.copy / "src" / folder.name, ignore=flat, dirs_exist_ok=True)
+        return
+    last = time.monotonic() + options.seconds
+    with tempfile.TemporaryDirectory() as shim, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        nvcc = Path(shim) / "nvcc"
+        nvcc.symlink_to(Path(os.environ["NVTUNE_BINARY"]).resolve())
+        found = list(pool.map(lambda kernel: every(folders[kernel["program"]], kernel, options.clauses, nvcc, last), own))
+    rows = [row for row in found if row and "problem" not in row]
+    result = {**machine.gpu(), "toolkit": machine.toolkit() if hasattr(machine, "toolkit") else None, "date": str(date.today())}
+    options.out.write_text(json.dumps({**result, "kernels": [row for row in found if row], "left_out": found.count(None)}, indent=1))
+    for row in rows:
+        each = "  ".join(f"{row[clauses]['speedup']:6.3f} {row[clauses]['winner'][:34]:34}" for clauses in ["", *options.clauses])
+        print(f"{row['program'][:14]:14} {row['kernel'][:20]:20} {each}")
+    for row in (row for row in found if row and "problem" in row):
+        print(f"{row['program'][:14]:14} {row['kernel'][:20]:20} {row['problem'][-160:]!r}")
+    for clauses in ["", *options.clauses]:
+        print(f"{len(rows)} kernels, {clauses or 'the comments as they are'}: {mean(rows, clauses):.3f}")
+
+
+main()
