@@ -28,6 +28,7 @@ PARTS = {
     "locks": ["the_same_lock", "one_source_compiled_twice"],
     "kills": ["cache::", "faults::kills::"],
     "faults": ["faults::build", "faults::panics::"],
+    "runners": ["end_to_end::runners::"],
     "suite": ["suite::"],
     "fixtures": ["fixtures::"],
     "rest": [],

@@ -25,5 +25,6 @@ mod refused;
 mod remap;
 mod report;
 mod results;
+mod runners;
 mod tools;
 mod trusted;
