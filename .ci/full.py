@@ -29,6 +29,7 @@ PARTS = {
     "kills": ["cache::", "faults::kills::"],
     "faults": ["faults::build", "faults::panics::"],
     "runners": ["end_to_end::runners::"],
+    "packages": ["packages::"],
     "suite": ["suite::"],
     "fixtures": ["fixtures::"],
     "rest": [],
