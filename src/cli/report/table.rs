@@ -145,7 +145,8 @@ mod tests {
             reduce_of_a_very_long_name_float_256
                       1.00x       -  baseline   block=256
             3 kernels: 1 measured, 1 predicted, 1 kept; 1.21x in the geometric mean
-        "#]].assert_eq(&text);
+        "#]]
+        .assert_eq(&text);
     }
 
     #[test]

@@ -73,7 +73,9 @@ fn speedup_plot(rows: &[Row], names: &[String]) -> String {
     if gains.len() < 2 {
         return String::new();
     }
-    figure("Speed-ups", plots::speedups(&gains), "Time of the baseline over time of the winner.", "there is no kernel")
+    let about = "Time of the baseline over time of the winner.";
+    // It stands above all kernels, whose own plots are below their headings.
+    figure("Speed-ups", plots::speedups(&gains), about, "there is no kernel").replacen("h3>", "h2>", 2)
 }
 
 fn table(rows: &[Row], names: &[String]) -> String {
@@ -319,6 +321,13 @@ mod tests {
         let page = made(vec![locked]);
         assert!(!page.contains("<svg"), "{page}");
         assert_eq!(page.matches("<p class=\"none\">No plot ").count(), 5, "{page}");
+    }
+
+    #[test]
+    fn heading_is_at_most_one_level_below_the_one_before() {
+        let page = made(vec![decision("k"), decision("l")]);
+        let levels: Vec<u32> = page.split("<h").filter_map(|rest| rest.chars().next()?.to_digit(10)).collect();
+        assert!(levels.len() > 8 && levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{levels:?}");
     }
 
     #[test]
