@@ -203,18 +203,24 @@ impl Machine {
     }
 }
 
+/// How a machine is reached: the runner's name, and what starts its server.
+type Reached = (&'static str, fn() -> Result<Machine, String>);
+
+const SSH: Reached = ("ssh", Machine::with_sshd);
+const SRUN: Reached = ("srun", Machine::with_slurm);
+
 /// Calls `check` with each machine that can be had, and keeps in the summary which these were.
-fn on_each_machine(what: &str, check: impl Fn(&Machine)) {
+fn on_machines(what: &str, machines: &[Reached], check: impl Fn(&Machine)) {
     if !is_full() {
         return;
     }
     let mut lines = vec![format!("{what}:")];
-    for (server, machine) in [("ssh", Machine::with_sshd()), ("srun", Machine::with_slurm())] {
-        lines.push(match machine {
-            Err(missing) => format!("  {server}: {missing}"),
+    for (runner, start) in machines {
+        lines.push(match start() {
+            Err(missing) => format!("  {runner}: {missing}"),
             Ok(machine) => {
                 check(&machine);
-                format!("  {server}: passes")
+                format!("  {runner}: passes")
             }
         });
     }
@@ -223,7 +229,7 @@ fn on_each_machine(what: &str, check: impl Fn(&Machine)) {
 
 #[test]
 fn builds_at_once_are_measured_behind_a_real_runner() {
-    on_each_machine("two builds at once", |machine| {
+    on_machines("two builds at once", &[SSH, SRUN], |machine| {
         let projects = [(); 2].map(|()| Project::new(&["saxpy.cu"]));
         std::thread::scope(|scope| {
             let builds = projects.each_ref().map(|project| scope.spawn(|| succeed(&mut machine.build(project))));
@@ -237,7 +243,7 @@ fn builds_at_once_are_measured_behind_a_real_runner() {
 
 #[test]
 fn doctor_shows_the_gpu_behind_a_real_runner() {
-    on_each_machine("nvtune doctor", |machine| {
+    on_machines("nvtune doctor", &[SSH, SRUN], |machine| {
         let project = Project::new(&[]);
         let mut doctor = nvtune(&project, &["doctor"]);
         machine.reach(doctor.env("COLUMNS", "1000"));
@@ -249,7 +255,7 @@ fn doctor_shows_the_gpu_behind_a_real_runner() {
 
 #[test]
 fn project_is_tuned_by_several_builds_behind_a_real_runner() {
-    on_each_machine("nvtune tune --jobs 2", |machine| {
+    on_machines("nvtune tune --jobs 2", &[SSH, SRUN], |machine| {
         let project = Project::new(&["saxpy.cu"]);
         let source = project.read("saxpy.cu");
         project.write("other.cu", &source.replace("saxpy", "other"));
@@ -270,7 +276,7 @@ fn project_is_tuned_by_several_builds_behind_a_real_runner() {
 
 #[test]
 fn killed_build_leaves_no_process_behind_a_real_runner() {
-    on_each_machine("a build that is killed", |machine| {
+    on_machines("a build that is killed", &[SSH, SRUN], |machine| {
         machine.write("recorded.json", &SLOW_RECORDING.replace("LOG", &machine.path("log").display().to_string()));
         let project = Project::new(&["saxpy.cu"]);
         let mut build = machine.build(&project).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -286,9 +292,8 @@ fn killed_build_leaves_no_process_behind_a_real_runner() {
 
 #[test]
 fn runner_that_waits_in_a_queue_for_too_long_is_a_warning_and_its_job_ends() {
-    on_each_machine("a queue", |machine| {
-        // Only Slurm has one.
-        let Some((srun, _)) = machine.runner.split_once(" --quiet") else { return };
+    on_machines("a queue", &[SRUN], |machine| {
+        let (srun, _) = machine.runner.split_once(" --quiet").expect("the command of srun");
         let mut other = Command::new(srun);
         other.args(["--quiet", "sh", "-c", "echo taken; cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut other =
