@@ -12,7 +12,10 @@ DESTDIR ?=
 CARGO_TARGET_DIR ?= target
 export PYTHONDONTWRITEBYTECODE := 1
 
-RELEASE := $(CARGO_TARGET_DIR)/release/nvtune
+# With GLIBC=2.17 the release binary runs with that glibc and newer ones. cargo-zigbuild links it then.
+GLIBC ?=
+TARGET := $(shell uname -m)-unknown-linux-gnu
+RELEASE := $(CARGO_TARGET_DIR)/$(if $(GLIBC),$(TARGET)/)release/nvtune
 EVAL := $(CARGO_TARGET_DIR)/release/nvtune-eval
 # The nvtune that scripts run: the one named, else the one that cargo makes.
 NVTUNE_BINARY ?=
@@ -31,7 +34,7 @@ help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 build: ## the release binary (none is built when NVTUNE_BINARY names one)
-	@$(if $(NVTUNE_BINARY),test -x '$(NVTUNE_BINARY)' || { echo 'make: NVTUNE_BINARY is no program' >&2; exit 1; },$(CARGO) build --release --locked)
+	@$(if $(NVTUNE_BINARY),test -x '$(NVTUNE_BINARY)' || { echo 'make: NVTUNE_BINARY is no program' >&2; exit 1; },$(if $(GLIBC),command -v cargo-zigbuild >/dev/null || { echo 'make: GLIBC=$(GLIBC) needs cargo-zigbuild: pip install cargo-zigbuild ziglang' >&2; exit 1; }; $(CARGO) zigbuild --release --locked --target $(TARGET).$(GLIBC),$(CARGO) build --release --locked))
 
 build-eval: ## what records and judges whole spaces, kernels/eval (none is built when NVTUNE_EVAL_BINARY names one)
 	@$(if $(NVTUNE_EVAL_BINARY),test -x '$(NVTUNE_EVAL_BINARY)' || { echo 'make: NVTUNE_EVAL_BINARY is no program' >&2; exit 1; },$(CARGO) build --release --locked -p nvtune-eval)
@@ -137,8 +140,6 @@ install: build man ## put nvtune, man pages, completions and the CMake module un
 	'$(NVTUNE)' completions fish >'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/nvtune.fish'
 	for page in build/man/*.[1-9]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
 
-# With GLIBC=2.28 a package that needs a newer glibc is refused.
-GLIBC ?=
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml | head -n 1)
 
 deb: ## make a .deb with a folder of shims in build/packages

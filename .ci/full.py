@@ -28,6 +28,8 @@ PARTS = {
     "locks": ["the_same_lock", "one_source_compiled_twice"],
     "kills": ["cache::", "faults::kills::"],
     "faults": ["faults::build", "faults::panics::"],
+    "runners": ["end_to_end::runners::"],
+    "packages": ["packages::"],
     "suite": ["suite::"],
     "fixtures": ["fixtures::"],
     "rest": [],

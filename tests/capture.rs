@@ -188,6 +188,58 @@ fn kinds_beyond_the_sixteenth_are_counted_together() {
     assert_eq!((counts, hidden.others), (vec![4; 16], 16));
 }
 
+/// In the stand-in a thread of a launch takes a microsecond.
+#[test]
+fn first_launch_of_each_kind_is_timed() {
+    let (folder, _) = recorded("0", &[]);
+    let times = ["scaled", "viewed", "filled_double", "hidden"].map(|name| kernel(folder.path(), name).gpu_time_us);
+    assert_eq!(times, [Some(5.0 * 1024.0 + 512.0), Some(1024.0), Some(640.0), None]);
+    // Of kinds that are only counted the mean is taken.
+    let (folder, _) = recorded("1", &[]);
+    let hidden = kernel(folder.path(), "hidden").gpu_time_us.expect("it was timed");
+    assert!((80.0 * 32.0..80.0 * 64.0).contains(&hidden), "{hidden}");
+}
+
+#[test]
+fn launch_that_waits_for_the_program_is_let_go_on_and_not_timed() {
+    let (folder, printed) = recorded("4", &[]);
+    // Once: the second launch is not timed any more.
+    expect![[r#"
+        _Z6scaledifPKfPf grid 4 1 1 block 256 1 1 shared 0
+        waits
+        _Z6scaledifPKfPf grid 2 1 1 block 256 1 1 shared 0
+        error 0
+        0 0
+    "#]]
+    .assert_eq(&printed);
+    let scaled = kernel(folder.path(), "scaled");
+    assert_eq!((scaled.launches.len(), scaled.gpu_time_us), (2, None));
+}
+
+#[test]
+fn report_has_the_share_of_the_recorded_gpu_time() {
+    let (folder, _) = recorded("0", &[]);
+    let sources = tempfile::tempdir().expect("a folder");
+    tuned_in(sources.path(), folder.path());
+    let report = |arguments: &[&str]| {
+        let mut report = Command::new(env!("CARGO_BIN_EXE_nvtune"));
+        report.args(["report", "launches.tune.json"]).args(arguments).current_dir(sources.path());
+        let ran = report.env("NVTUNE_CAPTURE_DIR", folder.path()).output().expect("it starts");
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    // 5632, 1024 and 640 us.
+    let rows: serde_json::Value = serde_json::from_str(&report(&["--json"])).expect("JSON");
+    let row = rows.as_array().expect("a list").iter().find(|row| row["kernel"] == "scaled").expect("a row");
+    assert_eq!((&row["gpu_us"], &row["gpu_share"]), (&5632.0.into(), &(5632.0 / 7296.0).into()));
+    assert!(report(&[]).contains("\n  77.2% of the recorded GPU time\n"));
+    assert!(report(&["--csv"]).lines().any(|line| line.starts_with("viewed,") && line.contains(",1024.0,0.14")));
+    assert!(report(&["--markdown"]).contains("| 77.2% |"));
+    report(&["--html", "page.html"]);
+    let page = std::fs::read_to_string(sources.path().join("page.html")).expect("a page");
+    assert!(page.contains("<td class=\"figure\">8.8%</td>"), "{page}");
+}
+
 #[test]
 fn launch_of_a_stream_that_is_captured_is_counted_alone() {
     let (folder, printed) = recorded("2", &[]);

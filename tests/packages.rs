@@ -1,6 +1,8 @@
 //! Packages: what is in the .deb, the wheel and the archive, made of a program that only prints its name.
 
 use super::support::book::root;
+use super::support::full::is_full;
+use super::support::summary;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -93,4 +95,49 @@ fn program_that_needs_a_newer_glibc_is_refused() {
     let folder = stage();
     let problem = package(folder.path(), &["archive", "--glibc", "2.17"]).expect_err("it is too new");
     assert!(problem.contains("the program needs glibc 2.28, newer than 2.17"), "{problem}");
+}
+
+/// The oldest glibc that the book promises.
+const OLDEST_GLIBC: u32 = 17;
+
+/// Returns the newest 2.N of glibc whose symbols a program needs.
+fn newest_glibc(program: &Path) -> u32 {
+    let needs = said(Command::new("readelf").args(["--wide", "--version-info"]).arg(program));
+    let minors = needs.split("GLIBC_2.").skip(1).map(|rest| {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("a number")
+    });
+    minors.max().expect("it needs some")
+}
+
+#[test]
+fn archive_and_wheel_for_an_old_glibc_run_and_need_none_that_is_newer() {
+    if !is_full() {
+        return;
+    }
+    let missing = ["cargo-zigbuild", "readelf", "make"].iter().find(|tool| which::which(tool).is_err());
+    if let Some(tool) = missing {
+        return summary::keep("packages", &format!("packages for glibc 2.{OLDEST_GLIBC}: no {tool} here"));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut make = Command::new("make");
+    make.args(["archive", "wheel"]).arg(format!("GLIBC=2.{OLDEST_GLIBC}")).current_dir(root());
+    let made = said(make.env_remove("NVTUNE_BINARY").env_remove("MAKEFLAGS"));
+    let package = |end: &str| {
+        let line = made.lines().find(|line| line.ends_with(end)).unwrap_or_else(|| panic!("no {end}: {made}"));
+        root().join(line)
+    };
+    let wheel = package(".whl");
+    let name = wheel.file_name().expect("a name").to_string_lossy().into_owned();
+    let minor = name.split("manylinux_2_").nth(1).and_then(|rest| rest.split('_').next()).expect("a tag");
+    said(
+        Command::new("tar").arg("-xf").arg(package(".tar.xz")).args(["--strip-components=1", "-C"]).arg(folder.path()),
+    );
+    let program = folder.path().join("bin/nvtune");
+    let newest = newest_glibc(&program);
+    assert!(newest <= OLDEST_GLIBC, "it needs glibc 2.{newest}");
+    assert_eq!(minor, newest.to_string(), "{name}");
+    let version = said(Command::new(program).arg("--version"));
+    assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
+    summary::keep("packages", &format!("packages for glibc 2.{OLDEST_GLIBC}: pass, and need glibc 2.{newest}"));
 }

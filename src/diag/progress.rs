@@ -64,8 +64,9 @@ pub struct Best {
 pub fn enable(is_wanted: bool) {
     let error = std::io::stderr();
     let environment = |name: &str| std::env::var(name).unwrap_or_default();
-    let is_shown =
-        is_wanted && error.is_terminal() && environment("TERM") != "dumb" && !is_silent_make(&environment("MAKEFLAGS"));
+    let make = environment("MAKEFLAGS");
+    let is_alone = !is_silent_make(&make) && !is_parallel_make(&make);
+    let is_shown = is_wanted && error.is_terminal() && environment("TERM") != "dumb" && is_alone;
     let columns = rustix::termios::tcgetwinsize(&error).map_or(0, |size| usize::from(size.ws_col));
     let columns = if columns == 0 { COLUMNS } else { columns };
     let style = is_shown.then(|| Style { columns, coloured: is_coloured(environment, true) });
@@ -87,6 +88,12 @@ fn is_silent_make(flags: &str) -> bool {
     let first = flags.split(' ').next().unwrap_or_default();
     let letters = first.strip_prefix('-').unwrap_or(first);
     letters.chars().all(|c| c.is_ascii_alphabetic()) && letters.contains('s')
+}
+
+/// Whether make was called with `-j`: other programs write to the terminal meanwhile, and their
+/// lines would cover a part of this one.
+fn is_parallel_make(flags: &str) -> bool {
+    flags.split(' ').any(|flag| flag.starts_with("--jobserver-"))
 }
 
 /// Begins with a kernel that may take `budget_s` seconds.
@@ -247,6 +254,18 @@ mod tests {
             ("--no-print-directory", false),
         ] {
             assert_eq!(is_silent_make(flags), is_silent, "{flags}");
+        }
+    }
+
+    #[test]
+    fn make_with_jobs_is_parallel() {
+        for (flags, is_parallel) in [
+            (" -j8 --jobserver-auth=fifo:/tmp/GMfifo1", true),
+            ("k -j --jobserver-fds=3,4 -- CFLAGS=-O3", true),
+            ("", false),
+            ("k -- CFLAGS=-O3", false),
+        ] {
+            assert_eq!(is_parallel_make(flags), is_parallel, "{flags}");
         }
     }
 

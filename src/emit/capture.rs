@@ -1,5 +1,5 @@
 //! Writes the C++ by which the launch stub of a kernel records launches: what each was given,
-//! for the first of its kind, and how often each kind came.
+//! for the first of its kind, how long that took, and how often each kind came.
 //!
 //! The text counts and records, and pushes the launch configuration again for the toolkit's own
 //! code behind it: the program runs as plain nvcc's does. What it writes is read by
@@ -38,10 +38,11 @@ impl Capture {
         format!("#define __NVTUNE_TOOLKIT {}\n{RUNTIME}{VARIABLES_DECLARED}", self.toolkit)
     }
 
-    /// Returns the statements to put before the stub's `__cudaLaunch`.
-    pub(super) fn text(&self, arguments: &[StubArgument<'_>]) -> String {
+    /// Returns the statements to put before the stub's `__cudaLaunch`, whose first argument is
+    /// `function`. What times the launch ends with the stub.
+    pub(super) fn text(&self, function: &str, arguments: &[StubArgument<'_>]) -> String {
         let mut text = format!(
-            "\n{{ /* made by nvtune: records launches */\nstatic __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
+            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\nstatic __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
             literal(&self.folder),
             literal(self.kernel.as_bytes())
         );
@@ -53,7 +54,7 @@ impl Capture {
         }
         let _ = write!(
             text,
-            "{{0, 0, 0}}}};\n__nvtune_capture::launch(__nvtune_kernel, __nvtune_arguments, {}, __nvtune_variables(), __nvtune_variable_count());\n}}\n",
+            "{{0, 0, 0}}}};\n__nvtune_capture::launch(__nvtune_kernel, __nvtune_arguments, {}, __nvtune_variables(), __nvtune_variable_count(), {function}, __nvtune_timing);\n}}\n",
             arguments.len()
         );
         text

@@ -11,6 +11,7 @@ int __nvtune_access(const char *, int) __asm__("access");
 int __nvtune_mkdir(const char *, unsigned) __asm__("mkdir");
 int __nvtune_getpid() __asm__("getpid");
 int __nvtune_sched_yield() __asm__("sched_yield");
+int __nvtune_usleep(unsigned) __asm__("usleep");
 long __nvtune_write(int, const void *, unsigned long) __asm__("write");
 char *__nvtune_getenv(const char *) __asm__("getenv");
 void *__nvtune_malloc(unsigned long) __asm__("malloc");
@@ -21,6 +22,13 @@ void *__nvtune_mmap(void *, unsigned long, int, int, int, long) __asm__("mmap");
 typedef unsigned long long word;
 
 enum { MOST_KINDS = 16, MOST_BUFFERS = 4096, MOST_POINTERS = 1 << 16, MOST_QUESTIONS = 1 << 16, PIECE = 16 << 20 };
+
+/* How often a launch that is timed is looked at, every 100 us: for about ten seconds. One that waits for what the program
+   does after it would never end. */
+enum { MOST_LOOKS = 100000, LOOK_US = 100 };
+
+/* Words of the file of counters: counts, kinds, and the nanoseconds of a launch of each kind. */
+enum { KIND_WORDS = MOST_KINDS + 1, TIME_WORDS = KIND_WORDS + MOST_KINDS };
 
 /* One argument of a launch. `type` is `i`, `u` or `f` (a number), `p` (a pointer) or `s` (anything else). */
 struct Argument {
@@ -46,6 +54,7 @@ struct Kernel {
   word *counts;
   word own_counts[MOST_KINDS + 1];
   word bytes;
+  int is_untimed;
 };
 
 /* The shape of a launch. */
@@ -369,7 +378,7 @@ static void leave_out(const char *folder, const char *problem) {
 }
 
 /* Maps the counters of this process from a file, so that they outlive it however it ends: one for each kind of launch,
-   one for the rest, and after them the kinds. */
+   one for the rest, after them the kinds, and the times of these. */
 static word *map_counts(const char *folder) {
   for (word attempt = 0; attempt < 64; ++attempt) {
     Path path;
@@ -385,9 +394,63 @@ static word *map_counts(const char *folder) {
   return 0;
 }
 
-/* Counts a launch of a kind that is new, and records it. */
+/* Calls that a capture of another thread does not allow are of no harm to it, for they are about other streams. */
+struct Uncaptured {
+  cudaStreamCaptureMode mode;
+  Uncaptured() : mode(cudaStreamCaptureModeRelaxed) { cudaThreadExchangeStreamCaptureMode(&mode); }
+  ~Uncaptured() { cudaThreadExchangeStreamCaptureMode(&mode); }
+};
+
+/* Times the launch that the stub makes between `begin` and its own end, if that was called. */
+struct Timing {
+  Kernel *kernel;
+  word *nanoseconds;
+  cudaEvent_t first, last;
+  cudaStream_t stream;
+  Timing() : kernel(0), nanoseconds(0), first(0), last(0), stream(0) {}
+  /* The code is loaded before, for that takes longer than many a kernel. */
+  void begin(Kernel &launched, word *time, const void *function, cudaStream_t on) {
+    const Uncaptured uncaptured;
+    cudaFuncAttributes attributes;
+    if (cudaFuncGetAttributes(&attributes, function) != cudaSuccess || cudaEventCreate(&first) != cudaSuccess) return;
+    if (cudaEventCreate(&last) != cudaSuccess || cudaEventRecord(first, on) != cudaSuccess) return;
+    kernel = &launched;
+    nanoseconds = time;
+    stream = on;
+  }
+  ~Timing() {
+    if (!first) return;
+    const Uncaptured uncaptured;
+    /* An error of the launch is the program's to see. */
+    if (kernel && cudaPeekAtLastError() == cudaSuccess) {
+      end();
+      static_cast<void>(cudaGetLastError());
+    }
+    cudaEventDestroy(first);
+    if (last) cudaEventDestroy(last);
+  }
+  void end() {
+    if (cudaEventRecord(last, stream) != cudaSuccess) return;
+    cudaError_t error = cudaEventQuery(last);
+    for (int look = 0; look < MOST_LOOKS && error == cudaErrorNotReady; ++look) {
+      __nvtune_usleep(LOOK_US);
+      error = cudaEventQuery(last);
+    }
+    float milliseconds = 0;
+    if (error == cudaErrorNotReady) __atomic_store_n(&kernel->is_untimed, 1, __ATOMIC_RELAXED);
+    else if (error == cudaSuccess && cudaEventElapsedTime(&milliseconds, first, last) == cudaSuccess && milliseconds > 0)
+      __atomic_store_n(nanoseconds, static_cast<word>(milliseconds * 1e6 + 0.5), __ATOMIC_RELAXED);
+  }
+
+private:
+  Timing(const Timing &);
+  Timing &operator=(const Timing &);
+};
+
+/* Counts a launch of a kind that is new, records it, and has it timed. */
 __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &shape, const Argument *arguments, int count,
-                                       const Variable *variables, int variable_count, cudaStream_t stream) {
+                                       const Variable *variables, int variable_count, cudaStream_t stream,
+                                       const void *function, Timing &timing) {
   while (__atomic_exchange_n(&kernel.lock, 1, __ATOMIC_ACQUIRE)) __nvtune_sched_yield();
   const Path folder = folder_of(kernel);
   if (!kernel.counts) {
@@ -398,13 +461,14 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
   while (at < kernel.kinds && kernel.keys[at] != kind) ++at;
   if (at == kernel.kinds && at < MOST_KINDS) {
     kernel.keys[at] = kind;
-    if (kernel.counts != kernel.own_counts) kernel.counts[MOST_KINDS + 1 + at] = kind;
+    if (kernel.counts != kernel.own_counts) kernel.counts[KIND_WORDS + at] = kind;
     __atomic_store_n(&kernel.kinds, at + 1, __ATOMIC_RELEASE);
   }
   __atomic_fetch_add(&kernel.counts[at], 1, __ATOMIC_RELAXED);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const bool may_ask = at < MOST_KINDS && !kernel.is_done[at] && cudaPeekAtLastError() == cudaSuccess;
   if (may_ask && cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone) {
+    const Uncaptured uncaptured;
     const word most = most_bytes();
     Recording recording = {find_address_range(), 0, 0, 0, 0, 0, 0, most > kernel.bytes ? most - kernel.bytes : 0, 0};
     recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
@@ -415,14 +479,17 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
     if (recording.problem) leave_out(folder.text, recording.problem);
     __nvtune_free(recording.buffers);
     __nvtune_free(recording.pointers);
+    if (kernel.counts != kernel.own_counts && !__atomic_load_n(&kernel.is_untimed, __ATOMIC_RELAXED))
+      timing.begin(kernel, &kernel.counts[TIME_WORDS + at], function, stream);
     __atomic_store_n(&kernel.is_done[at], 1, __ATOMIC_RELEASE);
   }
   if (may_ask) static_cast<void>(cudaGetLastError()); /* There was no error of the program's. */
   __atomic_store_n(&kernel.lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Counts the launch that the program pushed, and records the first of its kind; then pushes it again. */
-static void launch(Kernel &kernel, const Argument *arguments, int count, const Variable *variables, int variable_count) {
+/* Counts the launch that the program pushed, and records and times the first of its kind; then pushes it again. */
+static void launch(Kernel &kernel, const Argument *arguments, int count, const Variable *variables, int variable_count,
+                   const void *function, Timing &timing) {
   ::dim3 grid, block;
   ::size_t shared = 0;
   void *stream = 0;
@@ -435,7 +502,8 @@ static void launch(Kernel &kernel, const Argument *arguments, int count, const V
   if (at == MOST_KINDS || (at < kinds && __atomic_load_n(&kernel.is_done[at], __ATOMIC_ACQUIRE)))
     __atomic_fetch_add(&kernel.counts[at], 1, __ATOMIC_RELAXED);
   else
-    meet(kernel, kind, shape, arguments, count, variables, variable_count, static_cast<struct CUstream_st *>(stream));
+    meet(kernel, kind, shape, arguments, count, variables, variable_count, static_cast<struct CUstream_st *>(stream),
+         function, timing);
   static_cast<void>(__cudaPushCallConfiguration(grid, block, shared, static_cast<struct CUstream_st *>(stream)));
 }
 }

@@ -141,7 +141,8 @@ fn dispatch_insertions(
 fn capture_insertions(file: &str, stub: &StubText, capture: &Capture) -> Result<Vec<Insertion>, String> {
     let body = one(bodies(file, &stub.stub), "the definition of its launch stub")?;
     let text = &file[body.clone()];
-    let (launch, _) = one(calls(text, "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
+    let (launch, given) = one(calls(text, "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
+    let function = given.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
     let mut arguments: Vec<(usize, StubArgument<'_>)> = Vec::new();
     for name in ["__cudaSetupArgSimple", "__cudaSetupArg"] {
         for (range, given) in calls(text, name) {
@@ -151,7 +152,7 @@ fn capture_insertions(file: &str, stub: &StubText, capture: &Capture) -> Result<
     }
     arguments.sort_by_key(|(place, _)| *place);
     let arguments: Vec<StubArgument<'_>> = arguments.into_iter().map(|(_, argument)| argument).collect();
-    Ok(vec![(body.start + launch.start, capture.text(&arguments))])
+    Ok(vec![(body.start + launch.start, capture.text(function, &arguments))])
 }
 
 /// Returns the variables that a stub file registers: symbol, name and bytes, as written.

@@ -3,8 +3,8 @@
 //! The measuring process speaks first: a line with the protocol's version (see [`hello`]), so
 //! that another version, or anything else that a broken runner prints, is recognized at once.
 //! After it both sides send frames: the length of a JSON text and of a payload (both
-//! little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on
-//! different machines.
+//! little-endian 32-bit), the text, the payload, a line feed. Runners such as srun pass on whole
+//! lines only. Nothing else is shared, so the two may run on different machines.
 
 use super::candidate::{Caches, Plan};
 use super::outcome::{Reason, one_line};
@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of `Request` or `Reply`, and of
 /// what they carry: the two sides must have the same.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
@@ -147,11 +147,12 @@ pub(crate) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec
     let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     let text_length = u32::try_from(text.len()).ok().filter(|n| *n <= TEXT_LIMIT);
     let payload_length = u32::try_from(payload.len()).ok().filter(|n| *n <= PAYLOAD_LIMIT);
-    let mut bytes = Vec::with_capacity(8 + text.len() + payload.len());
+    let mut bytes = Vec::with_capacity(9 + text.len() + payload.len());
     bytes.extend(text_length.ok_or_else(|| too_long("message too long"))?.to_le_bytes());
     bytes.extend(payload_length.ok_or_else(|| too_long("machine code or files too long"))?.to_le_bytes());
     bytes.extend(text);
     bytes.extend(payload);
+    bytes.push(b'\n');
     Ok(bytes)
 }
 
@@ -176,6 +177,9 @@ pub(crate) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opti
     }
     let text = exactly(from, text)?;
     let payload = exactly(from, payload)?;
+    if exactly(from, 1)? != b"\n" {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a message without a line feed after it"));
+    }
     let message = serde_json::from_slice(&text).map_err(|error| {
         let start = text.get(..80).unwrap_or(&text);
         io::Error::new(io::ErrorKind::InvalidData, format!("\"{}\" ({error})", start.escape_ascii()))
@@ -274,7 +278,8 @@ mod tests {
         }
         for (bytes, expected) in [
             (&b"Last login: Mon"[..], "\"Last log\""),
-            (b"\x02\0\0\0\0\0\0\0[]", "\"[]\" (expected value at line 1 column 1)"),
+            (b"\x02\0\0\0\0\0\0\0[]\n", "\"[]\" (expected value at line 1 column 1)"),
+            (b"\x02\0\0\0\0\0\0\0[]3", "a message without a line feed after it"),
         ] {
             let error = read::<Reply>(&mut &*bytes).unwrap_err();
             assert_eq!(error.to_string(), expected);

@@ -1,4 +1,5 @@
-//! The folder of a source's recordings -> the launches of one kernel, and how often each came.
+//! The folder of a source's recordings -> the launches of one kernel, how often each came, and
+//! how long it took.
 
 use super::file::RecordedLaunch;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub struct RecordedKernel {
     pub launches: Vec<CountedLaunch>,
     /// Launches of which only the number is known.
     pub others: u64,
+    /// How long all launches together took on the GPU; `None` if no launch was timed.
+    pub gpu_time_us: Option<f64>,
     /// Why launches were not recorded, in the words of the stub, each once.
     pub left_out: Vec<String>,
     /// Files that are no recordings, with the reason.
@@ -82,11 +85,19 @@ impl RecordedKernel {
             paths.iter().filter(move |path| path.extension() == Some(OsStr::new(extension)) && is_trusted(path))
         };
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut times: BTreeMap<u64, u64> = BTreeMap::new();
         for path in of("counts").take(MOST_COUNTERS) {
-            let Some((kinds, others)) = read_counters(path) else { continue };
-            kinds.into_iter().for_each(|(kind, count)| *counts.entry(kind).or_default() += count);
-            found.others += others;
+            let Some(counters) = read_counters(path) else { continue };
+            for KindCounter { kind, count, nanoseconds } in counters.kinds {
+                *counts.entry(kind).or_default() += count;
+                if nanoseconds > 0 {
+                    // Of several processes on one GPU, the others made it slower.
+                    times.entry(kind).and_modify(|least| *least = nanoseconds.min(*least)).or_insert(nanoseconds);
+                }
+            }
+            found.others += counters.others;
         }
+        found.gpu_time_us = gpu_time_us(&counts, found.others, &times);
         for path in of("launch").take(MOST_LAUNCHES) {
             match File::open(path).map_err(Into::into).and_then(|mut file| RecordedLaunch::read(&mut file)) {
                 Ok(launch) => {
@@ -112,8 +123,7 @@ impl RecordedKernel {
         found
     }
 
-    /// Threads of all recorded launches: a measure of the kernel's work, for recordings have no
-    /// times.
+    /// Threads of all recorded launches: a measure of the kernel's work on any GPU.
     pub fn work(&self) -> u64 {
         let work = |counted: &CountedLaunch| counted.launch.threads().saturating_mul(counted.count);
         self.launches.iter().map(work).fold(0, u64::saturating_add)
@@ -130,14 +140,31 @@ impl RecordedKernel {
 
 /// The work of all kernels that are recorded in the folders of one place.
 pub fn total_work(parent: &Path) -> u64 {
+    all_kernels(parent).map(|kernel| kernel.work()).fold(0, u64::saturating_add)
+}
+
+/// The time on the GPU of all kernels that are recorded in the folders of one place, as far as
+/// they were timed.
+pub fn total_gpu_time_us(parent: &Path) -> f64 {
+    all_kernels(parent).filter_map(|kernel| kernel.gpu_time_us).sum()
+}
+
+/// Reads every kernel that is recorded in the folders of one place.
+fn all_kernels(parent: &Path) -> impl Iterator<Item = RecordedKernel> {
     let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = below(parent).filter(|path| path.extension() == Some(OsStr::new("capture")));
-    let kernels = folders.flat_map(|folder| below(&folder).map(move |kernel| (folder.clone(), kernel)));
-    let work = |(folder, kernel): (PathBuf, PathBuf)| {
-        let name = kernel.file_name()?.to_str()?.to_owned();
-        Some(RecordedKernel::read(&folder, &name).work())
-    };
-    kernels.filter_map(work).fold(0, u64::saturating_add)
+    let kernels = folders.flat_map(move |folder| below(&folder).map(move |kernel| (folder.clone(), kernel)));
+    kernels.filter_map(|(folder, kernel)| Some(RecordedKernel::read(&folder, kernel.file_name()?.to_str()?)))
+}
+
+/// Returns how long all launches of a kernel took. Those that were not timed count as the mean of
+/// the others.
+fn gpu_time_us(counts: &BTreeMap<u64, u64>, others: u64, times: &BTreeMap<u64, u64>) -> Option<f64> {
+    let timed = times.iter().map(|(kind, nanoseconds)| (counts[kind] as f64, *nanoseconds as f64 / 1e3));
+    let (launches, total) =
+        timed.fold((0.0, 0.0), |(launches, total), (count, time)| (launches + count, total + count * time));
+    let all = counts.values().fold(others as f64, |sum, count| sum + *count as f64);
+    (launches > 0.0).then(|| total * all / launches)
 }
 
 /// Whether a folder, or a regular file, is the user's own or root's.
@@ -146,21 +173,36 @@ fn is_trusted(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| (data.is_file() || data.is_dir()) && [0, own].contains(&data.uid()))
 }
 
-/// The counters of one process: kinds with their numbers, and the launches that were not
-/// distinguished.
-pub(super) type Counters = (Vec<(u64, u64)>, u64);
+/// The counters of one process.
+pub(super) struct Counters {
+    pub kinds: Vec<KindCounter>,
+    /// Launches that were not distinguished.
+    pub others: u64,
+}
+
+/// A kind of launch, how often it came, and how long one took (0: not timed).
+pub(super) struct KindCounter {
+    pub kind: u64,
+    pub count: u64,
+    pub nanoseconds: u64,
+}
 
 fn read_counters(path: &Path) -> Option<Counters> {
     counters(&crate::record::read_regular(path).ok()?)
 }
 
-/// Reads the bytes of a file of counters.
+/// Reads the bytes of a file of counters: a count for each kind and one for all others, the
+/// kinds, and their times.
 pub(super) fn counters(bytes: &[u8]) -> Option<Counters> {
     let word = |index: usize| {
         let bytes = bytes.get(index * 8..index * 8 + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     };
-    let kinds = (0..KINDS).map(|index| Some((word(KINDS + 1 + index)?, word(index)?)));
-    let kinds: Option<Vec<(u64, u64)>> = kinds.collect();
-    Some((kinds?.into_iter().filter(|(kind, count)| *kind != 0 && *count != 0).collect(), word(KINDS)?))
+    let counter = |index: usize| {
+        let (kind, nanoseconds) = (word(KINDS + 1 + index)?, word(2 * KINDS + 1 + index)?);
+        Some(KindCounter { kind, count: word(index)?, nanoseconds })
+    };
+    let kinds: Option<Vec<KindCounter>> = (0..KINDS).map(counter).collect();
+    let is_used = |counter: &KindCounter| counter.kind != 0 && counter.count != 0;
+    Some(Counters { kinds: kinds?.into_iter().filter(is_used).collect(), others: word(KINDS)? })
 }

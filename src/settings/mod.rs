@@ -207,7 +207,7 @@ pub const VARIABLES: [Variable; 21] = [
     Variable {
         name: "NVTUNE_PROGRESS",
         values: "0, 1",
-        meaning: "whether a terminal shows a line while kernels are tuned; without a terminal and under `make -s` there is none",
+        meaning: "whether a terminal shows a line while kernels are tuned; without a terminal and under `make -s` or `make -j` there is none",
         default: "1",
     },
     Variable { name: "NVTUNE_STRICT", values: "1", meaning: "nvtune's warnings are errors", default: "unset" },

@@ -5,6 +5,7 @@
 #include <thread>
 
 extern "C" void fake_capturing(int is_capturing);
+extern "C" void fake_endless();
 
 struct View {
     float *data;
@@ -77,6 +78,12 @@ int main(int count, char **arguments) {
             scaled<<<4, 256>>>(1000, 0.5f, unknown, y);
             break;
         }
+        case 4: /* Launches that do not end. */
+            fake_endless();
+            scaled<<<4, 256>>>(1000, 0.5f, x, y);
+            scaled<<<2, 256>>>(300, 0.5f, x, y);
+            std::printf("error %d\n", static_cast<int>(cudaPeekAtLastError()));
+            break;
     }
     std::printf("%g %g\n", y[1], y[999]);
 }

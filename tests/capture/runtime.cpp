@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace {
 thread_local struct {
@@ -16,7 +17,10 @@ thread_local struct {
     void *stream;
 } pushed;
 thread_local cudaError_t last_error = cudaSuccess;
-int is_capturing;
+int is_capturing, is_endless;
+// Microseconds: a thread of a launch takes one.
+double now;
+thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 std::mutex mutex;
 
 std::map<const void *, std::string> &names() {
@@ -43,6 +47,14 @@ cudaError_t fail(cudaError_t error) { return last_error = error; }
 
 extern "C" {
 void fake_capturing(int capturing) { is_capturing = capturing; }
+// Launches from now on do not end.
+void fake_endless() { is_endless = 1; }
+// Nobody waits here, but what waits is told.
+int usleep(unsigned) {
+    static int pauses;
+    if (pauses++ == 0) std::puts("waits");
+    return 0;
+}
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
     pushed.grid = grid;
@@ -64,6 +76,7 @@ cudaError_t __cudaGetKernel(const void **kernel, const void *host) {
 }
 cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **, size_t shared, void *) {
     std::lock_guard<std::mutex> lock(mutex);
+    now += 1.0 * grid.x * grid.y * grid.z * block.x * block.y * block.z;
     static std::map<std::string, int> seen;
     char text[200];
     std::snprintf(text, sizeof text, "%s grid %u %u %u block %u %u %u shared %zu%s", names()[kernel].c_str(), grid.x, grid.y,
@@ -109,6 +122,34 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
     if (std::strcmp(name, "cuMemGetAddressRange") != 0) return fail(cudaErrorInvalidValue);
     *function = reinterpret_cast<void *>(address_range);
     *found = cudaDriverEntryPointSuccess;
+    return cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *other) {
+    std::swap(mode, *other);
+    return cudaSuccess;
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *, const void *function) {
+    return names().count(function) ? cudaSuccess : fail(cudaErrorInvalidDeviceFunction);
+}
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    *event = reinterpret_cast<cudaEvent_t>(new double(-1));
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete reinterpret_cast<double *>(event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+    std::lock_guard<std::mutex> lock(mutex);
+    *reinterpret_cast<double *>(event) = now;
+    return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t) {
+    if (mode != cudaStreamCaptureModeRelaxed) return fail(cudaErrorStreamCaptureUnsupported);
+    return is_endless ? fail(cudaErrorNotReady) : cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEvent_t last) {
+    *milliseconds = static_cast<float>((*reinterpret_cast<double *>(last) - *reinterpret_cast<double *>(first)) / 1000);
     return cudaSuccess;
 }
 cudaError_t cudaPeekAtLastError() { return last_error; }

@@ -26,6 +26,7 @@ mod remap;
 mod report;
 mod results;
 mod spill;
+mod runners;
 mod tools;
 mod trusted;
 mod unroll;

@@ -5,6 +5,11 @@ use std::process::Command;
 
 /// What a build prints on a terminal: one of a kernel each of whose samples takes 0.1 s.
 fn on_terminal(set: &[(&str, &str)]) -> Option<String> {
+    by_shell_line(set, |build| build.to_owned())
+}
+
+/// The same where a shell runs what `line` makes of the build's words.
+fn by_shell_line(set: &[(&str, &str)], shell_line: impl Fn(&str) -> String) -> Option<String> {
     let script = which::which("script").ok()?;
     let project = Project::new(&["saxpy.cu"]);
     let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132}"#;
@@ -21,7 +26,7 @@ fn on_terminal(set: &[(&str, &str)]) -> Option<String> {
     let line = std::iter::once(build.get_program()).chain(build.get_args());
     let line: Vec<String> = line.map(|word| word.to_string_lossy().into_owned()).collect();
     let mut command = Command::new(script);
-    command.args(["-qec", &line.join(" "), "/dev/null"]).current_dir(project.path(""));
+    command.args(["-qec", &shell_line(&line.join(" ")), "/dev/null"]).current_dir(project.path(""));
     for (name, value) in build.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -67,4 +72,22 @@ fn progress_is_off_under_make_s_and_by_the_variable() {
             });
         }
     });
+}
+
+#[test]
+fn progress_is_shown_under_make_and_not_next_to_other_jobs() {
+    let make = |jobs: &str| {
+        let rules = |build: &str| {
+            format!(
+                "printf 'all: saxpy.o other\\nsaxpy.o:\\n\\t@{build}\\nother:\\n\\t@sleep 2; echo made\\n' > Makefile && make {jobs}"
+            )
+        };
+        by_shell_line(&[("NO_COLOR", "1")], rules)
+    };
+    if which::which("make").is_err() {
+        return;
+    }
+    let (Some(alone), Some(parallel)) = (make(""), make("-j2")) else { return };
+    assert!(alone.contains("\r\u{1b}[Knvtune: saxpy: "), "{alone:?}");
+    assert!(!parallel.contains('\u{1b}') && parallel.contains("made\r\n"), "{parallel:?}");
 }

@@ -67,10 +67,10 @@ fn table_is_data_in_json_csv_and_markdown() {
     assert_eq!((&rows[0]["winner_us"], &rows[2]["winner_us"]), (&serde_json::json!(10.0), &serde_json::json!(null)));
     let csv = succeed(&mut report(&project, &["--csv"])).stdout;
     expect![[r#"
-        kernel,source,record,architecture,gpu,provenance,speedup,winner,baseline,winner_us,baseline_us,bottleneck,points,timed
-        bounded,two.cu,out/two.tune.json,sm_90,NVIDIA H200,measured,1.5,block=128 regs=32,block=128,10.0,15.0,global_latency,2,2
-        first,two.cu,out/two.tune.json,sm_90,NVIDIA H200,measured,1.5,block=128 regs=24,block=128,10.0,15.0,global_latency,2,2
-        saxpy,saxpy.cu,out/saxpy.tune.json,sm_90,,baseline,1.0,block=256,block=256,,,global_bandwidth,192,0
+        kernel,source,record,architecture,gpu,provenance,speedup,winner,baseline,winner_us,baseline_us,bottleneck,points,timed,gpu_us,gpu_share
+        bounded,two.cu,out/two.tune.json,sm_90,NVIDIA H200,measured,1.5,block=128 regs=32,block=128,10.0,15.0,global_latency,2,2,,
+        first,two.cu,out/two.tune.json,sm_90,NVIDIA H200,measured,1.5,block=128 regs=24,block=128,10.0,15.0,global_latency,2,2,,
+        saxpy,saxpy.cu,out/saxpy.tune.json,sm_90,,baseline,1.0,block=256,block=256,,,global_bandwidth,192,0,,
     "#]].assert_eq(&csv.replace("\r\n", "\n"));
     expect![[r#"
         | kernel | gain | chosen | winner | baseline | GPU |

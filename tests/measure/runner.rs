@@ -113,6 +113,16 @@ fn runner_with_a_quoted_word_is_put_before_the_command() {
 }
 
 #[test]
+fn runner_that_passes_on_whole_lines_only_carries_the_protocol() {
+    let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
+    let mut options = recorded.options();
+    options.runner = split("sh -c 'LC_ALL=C sed -u \"\" | \"$0\" \"$@\" | LC_ALL=C sed -u \"\"'").unwrap();
+    options.start_limit = Some(Duration::from_secs(20));
+    let mut process = Process::start(options).unwrap();
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+}
+
+#[test]
 fn runner_that_is_not_there_is_an_error() {
     let recorded = Recorded::new("{}");
     let options = Options { runner: split("/nowhere/ssh gpu01").unwrap(), ..recorded.options() };

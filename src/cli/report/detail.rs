@@ -1,5 +1,6 @@
 //! One kernel in detail: the decision, and its configurations in a table.
 
+use super::rows::{Row, format_share};
 use crate::cli::wrap::wrapped;
 use crate::record::Decision;
 use crate::search::Provenance;
@@ -15,9 +16,9 @@ const PROMISED: &str = "promised: the expected gain over the baseline, averaged 
 /// Blanks before what follows a line break within a line that is too long.
 const INDENT: usize = 6;
 
-/// Returns the details of kernels, each with its source, in lines of at most `columns`.
-pub fn details(kernels: &[(&str, &Decision)], columns: Option<usize>) -> String {
-    let mut text: String = kernels.iter().map(|(source, decision)| decision_detail(source, decision)).collect();
+/// Returns the details of kernels, each with its row, in lines of at most `columns`.
+pub fn details(kernels: &[(Row, &Decision)], columns: Option<usize>) -> String {
+    let mut text: String = kernels.iter().map(|(row, decision)| decision_detail(row, decision)).collect();
     let promised = kernels.iter().any(|(_, decision)| has_promises(decision));
     for legend in [promised.then_some(PROMISED), (!kernels.is_empty()).then_some(LEGEND)].into_iter().flatten() {
         text.push_str(&format!("{legend}\n"));
@@ -25,7 +26,8 @@ pub fn details(kernels: &[(&str, &Decision)], columns: Option<usize>) -> String 
     wrapped(&text, INDENT, columns)
 }
 
-fn decision_detail(source: &str, decision: &Decision) -> String {
+fn decision_detail(row: &Row, decision: &Decision) -> String {
+    let source = &row.source;
     let device = decision.device.as_ref().map_or("no GPU", |device| device.name.as_str());
     let mut text = format!(
         "{} ({source}, {}, {device}): {}, {:.2}x over the baseline\n",
@@ -42,6 +44,9 @@ fn decision_detail(source: &str, decision: &Decision) -> String {
         decision.seconds.measure
     ));
     text.push_str(&limiting_factors(decision));
+    if row.gpu_share.is_some() {
+        text.push_str(&format!("  {} of the recorded GPU time\n", format_share(row.gpu_share)));
+    }
     if let Some(tolerance) = &decision.tolerance {
         text.push_str(&format!("  the winner's results are within {tolerance} of the baseline's\n"));
     }

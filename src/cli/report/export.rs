@@ -24,6 +24,8 @@ pub fn csv(rows: &[Row]) -> Result<String, serde_json::Error> {
         "bottleneck",
         "points",
         "timed",
+        "gpu_us",
+        "gpu_share",
     ];
     let mut text = format!("{}\r\n", columns.join(","));
     for row in rows {

@@ -2,6 +2,7 @@
 
 mod detail;
 mod export;
+mod gpu_time;
 mod page;
 mod reading;
 mod rows;
@@ -13,6 +14,7 @@ use crate::diag::MessageCode;
 use crate::diag::console::fatal;
 use crate::put_on;
 use crate::record::Decision;
+use gpu_time::GpuTimes;
 use reading::{ReadRecord, Records};
 use rows::{Row, sort_by_gain};
 use std::path::{Path, PathBuf};
@@ -57,9 +59,11 @@ fn print(options: &ReportOptions, records: &Records) -> Result<(), CommandFailur
     {
         return Err(CommandFailure::new(MessageCode::WrongArgument, format!("no record has a kernel '{missing}'")));
     }
-    let details: Vec<_> = all.iter().map(|(read, decision)| (read.record.source.as_str(), *decision)).collect();
+    let times = GpuTimes::read(&records.read);
+    let row = |(read, decision): &(&ReadRecord, &Decision)| Row::new(read, decision, &times);
+    let details: Vec<_> = all.iter().map(|kernel| (row(kernel), kernel.1)).collect();
     sort_by_gain(&mut all);
-    let rows: Vec<Row> = all.iter().map(|(read, decision)| Row::new(read, decision)).collect();
+    let rows: Vec<Row> = all.iter().map(row).collect();
     if let Some(path) = &options.html {
         return write_page(path, &page::page(&rows, &all));
     }

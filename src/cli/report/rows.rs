@@ -1,5 +1,6 @@
 //! A decision -> its row: what tables, JSON and CSV say of a kernel.
 
+use super::gpu_time::GpuTimes;
 use super::reading::ReadRecord;
 use crate::model::Bottleneck;
 use crate::record::{Decision, RecordedTiming};
@@ -29,12 +30,17 @@ pub struct Row {
     pub bottleneck: Option<Bottleneck>,
     pub points: usize,
     pub timed: usize,
+    /// Microseconds of all launches that the program recorded, before it was tuned.
+    pub gpu_us: Option<f64>,
+    /// The same as a share of the project's.
+    pub gpu_share: Option<f64>,
 }
 
 impl Row {
-    pub fn new(read: &ReadRecord, decision: &Decision) -> Self {
+    pub fn new(read: &ReadRecord, decision: &Decision, times: &GpuTimes) -> Self {
         let [winner, baseline] = [decision.winner, decision.baseline].map(|index| &decision.configurations[index]);
         let time = |timing: &RecordedTiming| timing.paired_us.unwrap_or(timing.median_us);
+        let gpu_us = times.of_kernel(&read.path, &decision.name);
         Self {
             kernel: decision.name.clone(),
             source: read.record.source.clone(),
@@ -50,8 +56,15 @@ impl Row {
             bottleneck: winner.score.map(|score| score.bottleneck),
             points: decision.points,
             timed: decision.timed,
+            gpu_us,
+            gpu_share: gpu_us.and_then(|time_us| times.share(time_us)),
         }
     }
+}
+
+/// Returns a share in per cent; `-` if it is not known.
+pub fn format_share(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.1}%", 100.0 * share))
 }
 
 /// Orders kernels by gain, the greatest first, then by name.

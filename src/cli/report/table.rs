@@ -1,6 +1,6 @@
 //! The kernels of a project in one table: for a terminal, and in Markdown.
 
-use super::rows::{Row, mean_speedup, provenance_counts, unique_names};
+use super::rows::{Row, format_share, mean_speedup, provenance_counts, unique_names};
 use crate::cli::wrap::wrapped;
 
 /// Columns if those of the terminal are not known.
@@ -15,10 +15,18 @@ pub fn table(rows: &[Row], columns: Option<usize>) -> String {
     let names = unique_names(rows);
     let lengths = names.iter().map(|name| name.chars().count()).filter(|&length| length <= LONGEST_NAME);
     let width = lengths.max().unwrap_or(0).max("kernel".len());
-    let mut text = format!("{:width$}  {:>7}  {:9}  {}\n", "kernel", "gain", "chosen", "winner");
-    let indent = width + 22;
+    let has_share = rows.iter().any(|row| row.gpu_share.is_some());
+    let share = |text: &str| if has_share { format!("  {text:>6}") } else { String::new() };
+    let mut text = format!("{:width$}  {:>7}{}  {:9}  {}\n", "kernel", "gain", share("share"), "chosen", "winner");
+    let indent = width + 22 + share("").len();
     for (name, row) in names.iter().zip(rows) {
-        let rest = format!("{:>7}  {:9}  {}\n", format_gain(row), row.provenance.to_string(), row.winner);
+        let rest = format!(
+            "{:>7}{}  {:9}  {}\n",
+            format_gain(row),
+            share(&format_share(row.gpu_share)),
+            row.provenance.to_string(),
+            row.winner
+        );
         let first = if name.chars().count() > width { format!("{name}\n") } else { String::new() };
         let label = if first.is_empty() { name.as_str() } else { "" };
         text.push_str(&wrapped(&first, 2, Some(columns)));
@@ -40,12 +48,17 @@ fn format_summary(rows: &[Row]) -> String {
 
 /// Returns the same table in GitHub's Markdown.
 pub fn markdown(rows: &[Row]) -> String {
-    let mut text =
-        "| kernel | gain | chosen | winner | baseline | GPU |\n| --- | ---: | --- | --- | --- | --- |\n".to_owned();
+    let has_share = rows.iter().any(|row| row.gpu_share.is_some());
+    let (share, line) = if has_share { (" | share", " | ---:") } else { ("", "") };
+    let mut text = format!(
+        "| kernel | gain{share} | chosen | winner | baseline | GPU |\n| --- | ---:{line} | --- | --- | --- | --- |\n"
+    );
     for (name, row) in unique_names(rows).iter().zip(rows) {
+        let share = if has_share { format!(" | {}", format_share(row.gpu_share)) } else { String::new() };
+        let gain = format!("{}{share}", format_gain(row));
         let cells = [
             escaped(name),
-            format_gain(row),
+            gain,
             row.provenance.to_string(),
             format!("`{}`", row.winner),
             format!("`{}`", row.baseline),
@@ -84,6 +97,8 @@ mod tests {
             bottleneck: None,
             points: 8,
             timed: 4,
+            gpu_us: None,
+            gpu_share: None,
         }
     }
 
@@ -111,6 +126,24 @@ mod tests {
                                         UNROLL=4 VECTOR=2
             reduce_of_a_very_long_name_float_256
                       1.00x  baseline   block=256
+            3 kernels: 1 measured, 1 predicted, 1 kept; 1.21x in the geometric mean
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn shares_of_the_gpu_time_have_a_column() {
+        let mut rows = rows();
+        (rows[0].gpu_share, rows[1].gpu_share) = (Some(0.725), Some(0.0004));
+        let text = table(&rows, Some(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        expect![[r#"
+            kernel     gain   share  chosen     winner
+            nbody     1.61x   72.5%  measured   block=256 regs=56
+            tiled     1.10x    0.0%  predicted  block=32x8 regs=64 cache=cg carveout=50
+                                                TILE=16 UNROLL=4 VECTOR=2
+            reduce_of_a_very_long_name_float_256
+                      1.00x       -  baseline   block=256
             3 kernels: 1 measured, 1 predicted, 1 kept; 1.21x in the geometric mean
         "#]]
         .assert_eq(&text);

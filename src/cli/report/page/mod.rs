@@ -8,7 +8,7 @@ mod plots;
 mod svg;
 
 use super::reading::ReadRecord;
-use super::rows::{Row, mean_speedup, provenance_counts, unique_names};
+use super::rows::{Row, format_share, mean_speedup, provenance_counts, unique_names};
 use crate::launch::shape;
 use crate::record::Decision;
 use excerpt::{Excerpt, excerpt};
@@ -73,17 +73,25 @@ fn speedup_plot(rows: &[Row], names: &[String]) -> String {
     if gains.len() < 2 {
         return String::new();
     }
-    figure("Speed-ups", plots::speedups(&gains), "Time of the baseline over time of the winner.", "there is no kernel")
+    let about = "Time of the baseline over time of the winner.";
+    // It stands above all kernels, whose own plots are below their headings.
+    figure("Speed-ups", plots::speedups(&gains), about, "there is no kernel").replacen("h3>", "h2>", 2)
 }
 
 fn table(rows: &[Row], names: &[String]) -> String {
     let time = |us: Option<f64>| us.map_or("-".to_owned(), number);
+    let has_share = rows.iter().any(|row| row.gpu_share.is_some());
+    let share = |name: &str, text: &str| {
+        if has_share { format!("<{name} class=\"figure\">{text}</{name}>") } else { String::new() }
+    };
     let line = |(index, (row, name)): (usize, (&Row, &String))| {
         format!(
-            "<tr><td><a href=\"#k{index}\">{}</a></td><td class=\"figure\">{:.2}x</td><td>{}</td><td><code>{}</code></td>\
+            "<tr><td><a href=\"#k{index}\">{}</a></td><td class=\"figure\">{:.2}x</td>{}<td>{}</td>\
+             <td><code>{}</code></td>\
              <td class=\"figure\">{}</td><td class=\"figure\">{}</td><td>{}</td></tr>\n",
             escaped(name),
             row.speedup,
+            share("td", &format_share(row.gpu_share)),
             row.provenance,
             escaped(&row.winner),
             time(row.winner_us),
@@ -94,8 +102,9 @@ fn table(rows: &[Row], names: &[String]) -> String {
     let body: String = rows.iter().zip(names).enumerate().map(line).collect();
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All kernels\"><table>\n<thead><tr><th>Kernel</th>\
-         <th class=\"figure\">Gain</th><th>Chosen</th><th>Winner</th><th class=\"figure\">Winner, us</th>\
-         <th class=\"figure\">Baseline, us</th><th>GPU</th></tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
+         <th class=\"figure\">Gain</th>{}<th>Chosen</th><th>Winner</th><th class=\"figure\">Winner, us</th>\
+         <th class=\"figure\">Baseline, us</th><th>GPU</th></tr></thead>\n<tbody>\n{body}</tbody></table></div>\n",
+        share("th", "GPU time"),
     )
 }
 
@@ -170,8 +179,9 @@ fn row_title(row: &Row, decision: &Decision) -> String {
 /// The line of facts below the heading of a kernel.
 fn fact_table(row: &Row, decision: &Decision) -> String {
     let bottleneck = row.bottleneck.map(|bottleneck| format!("; predicted to be bound by {bottleneck}"));
+    let share = row.gpu_share.map(|_| format!("; {} of the recorded GPU time", format_share(row.gpu_share)));
     format!(
-        "{}, {}, {}; {} of {} points timed by {}, {:.1} s{}. Baseline: {}",
+        "{}, {}, {}; {} of {} points timed by {}, {:.1} s{}{}. Baseline: {}",
         row.source,
         row.architecture,
         row.gpu.as_deref().unwrap_or("no GPU"),
@@ -180,6 +190,7 @@ fn fact_table(row: &Row, decision: &Decision) -> String {
         decision.strategy,
         decision.seconds.total(),
         bottleneck.unwrap_or_default(),
+        share.unwrap_or_default(),
         row.baseline,
     )
 }
@@ -227,6 +238,7 @@ fn source(read: &ReadRecord, decision: &Decision) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::report::gpu_time::GpuTimes;
     use crate::launch::{Configuration, Launch};
     use crate::model::Terms;
     use crate::record::{Record, RecordedConfiguration, RecordedTiming};
@@ -278,7 +290,8 @@ mod tests {
         };
         let read = ReadRecord { path: "a.tune.json".into(), record };
         let kernels: Vec<_> = read.record.kernels.iter().map(|decision| (&read, decision)).collect();
-        let rows: Vec<Row> = kernels.iter().map(|(read, decision)| Row::new(read, decision)).collect();
+        let rows: Vec<Row> =
+            kernels.iter().map(|(read, decision)| Row::new(read, decision, &GpuTimes::default())).collect();
         page(&rows, &kernels)
     }
 
@@ -308,6 +321,13 @@ mod tests {
         let page = made(vec![locked]);
         assert!(!page.contains("<svg"), "{page}");
         assert_eq!(page.matches("<p class=\"none\">No plot ").count(), 5, "{page}");
+    }
+
+    #[test]
+    fn heading_is_at_most_one_level_below_the_one_before() {
+        let page = made(vec![decision("k"), decision("l")]);
+        let levels: Vec<u32> = page.split("<h").filter_map(|rest| rest.chars().next()?.to_digit(10)).collect();
+        assert!(levels.len() > 8 && levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{levels:?}");
     }
 
     #[test]

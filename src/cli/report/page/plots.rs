@@ -1,6 +1,6 @@
 //! A decision -> its plots. A plot that the record has no data for is `None`; the page says why.
 
-use super::svg::{Mark, Scale, Svg, number};
+use super::svg::{Mark, Scale, Svg, number, tick_label};
 use crate::launch::Configuration;
 use crate::model::Terms;
 use crate::record::{Decision, RecordedConfiguration};
@@ -206,7 +206,7 @@ pub fn cap_curve(decision: &Decision) -> Option<String> {
     let y = Scale::fitting(curve.iter().map(|(_, index)| us(*index)), y_pixels)?;
     for tick in y.ticks() {
         svg.line("grid", (left, y.at(tick)), (right, y.at(tick)));
-        svg.label("tick end", (left - 6.0, y.at(tick) + 4.0), &number(tick));
+        svg.label("tick end", (left - 6.0, y.at(tick) + 4.0), &tick_label(tick));
     }
     let step = (right - left) / curve.len() as f64;
     let x = |place: usize| left + (place as f64 + 0.5) * step;

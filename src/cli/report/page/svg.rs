@@ -44,6 +44,16 @@ pub fn number(value: f64) -> String {
     if fraction.is_empty() { format!("{sign}{grouped}") } else { format!("{sign}{grouped}.{fraction}") }
 }
 
+/// Formats a value that stands at an axis: short, so that it leaves room for the axis' title.
+pub fn tick_label(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1e9 => number(value / 1e9) + "G",
+        size if size >= 1e6 => number(value / 1e6) + "M",
+        size if size >= 1e4 => number(value / 1e3) + "k",
+        _ => number(value),
+    }
+}
+
 /// A coordinate: a tenth of a pixel is enough.
 fn coordinate(value: f64) -> String {
     let text = format!("{value:.1}");
@@ -158,12 +168,12 @@ impl Svg {
         for tick in x.ticks() {
             let at = x.at(tick);
             self.line("grid", (at, bottom), (at, top));
-            self.label("tick middle", (at, bottom + 15.0), &number(tick));
+            self.label("tick middle", (at, bottom + 15.0), &tick_label(tick));
         }
         for tick in y.ticks() {
             let at = y.at(tick);
             self.line("grid", (left, at), (right, at));
-            self.label("tick end", (left - 6.0, at + 4.0), &number(tick));
+            self.label("tick end", (left - 6.0, at + 4.0), &tick_label(tick));
         }
         self.titles(x_title, y_title);
     }
@@ -247,6 +257,20 @@ fn tip_attributes(class: &str, tip: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_of_axes_have_at_most_six_characters() {
+        for (value, expected) in [
+            (5000.0, "5,000"),
+            (20_000.0, "20k"),
+            (500_000.0, "500k"),
+            (1_250_000.0, "1.25M"),
+            (2e10, "20G"),
+            (0.25, "0.25"),
+        ] {
+            assert_eq!(tick_label(value), expected);
+        }
+    }
 
     #[test]
     fn numbers_have_three_digits_and_separators() {
