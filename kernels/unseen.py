@@ -22,7 +22,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 
 import machine
@@ -66,7 +65,13 @@ def mark(source, kernel, clauses):
     raise RuntimeError("its kernel is not found")
 
 
-def tuned(folder, kernel, clauses, nvcc):
+def winner_of(said):
+    """The winner in the line of a decision: `nvtune: saxpy: block=96 regs=24 (1.25x over the baseline, measured); ...`."""
+    line = re.search(r"^nvtune: [^:\n]+: (block=[^(\n]*) \(", said, re.MULTILINE)
+    return line.group(1) if line else "?"
+
+
+def tuned(folder, kernel, clauses, nvcc, architecture="native"):
     """Builds the source of a kernel with its comment; what the record says of it."""
     with tempfile.TemporaryDirectory() as place:
         place = Path(place) / folder.name
@@ -76,18 +81,17 @@ def tuned(folder, kernel, clauses, nvcc):
         if source.suffix != ".cu":
             includes = re.compile(rf'#include\s*"{re.escape(source.name)}"')
             source = next(file for file in sorted(place.glob("*.cu")) if includes.search(file.read_text(errors="replace")))
-        command = [str(nvcc), "-O3", "-std=c++17", "-arch=native", "-I.", "-c", source.name, "-o", "tuned.o"]
+        command = [str(nvcc), "-O3", "-std=c++17", f"-arch={architecture}", "-I.", "-c", source.name, "-o", "tuned.o"]
         environment = {**os.environ, "NVTUNE": "measure", "NVTUNE_CACHE_SIZE": "0"}
         begin = time.monotonic()
         built = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if built.returncode != 0 or "nvtune" not in built.stderr:
             raise RuntimeError(built.stderr[-300:] or "nothing was tuned")
-        found = json.loads((place / "tuned.tune.json").read_text())["kernels"][0]
-        winner = found["configurations"][found["winner"]]
+        found = json.loads((place / f"{source.stem}.tune.json").read_text())["kernels"][0]
         return {
-            "winner": winner["label"],
-            "speedup": found["speedup"] if found["winner"] != found["baseline"] else 1.0,
-            "timed": found["timed"],
+            "winner": winner_of(built.stderr),
+            "speedup": found.get("speedup") or 1.0 if found["winner"] != found["baseline"] else 1.0,
+            "timed": found.get("timed"),
             "seconds": round(time.monotonic() - begin, 1),
         }
 
@@ -106,6 +110,14 @@ def every(folder, kernel, sets, nvcc, last):
     return row
 
 
+def show(row, sets):
+    if "problem" in row:
+        said = repr(row["problem"][-160:])
+    else:
+        said = "  ".join(f"{row[clauses]['speedup']:6.3f} {row[clauses]['winner'][:34]:34}" for clauses in ["", *sets])
+    print(f"{row['program'][:14]:14} {row['kernel'][:20]:20} {said}", flush=True)
+
+
 def mean(rows, clauses):
     return math.exp(sum(math.log(row[clauses]["speedup"]) for row in rows) / len(rows)) if rows else 1.0
 
@@ -114,24 +126,30 @@ def main():
     options = arguments()
     own = kernels()
     folders = {kernel["program"]: options.hecbench / "src" / f"{kernel['program']}-cuda" for kernel in own}
+    # A few have a shorter name there than their folder.
+    own = [kernel for kernel in own if folders[kernel["program"]].is_dir()]
+    folders = {kernel["program"]: folders[kernel["program"]] for kernel in own}
     if options.copy:
         flat = lambda where, names: [name for name in names if (Path(where) / name).is_dir() or (Path(where) / name).stat().st_size > 500_000]
         for folder in folders.values():
             shutil.copytree(folder, options.copy / "src" / folder.name, ignore=flat, dirs_exist_ok=True)
         return
     last = time.monotonic() + options.seconds
+    facts, rows, left_out = machine.describe(os.environ["NVTUNE_NVCC"], KERNELS.parent), [], 0
     with tempfile.TemporaryDirectory() as shim, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         nvcc = Path(shim) / "nvcc"
         nvcc.symlink_to(Path(os.environ["NVTUNE_BINARY"]).resolve())
-        found = list(pool.map(lambda kernel: every(folders[kernel["program"]], kernel, options.clauses, nvcc, last), own))
-    rows = [row for row in found if row and "problem" not in row]
-    result = {**machine.gpu(), "toolkit": machine.toolkit() if hasattr(machine, "toolkit") else None, "date": str(date.today())}
-    options.out.write_text(json.dumps({**result, "kernels": [row for row in found if row], "left_out": found.count(None)}, indent=1))
-    for row in rows:
-        each = "  ".join(f"{row[clauses]['speedup']:6.3f} {row[clauses]['winner'][:34]:34}" for clauses in ["", *options.clauses])
-        print(f"{row['program'][:14]:14} {row['kernel'][:20]:20} {each}")
-    for row in (row for row in found if row and "problem" in row):
-        print(f"{row['program'][:14]:14} {row['kernel'][:20]:20} {row['problem'][-160:]!r}")
+        begun = [pool.submit(every, folders[kernel["program"]], kernel, options.clauses, nvcc, last) for kernel in own]
+        for done in concurrent.futures.as_completed(begun):
+            row = done.result()
+            left_out += row is None
+            if row:
+                rows.append(row)
+                show(row, options.clauses)
+                # After each: what is broken off keeps what it has.
+                options.out.write_text(json.dumps({**facts, "kernels": rows}, indent=1))
+    rows = [row for row in rows if "problem" not in row]
+    print(f"{left_out} kernels were not begun in time")
     for clauses in ["", *options.clauses]:
         print(f"{len(rows)} kernels, {clauses or 'the comments as they are'}: {mean(rows, clauses):.3f}")
 
