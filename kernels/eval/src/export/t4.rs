@@ -82,7 +82,7 @@ pub fn results(space: &RecordedSpace) -> Value {
         let run = point.map(|point| &space.configurations[point]);
         let validity = Validity::new(found, run)?;
         let time = run.and_then(|run| run.time).filter(|_| validity == Validity::Correct);
-        let runtimes: Vec<f64> = time.iter().flat_map(|time| runs_us(time)).map(|us| us / US_IN_MS).collect();
+        let runtimes: Vec<f64> = time.iter().flat_map(runs_us).map(|us| us / US_IN_MS).collect();
         Some(json!({
             "configuration": parameters.object(index),
             "objectives": ["time"],
