@@ -60,7 +60,7 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     } else if are_nvcc_arguments(words) {
         driver::pipeline::run_without_name(words)
     } else if let Some(call) = Some(words).filter(|words| !cli::begins_with_command(words)).and_then(launched) {
-        driver::pipeline::run(call)
+        driver::pipeline::run_launched(call)
     } else {
         process::ignore_broken_pipes();
         cli::run(&arguments)

@@ -86,6 +86,7 @@ fn good_comments_have_no_advice() {
             "threads(n / 16) block({64, 128}) args(n = 1 << 20, x = random[n], y = zeros[n])",
             Facts { accessed: Some(4), buffers: all.buffers.clone(), ..Facts::default() },
         ),
+        ("threads(n) block({64, 128}) math(ftz) args(n = 1024, x = random[n], y = out[n])", Facts::default()),
         // Bits, not powers.
         ("threads(n ^ 1) block({0x20 ^ 0x40, 64}) require(block.x ^ 3, 0xff ^ 8)", Facts::default()),
     ] {
@@ -112,7 +113,7 @@ fn doubtful_comments_have_advice() {
     let small =
         Facts { accessed: Some(12), buffers: vec![("x".into(), 4 << 20), ("y".into(), 8 << 20)], ..Facts::default() };
     let fixed_work = Facts { ignores_grid: true, ..Facts::default() };
-    let cases: [(&str, &Facts); 33] = [
+    let cases: [(&str, &Facts); 34] = [
         ("threads(n) block(256) regs(0)", &nothing),
         ("threads(n) block({128, 256}) define(T = 4)", &nothing),
         ("threads(n) block({128, 256}) require(block.x > 128)", &nothing),
@@ -148,6 +149,8 @@ fn doubtful_comments_have_advice() {
         ("grid(2 * (n / 256)) block({64, 128}) args(n = 1000, x = random[n], y = random[n])", &fixed_work),
         ("grid(max(1, n / (block.x * 4))) block({64, 192})", &fixed_work),
         ("grid(n / T, 2) block({64, 128}) define(T = {64, 96}) args(n = 128, x = random[n], y = out[n])", &fixed_work),
+        // Options that only compared results may choose.
+        ("threads(n) block({64, 128}) math(ftz, fast_div)", &nothing),
     ];
     let mut shown = String::new();
     for (clauses, facts) in cases {

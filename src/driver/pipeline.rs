@@ -92,6 +92,16 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
     code
 }
 
+/// Runs as nvcc for `nvtune /path/nvcc ...`, which must be there: another nvcc is not what was
+/// asked for.
+pub fn run_launched(call: LaunchedCall<'_>) -> u8 {
+    if let Err(error) = RealNvcc::check_launched(call.nvcc, |name| std::env::var_os(name)) {
+        Console::new(false).fatal(MessageCode::NvccNotFound, error);
+        return FATAL;
+    }
+    run(call)
+}
+
 /// Runs as the nvcc that is found where `nvtune` was called with nvcc's arguments alone, as by
 /// `make NVCC=nvtune`.
 pub fn run_without_name(arguments: &[OsString]) -> u8 {

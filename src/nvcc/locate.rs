@@ -24,6 +24,8 @@ pub enum NotFound {
     Nowhere,
     #[error("NVTUNE_NVCC names '{}', which {problem}", path.display())]
     Named { path: PathBuf, problem: &'static str },
+    #[error("'{}' {problem}: correct the path, or set NVTUNE_NVCC to that of NVIDIA's nvcc", path.display())]
+    Launched { path: PathBuf, problem: &'static str },
     #[error("nvtune and '{}' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc", path.display())]
     Circle { path: PathBuf },
 }
@@ -35,6 +37,9 @@ pub const REAL_NVCC: &str = "nvtune-real-nvcc";
 /// started. A wrapper that searches PATH for the next nvcc, as a link to ccache does, may start
 /// nvtune again.
 pub const STARTED_WRAPPERS: &str = "NVTUNE_STARTED_WRAPPERS";
+
+/// What is wrong with a program that is nvtune.
+const IS_NVTUNE: &str = "is nvtune itself";
 
 /// Where nvcc is installed when nothing else tells.
 const USUAL_PLACES: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
@@ -76,6 +81,19 @@ impl RealNvcc {
                 Some(path) => NotFound::Circle { path },
                 None => NotFound::Nowhere,
             })
+    }
+
+    /// Checks that the compiler in `nvtune /path/nvcc ...` is a program, where the call depends on
+    /// it. It may be nvtune, which stands for the nvcc on PATH.
+    pub fn check_launched(name: &OsStr, environment: impl Fn(&str) -> Option<OsString>) -> Result<(), NotFound> {
+        let is_named = environment("NVTUNE_NVCC").is_some_and(|value| !value.is_empty());
+        if is_named || !name.as_encoded_bytes().contains(&b'/') {
+            return Ok(());
+        }
+        match OwnIdentity::new().judge(Path::new(name)) {
+            Err(problem) if problem != IS_NVTUNE => Err(NotFound::Launched { path: name.into(), problem }),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the value of [`STARTED_WRAPPERS`] for the program to start; `None` for a
@@ -144,7 +162,7 @@ impl OwnIdentity {
             return Err("is not executable");
         }
         if self.is_own(path, &metadata) {
-            return Err("is nvtune itself");
+            return Err(IS_NVTUNE);
         }
         // The link of `nvtune shims` names the real place, which nvcc must be called by.
         let linked = path.file_name().filter(|name| *name == REAL_NVCC).and_then(|_| path.read_link().ok());

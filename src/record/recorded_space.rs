@@ -10,7 +10,7 @@ use super::decision::{RecordedVariant, Seconds};
 use super::file::write_if_changed;
 use crate::gpu::Device;
 use crate::launch::{Configuration, Launch, Math};
-use crate::measure::Plan;
+use crate::measure::{Plan, Reason};
 use crate::sass::code_digest;
 use crate::workload::Workload;
 use base64::Engine;
@@ -203,6 +203,9 @@ pub struct SpaceConfiguration {
     /// and launch only the first has this and a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
+    /// The kind of failure that `check` puts into words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Reason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<PointTime>,
 }
@@ -358,6 +361,10 @@ impl RecordedSpace {
             must(found.variant.is_none_or(|variant| variant < self.variants.len()), "its variant does not exist");
             must(found.variant.is_some() || found.infeasible.is_some(), "it has neither a variant nor a reason");
             must(found.infeasible.is_none() || found.check.is_none(), "it ran but cannot be launched");
+            must(
+                found.refused.as_ref().is_none_or(|reason| found.check == Some(reason.to_string())),
+                "its check and its refusal disagree",
+            );
             must(found.time.is_some() == (found.check.as_deref() == Some(CHECKED)), "its time and its check disagree");
             let us = |value: f64| value.is_finite() && value > 0.0;
             must(

@@ -76,6 +76,7 @@ pub fn give_advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec
     advisor.check_powers();
     advisor.check_size();
     advisor.check_axes(&seen);
+    advisor.check_math();
     advisor.fixed_block(&seen, facts);
     advisor.check_shared(facts);
     advisor.command_line(facts);
@@ -248,6 +249,14 @@ impl Advisor<'_> {
                     format!("{what} has {values} values, but only one of them is in a valid configuration"),
                 );
             }
+        }
+    }
+
+    /// Math options that nothing can choose.
+    fn check_math(&mut self) {
+        if self.space.math().len() > 1 && !self.annotation.has_workload() {
+            let message = "`math` has no effect: nothing compares its results; add `args`, or record a run";
+            self.add_warning(MessageCode::ValuesIgnored, self.annotation.place("math"), message.to_owned());
         }
     }
 

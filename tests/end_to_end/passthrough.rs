@@ -239,6 +239,26 @@ fn missing_nvcc_is_an_error() {
 }
 
 #[test]
+fn missing_nvcc_behind_nvtune_is_not_replaced_by_another() {
+    let project = Project::new(&["plain.cu"]);
+    let real = nvcc();
+    let path = real.parent().expect("it has a folder");
+    for (words, named) in
+        [(&["/nowhere/nvcc"][..], "/nowhere/nvcc"), (&["env", "./nvcc-13"], "./nvcc-13"), (&["./nvcc"], "./nvcc")]
+    {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+        command.args(words).args(compile("plain.cu", "a.o")).current_dir(project.path("")).env("PATH", path);
+        let missing = run(command.env_remove("NVTUNE_NVCC"));
+        assert_eq!(missing.code, Some(1), "{words:?}");
+        let expected = format!(
+            "nvtune fatal   : '{named}' does not exist: correct the path, or set NVTUNE_NVCC to that of NVIDIA's nvcc [N0001]\n"
+        );
+        assert_eq!(missing.stderr, expected, "{words:?}");
+        assert!(!project.path("a.o").exists(), "{words:?}");
+    }
+}
+
+#[test]
 fn missing_output_folder_is_an_error() {
     let project = Project::new(&["saxpy.cu"]);
     let folder = run(&mut project.nvtune(&compile("saxpy.cu", "nowhere/a.o")));

@@ -27,6 +27,19 @@ pub enum Subcommand {
         #[arg(value_name = "RECORD", default_value = "kernels/results")]
         records: Vec<PathBuf>,
     },
+    /// Writes a record in the formats that other tuners share: T1, the tuning problem, and T4, the results
+    #[command(group = clap::ArgGroup::new("format").required(true).multiple(true))]
+    Export {
+        /// A record
+        #[arg(value_name = "RECORD")]
+        record: PathBuf,
+        /// Write parameters, conditions, launch and arguments into this file
+        #[arg(long, value_name = "FILE", group = "format")]
+        t1: Option<PathBuf>,
+        /// Write the time and validity of every configuration into this file, in milliseconds
+        #[arg(long, value_name = "FILE", group = "format")]
+        t4: Option<PathBuf>,
+    },
     /// Times candidates for `record`, which speaks to it over standard input and output
     #[command(hide = true)]
     Measure {

@@ -1,8 +1,13 @@
-//! `nvtune-eval record` and `nvtune-eval judge`, with a measuring process that answers from recorded timings.
+//! `nvtune-eval record`, `judge` and `export`, with a measuring process that answers from recorded timings.
 
 #[allow(dead_code, reason = "the tests of nvtune use the rest of it")]
 #[path = "../../../tests/support/toolkit.rs"]
 mod toolkit;
+
+#[path = "../../../tests/support/json_schema.rs"]
+mod json_schema;
+
+mod export;
 
 use nvtune::record::RecordedSpace;
 use nvtune::settings::Strategy;

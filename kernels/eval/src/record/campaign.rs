@@ -202,7 +202,10 @@ impl Run<'_> {
         let known: HashMap<&Configuration, Taken> = earlier
             .iter()
             .flat_map(|space| &space.configurations)
-            .filter_map(|found| Some((&found.configuration, Taken { check: found.check.clone()?, time: found.time })))
+            .filter_map(|found| {
+                let taken = Taken { check: found.check.clone()?, refused: found.refused.clone(), time: found.time };
+                Some((&found.configuration, taken))
+            })
             .collect();
         let known = |index: &usize| Some((*index, known.get(&scored.laid.configurations[*index])?.clone()));
         let mut times =

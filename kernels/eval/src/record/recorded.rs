@@ -2,7 +2,7 @@
 
 use nvtune::gpu::Device;
 use nvtune::launch::FrontEndOptions;
-use nvtune::measure::Plan;
+use nvtune::measure::{Plan, Reason};
 use nvtune::record::{
     PointTime, RecordedSpace, Repeatability, SPACE_FORMAT, Sample, Seconds, SpaceConfiguration, SpaceSize, SpaceSource,
     SpaceVariant, SpaceWorkload,
@@ -17,6 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Taken {
     pub check: String,
+    pub refused: Option<Reason>,
     pub time: Option<PointTime>,
 }
 
@@ -96,6 +97,7 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
             variant: laid.variants[index].as_ref().ok().map(|&variant| variants.number(variant)),
             infeasible,
             check: taken.map(|taken| taken.check.clone()),
+            refused: taken.and_then(|taken| taken.refused.clone()),
             time: taken.and_then(|taken| taken.time),
         });
     }

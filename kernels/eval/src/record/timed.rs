@@ -76,9 +76,11 @@ pub fn time(
                 again_us: None,
                 mean_us: None,
             };
-            Some((index, Taken { check: CHECKED.to_owned(), time: Some(time) }))
+            Some((index, Taken { check: CHECKED.to_owned(), refused: None, time: Some(time) }))
         }
-        Outcome::Refused(reason) => Some((index, Taken { check: reason.to_string(), time: None })),
+        Outcome::Refused(reason) => {
+            Some((index, Taken { check: reason.to_string(), refused: Some(reason), time: None }))
+        }
         Outcome::Skipped => None,
     });
     Ok(taken.collect())
