@@ -12,7 +12,7 @@
 //! and a blank line ends it.
 
 use super::code::MessageCode;
-use super::print::one_line;
+use super::escape::one_line;
 use std::fmt;
 
 /// How bad it is.

@@ -6,6 +6,7 @@
 mod code;
 pub mod console;
 pub mod diagnostic;
+mod escape;
 mod exit_code;
 pub mod print;
 pub mod progress;

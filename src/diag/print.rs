@@ -1,7 +1,7 @@
 //! Lines on standard error and standard output, which may be closed or full: Rust's own macros
 //! would end the process then, in the middle of a build, with what it has begun left behind.
 
-use std::borrow::Cow;
+use super::escape::printable;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,26 +54,6 @@ pub fn show_line(text: &str) {
     let _ = io::stderr().write_all(format!("{CLEAR}{text}\r").as_bytes());
 }
 
-/// The text with control characters, which a file's name may have and a terminal would obey, as
-/// Rust writes them.
-fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |letter| letter.is_control() && !matches!(letter, '\n' | '\t' | '\r'))
-}
-
-/// A file's name with all control characters as Rust writes them: a line break in it would begin a message of its own.
-pub fn one_line(name: &str) -> Cow<'_, str> {
-    escaped(name, char::is_control)
-}
-
-fn escaped(text: &str, is_escaped: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
-    if !text.contains(is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let written =
-        |letter: char| if is_escaped(letter) { letter.escape_default().to_string() } else { letter.to_string() };
-    Cow::Owned(text.chars().map(written).collect())
-}
-
 /// Clears the line of a terminal on standard error.
 pub fn clear_line() {
     HAS_LINE.store(false, Ordering::Relaxed);
@@ -103,25 +83,4 @@ fn write_to_output(bytes: &[u8]) {
     }
     super::console::fatal(super::MessageCode::OutputClosed, format!("cannot write to standard output: {error}"));
     std::process::exit(super::exit_code::FATAL.into());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{one_line, printable};
-
-    #[test]
-    fn control_characters_do_not_reach_a_terminal() {
-        for (text, expected) in [
-            ("'a.cu'\tis\nfine \u{e9}", "'a.cu'\tis\nfine \u{e9}"),
-            ("'\u{1b}[2Ja.cu'", "'\\u{1b}[2Ja.cu'"),
-            ("\u{9b}31m", "\\u{9b}31m"),
-        ] {
-            assert_eq!(printable(text), expected);
-        }
-    }
-
-    #[test]
-    fn name_of_a_file_forges_no_message() {
-        assert_eq!(one_line("a\nnvtune: k: \u{e9}.cu"), "a\\nnvtune: k: \u{e9}.cu");
-    }
 }
