@@ -303,13 +303,13 @@ impl Build<'_> {
     ///
     /// # Errors
     /// The exit code, once nvcc could not be started.
-    fn status(&self, arguments: &[OsString]) -> Result<ExitStatus, u8> {
+    pub(super) fn status(&self, arguments: &[OsString]) -> Result<ExitStatus, u8> {
         process::wait_for_status(Command::new(&self.nvcc.path).args(arguments))
             .map_err(|error| self.hand_to_nvcc(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
     }
 
     /// Returns the exit code after nvcc, and prints the messages that only a passed build gets.
-    fn end(&self, status: ExitStatus) -> u8 {
+    pub(super) fn end(&self, status: ExitStatus) -> u8 {
         if status.success() {
             // The object is nvcc's last word.
             process::set_fallback(None);

@@ -244,3 +244,48 @@ fn depfile_names_no_temporary_file_at_any_time() {
         assert!(!names_a_temporary_file(&depfile, &std::env::temp_dir()), "{options:?}: {depfile}");
     }
 }
+
+#[test]
+fn dry_run_that_fails_alone_is_one_warning_and_an_error_if_strict() {
+    // What an nvcc does for a dry run, the seconds of patience, and what is said. Without a folder for it none is started.
+    for (line, patience, said) in [
+        (": >> dry", "900", "cannot start '"),
+        ("exec sleep 60", "2", "nvcc --dryrun did not end within 2 s"),
+        ("echo 'nvcc fatal   : no dry runs' >&2; exit 1", "900", "nvcc --dryrun fails: nvcc fatal   : no dry runs"),
+        ("kill -KILL $$", "900", "nvcc --dryrun fails: no message"),
+    ] {
+        let project = project();
+        let script = project.path("bin/real");
+        let text = format!(
+            "#!/bin/sh\nunset TMPDIR\ncase \" $* \" in *' --dryrun '*) {line};; esac\nexec '{}' \"$@\"\n",
+            nvcc().display()
+        );
+        std::fs::write(&script, text).expect("written");
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("executable");
+        let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];
+        succeed(&mut project.plain(&arguments));
+        let plain = project.bytes("kernel.o");
+        for strict in [false, true] {
+            let mut build = project.nvtune(&arguments);
+            build.env("NVTUNE_NVCC", &script).env("NVTUNE_PATIENCE", patience);
+            if line.starts_with(':') {
+                build.env("TMPDIR", project.path("none"));
+            }
+            if strict {
+                build.env("NVTUNE_STRICT", "1");
+            }
+            let ran = run(&mut build);
+            assert_eq!(ran.code == Some(0), !strict, "{line}: {:?} {}", ran.code, ran.stderr);
+            assert_eq!(ran.stderr.matches(said).count(), 1, "{line}: {}", ran.stderr);
+            let (warnings, errors) = (ran.stderr.matches("nvtune warning"), ran.stderr.matches("nvtune error"));
+            assert_eq!(
+                (warnings.count(), errors.count() > 0),
+                (usize::from(!strict), strict),
+                "{line}: {}",
+                ran.stderr
+            );
+            assert!(strict || project.bytes("kernel.o") == plain, "{line}: another object");
+        }
+        assert!(!project.path("dry").exists(), "a dry run is started");
+    }
+}
