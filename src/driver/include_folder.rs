@@ -100,7 +100,6 @@ impl IncludeFolder {
     fn renamed_text(&self, text: &[u8], keeps_headers: bool) -> Option<Vec<u8>> {
         let name = |name: &Path| match self.lasting_name(name) {
             Renamed::To(_) if !keeps_headers => Renamed::Removed,
-            Renamed::Kept if !keeps_headers && self.is_lasting(name) => Renamed::Removed,
             renamed => renamed,
         };
         let is_changed =
@@ -108,14 +107,17 @@ impl IncludeFolder {
         is_changed.then(|| renamed(text, name))
     }
 
-    /// Whether this is one of the lasting headers, however it is spelled.
-    fn is_lasting(&self, name: &Path) -> bool {
+    /// Returns the lasting header that this is, however it is spelled.
+    fn respelled(&self, name: &Path) -> Renamed {
         let mut lasting = self.headers.iter().filter_map(|header| header.lasting.as_ref());
-        lasting.any(|path| path.file_name() == name.file_name() && path.canonicalize().ok() == name.canonicalize().ok())
+        let is_same =
+            |path: &PathBuf| path.canonicalize().is_ok_and(|path| name.canonicalize().is_ok_and(|name| name == path));
+        let is_it = |path: &&PathBuf| path.file_name() == name.file_name() && is_same(path);
+        lasting.find(is_it).map_or(Renamed::Kept, |path| Renamed::To(path.clone()))
     }
 
     fn lasting_name(&self, name: &Path) -> Renamed {
-        let Ok(place) = name.strip_prefix(self.folder.path()) else { return Renamed::Kept };
+        let Ok(place) = name.strip_prefix(self.folder.path()) else { return self.respelled(name) };
         let is_its = |number: usize, header: &IncludedHeader| {
             header.places.iter().chain([&plain_place(number)]).any(|own| own == place)
         };
