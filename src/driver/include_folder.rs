@@ -91,9 +91,14 @@ impl IncludeFolder {
     /// Writes a dependency file of nvcc's to `path`, with the lasting names of the headers or
     /// without them; does nothing if nvcc wrote none.
     pub fn move_depfile(&self, written: &Path, path: &Path, keeps_headers: bool) -> Result<(), String> {
-        let Ok(text) = std::fs::read(written) else { return Ok(()) };
+        let failed =
+            |what: &str, path: &Path, error: io::Error| format!("cannot {what} '{}': {}", path.display(), error.kind());
+        let text = match std::fs::read(written) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            read => read.map_err(|error| failed("read", written, error))?,
+        };
         depfile::write(path, self.renamed_text(&text, keeps_headers).as_ref().unwrap_or(&text))
-            .map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))
+            .map_err(|error| failed("write", path, error))
     }
 
     /// Returns a dependency file with other names of the headers; `None` if it names none.
