@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 
 /// What became of a build with winners.
 enum Attempt {
@@ -266,14 +267,20 @@ impl Build<'_> {
     fn including<T>(&self, folder: &Path, tunings: &[Tuning], run: impl FnOnce(&[OsString]) -> T) -> Result<T, String> {
         let included = self.include_folder(folder, tunings)?;
         let options = self.extra_options(included.as_ref(), tunings);
-        let Some(included) = included else { return Ok(run(&self.with_options(options))) };
+        let Some(included) = included.map(Arc::new) else { return Ok(run(&self.with_options(options))) };
         let keeps_headers = self.settings.header_in_depfile;
         // A dependency file in its place would name the folder until nvcc has ended.
         let temporary = TemporaryFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let written = temporary.path().join("depfile");
         match self.invocation.with_depfile_at(&written).filter(|(_, path)| depfile::can_be_written(path)) {
             Some((arguments, path)) => {
+                // An object whose dependency file is missing would not be made again.
+                let (of, from, to) = (Arc::downgrade(&included), written.clone(), path.clone());
+                process::set_finish(Some(Box::new(move || {
+                    let _ = of.upgrade().map(|included| included.move_depfile(&from, &to, keeps_headers));
+                })));
                 let ended = run(&[arguments, options].concat());
+                process::set_finish(None);
                 included.move_depfile(&written, &path, keeps_headers).map(|()| ended)
             }
             None => {

@@ -41,6 +41,9 @@ type Undo = Box<dyn FnOnce() + Send>;
 /// That of the build under way.
 static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
 
+/// What takes its place once nvcc has built.
+static FINISH: Mutex<Option<Undo>> = Mutex::new(None);
+
 /// How long nvcc may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -90,7 +93,7 @@ pub fn spawn_child(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays,
-/// and so what was to be undone without it.
+/// and so what was to be undone without it; what belongs to it is finished ([`set_finish`]).
 pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
         let child = command.spawn().inspect_err(threads::note_start)?;
@@ -99,7 +102,7 @@ pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     })?;
     let status = wait_for_tool(&mut child);
     if status.as_ref().is_ok_and(ExitStatus::success) {
-        set_undo(None);
+        set_undo(FINISH.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
     BUILDER.store(0, Ordering::SeqCst);
     wait_where_interrupted();
@@ -153,6 +156,12 @@ pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
+/// What is to be done where a signal ends the process after the next nvcc has built; `None`:
+/// nothing. The same holds for it as for what is undone.
+pub fn set_finish(finish: Option<Undo>) {
+    *FINISH.lock().unwrap_or_else(PoisonError::into_inner) = finish;
+}
+
 /// The thread that looks after signals ends the process; what others would say of it is noise.
 /// To be called after a child has ended: the signal that ended it may be one for all processes
 /// of the terminal.
@@ -186,6 +195,11 @@ fn end_everything(signal: i32) {
     INTERRUPTED.store(true, Ordering::SeqCst);
     std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
     end_what_runs(signal);
+    // Whoever waits for nvcc knows whether it has built, and so what is to be done.
+    let deadline = Instant::now() + PATIENCE;
+    while BUILDER.load(Ordering::SeqCst) != 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     if let Some(undo) = UNDO.lock().unwrap_or_else(PoisonError::into_inner).take() {
         undo();
     }

@@ -1,6 +1,6 @@
 //! Searches that are ended before they are decided: what they found is kept, and the next compile goes on from there.
 
-use super::project::{Project, Ran, compile, run, succeed};
+use super::project::{Project, Ran, compile, nvcc, run, succeed};
 use super::results::nvtune;
 use nvtune::record::{Cache, Journal, PointOutcome, Tried};
 use std::collections::BTreeSet;
@@ -330,4 +330,30 @@ fn tool_that_ctrl_c_ended_first_is_an_interruption_and_no_failure() {
     }
     // Two lines for each such thread: a build has one, a worker and its parent one each.
     assert_eq!(project.read("slowed").lines().count(), 2 * 3, "{}", project.read("slowed"));
+}
+
+#[test]
+fn object_of_a_build_that_a_signal_ends_has_its_dependency_file() {
+    let project = project(0, 1.0);
+    project.write(
+        "mix.cu",
+        &format!("#if __has_include(\"mix.tune.h\")\n#include \"mix.tune.h\"\n#endif\n{}", project.read("mix.cu")),
+    );
+    let mut whole = project.nvtune(&["-arch=sm_90", "-c", "mix.cu", "-o", "mix.o", "-objtemp", "-MD", "-MF", "mix.d"]);
+    succeed(&mut whole);
+    let results = || ["mix.o", "mix.d", "mix.tune.h"].map(|name| std::fs::read(project.path(name)).ok());
+    let expected = results();
+    // The signal is here while nvcc still runs, which has built all the same.
+    let script = format!(
+        "#!/bin/sh\ntrap '' TERM\n'{}' \"$@\" || exit\ncase \" $* \" in *' --dryrun '*) exit;; esac\nkill -TERM $PPID\nsleep 0.2\n",
+        nvcc().display()
+    );
+    project.write("bin/slow", &script);
+    std::fs::set_permissions(project.path("bin/slow"), PermissionsExt::from_mode(0o755)).expect("executable");
+    for name in ["mix.o", "mix.d", "mix.tune.h"] {
+        std::fs::remove_file(project.path(name)).expect("removed");
+    }
+    let ran = run(whole.env("NVTUNE_NVCC", project.path("bin/slow")));
+    assert_eq!(ran.code, Some(128 + libc::SIGTERM), "{}", ran.stderr);
+    assert!(results() == expected, "{:?}", results().map(|file| file.is_some()));
 }
