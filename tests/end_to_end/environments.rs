@@ -289,3 +289,70 @@ fn dry_run_that_fails_alone_is_one_warning_and_an_error_if_strict() {
         assert!(!project.path("dry").exists(), "a dry run is started");
     }
 }
+
+#[test]
+fn build_passes_if_nvtune_is_replaced_or_removed_during_it() {
+    for line in ["mv -f bin/other bin/nvcc", "cp bin/other bin/next && mv bin/next bin/nvcc", "rm -f bin/nvcc"] {
+        let project = project();
+        let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];
+        succeed(&mut project.plain(&arguments));
+        let plain = project.bytes("kernel.o");
+        let tuned = |nvcc: &Path| {
+            let mut build = project.nvtune(&arguments);
+            build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_CACHE_SIZE", "0");
+            succeed(build.env("NVTUNE_NVCC", nvcc))
+        };
+        // What takes its place fails whatever it is called for.
+        let real = format!(
+            "#!/bin/sh\ncase \" $* \" in *' --dryrun '*) ;; *) {line};; esac\nexec '{}' \"$@\"\n",
+            nvcc().display()
+        );
+        for (name, text) in [("bin/other", "#!/bin/sh\nexit 1\n"), ("bin/real", &real)] {
+            project.write(name, text);
+            std::fs::set_permissions(project.path(name), PermissionsExt::from_mode(0o755)).expect("executable");
+        }
+        let ran = tuned(&nvcc());
+        assert!(is_tuned(&ran), "{}", ran.stderr);
+        let winners = project.bytes("kernel.o");
+        std::fs::remove_file(project.path("bin/nvcc")).expect("removed");
+        std::fs::copy(env!("CARGO_BIN_EXE_nvtune"), project.path("bin/nvcc")).expect("copied");
+        let ran = tuned(&project.path("bin/real"));
+        let object = project.bytes("kernel.o");
+        assert!(object == winners || object == plain, "{line}: another object: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains("nvtune warning"), object == plain, "{line}: {}", ran.stderr);
+    }
+}
+
+/// Only root may have another view of the machine's files.
+#[test]
+fn build_without_proc_passes_as_plain_nvcc_does() {
+    let project = project();
+    let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];
+    let without_proc = |build: &Command| {
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"]);
+        command.arg(build.get_program()).args(build.get_args()).current_dir(project.path(""));
+        for (name, value) in build.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.output().ok()
+    };
+    if !without_proc(&project.plain(&arguments)).is_some_and(|ended| ended.status.success()) {
+        return;
+    }
+    let plain = project.bytes("kernel.o");
+    for mode in ["off", "measure"] {
+        std::fs::remove_file(project.path("kernel.o")).expect("removed");
+        let mut build = project.nvtune(&arguments);
+        build.env("NVTUNE", mode).env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_CACHE_SIZE", "0");
+        let ended = without_proc(&build).expect("it starts");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{mode}: {:?} {said}", ended.status);
+        let is_plain = project.bytes("kernel.o") == plain;
+        assert!(is_plain || mode == "measure", "{mode}: another object");
+        assert!(is_plain || said.contains("(2.00x"), "{mode}: {said}");
+    }
+}
