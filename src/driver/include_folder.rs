@@ -10,7 +10,6 @@ use crate::process::TemporaryFolder;
 use crate::record::read_regular;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The header of a source, for its compile.
@@ -81,9 +80,10 @@ impl IncludeFolder {
         for path in depfiles {
             // A device is no file to be written again.
             let Ok(text) = read_regular(path) else { continue };
-            if let Some(text) = self.renamed_text(&text, keeps_headers) {
+            let renamed = self.renamed_text(&text, keeps_headers);
+            if renamed != text {
                 // Where it cannot be written, its dates have the source compiled once more.
-                let _ = depfile::write(path, &text);
+                let _ = depfile::write(path, &renamed);
             }
         }
     }
@@ -97,19 +97,16 @@ impl IncludeFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             read => read.map_err(|error| failed("read", written, error))?,
         };
-        depfile::write(path, self.renamed_text(&text, keeps_headers).as_ref().unwrap_or(&text))
-            .map_err(|error| failed("write", path, error))
+        depfile::write(path, &self.renamed_text(&text, keeps_headers)).map_err(|error| failed("write", path, error))
     }
 
-    /// Returns a dependency file with other names of the headers; `None` if it names none.
-    fn renamed_text(&self, text: &[u8], keeps_headers: bool) -> Option<Vec<u8>> {
-        let name = |name: &Path| match self.lasting_name(name) {
+    /// Returns a dependency file with the lasting names of the headers, each once, or without
+    /// them.
+    fn renamed_text(&self, text: &[u8], keeps_headers: bool) -> Vec<u8> {
+        renamed(text, |name| match self.lasting_name(name) {
             Renamed::To(_) if !keeps_headers => Renamed::Removed,
             renamed => renamed,
-        };
-        let is_changed =
-            !keeps_headers || memchr::memmem::find(text, self.folder.path().as_os_str().as_bytes()).is_some();
-        is_changed.then(|| renamed(text, name))
+        })
     }
 
     /// Returns the lasting header that this is, however it is spelled.
