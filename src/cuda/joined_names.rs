@@ -1,7 +1,9 @@
 //! Source files -> whether a macro's `##` may make a name of pieces in them.
 //!
-//! Where it is said not to, a name is in the files as a whole wherever it is used.
+//! Pieces come from bodies of macros and from arguments of their calls. Where it is said that
+//! no name is made, the name is in the files as a whole wherever it is used.
 
+use super::tokens::split_directive;
 use std::collections::HashSet;
 
 /// Most pieces that are taken to be joined to one name: a prefix, a type, a number and a suffix.
@@ -14,12 +16,24 @@ pub struct JoinedNames<'a> {
 }
 
 impl<'a> JoinedNames<'a> {
-    /// Collects the words of the files.
-    pub fn new(texts: &[&'a str]) -> Self {
-        let joins = texts.iter().any(|text| text.contains("##"));
-        let is_end = |c: char| !c.is_alphanumeric() && c != '_';
-        let words = texts.iter().filter(|_| joins).flat_map(|text| text.split(is_end));
-        Self { words: words.collect() }
+    /// Collects the words of the files, and of other texts that macros stand for.
+    pub fn new(texts: &[&'a str], bodies: &[&'a str]) -> Self {
+        let mut words: HashSet<&str> = bodies.iter().flat_map(|body| words_of(body)).collect();
+        if !texts.iter().any(|text| text.contains("##")) {
+            return Self { words: HashSet::new() };
+        }
+        let mut macros = HashSet::new();
+        for definition in texts.iter().flat_map(|text| definitions(text)) {
+            macros.extend(words_of(definition).next());
+            words.extend(words_of(definition));
+        }
+        for text in texts {
+            for word in words_of(text).filter(|word| macros.contains(word)) {
+                let behind = &text[word.as_ptr().addr() - text.as_ptr().addr() + word.len()..];
+                words.extend(words_of(arguments(behind)));
+            }
+        }
+        Self { words }
     }
 
     /// Returns whether two or more words, or numbers, make this name.
@@ -34,7 +48,7 @@ impl<'a> JoinedNames<'a> {
             let is_piece = |start: &usize| {
                 let piece = name.get(*start..end).unwrap_or_default();
                 // A number may come from `__LINE__`.
-                self.words.contains(piece) || piece.bytes().all(|byte| byte.is_ascii_digit())
+                self.words.contains(piece) || !piece.is_empty() && piece.bytes().all(|byte| byte.is_ascii_digit())
             };
             fewest.push(starts.filter(is_piece).map(|start| fewest[start] + 1).min().unwrap_or(usize::MAX));
         }
@@ -42,24 +56,61 @@ impl<'a> JoinedNames<'a> {
     }
 }
 
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// What stands behind each `#define` of a text, to the end of its last line.
+fn definitions(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('#') {
+        let Some(("define", rest)) = split_directive(&text[at..]) else { continue };
+        let is_end = |at: &usize| !rest[..*at].trim_end_matches('\r').ends_with('\\');
+        let end = rest.match_indices('\n').map(|(at, _)| at).find(is_end).unwrap_or(rest.len());
+        found.push(&rest[..end]);
+    }
+    found
+}
+
+/// The arguments in parentheses that a text begins with; empty where it begins with others.
+fn arguments(text: &str) -> &str {
+    let text = text.trim_start();
+    let mut depth = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return &text[..at];
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn name_is_made_of_words_if_a_file_joins_words() {
-        let join = "#define JOIN(a, b) a ## b\n";
+    fn name_is_made_of_words_that_macros_may_join() {
+        let join = "#define JOIN(a, b) \\\n    a ## b\n#define ALIAS JOIN\n";
         for (text, name, expected) in [
             ("JOIN(scale, _kernel)", "scale_kernel", true),
-            ("JOIN(scale_, JOIN(kern, el))", "scale_kernel", true),
+            ("ALIAS (scale_, JOIN(kern, el))", "scale_kernel", true),
+            ("#define SCALE scale\nJOIN(SCALE, _kernel)", "scale_kernel", true),
             ("JOIN(scale, __LINE__)", "scale25", true),
-            ("scale(_kernels)", "scale_kernel", false),
+            ("JOIN(scale_, GIVEN)", "scale_given", true),
+            ("JOIN(scale_, kernels)", "scale_kernel", false),
+            ("scale(_kernel); JOIN(x, y)", "scale_kernel", false),
             ("scale_kernel", "scale_kernel", false),
-            ("int unrelated, s, c, a, l, e;", "scale", false),
+            ("JOIN(s, c) JOIN(a, l) e", "scale", false),
+            ("JOIN(scale", "scale", false),
             ("", "scale", false),
         ] {
-            assert_eq!(JoinedNames::new(&[join, text]).may_make(name), expected, "{text}");
-            assert!(!JoinedNames::new(&["#define JOIN(a, b) a b\n", text]).may_make(name), "{text}");
+            assert_eq!(JoinedNames::new(&[join, text], &["given"]).may_make(name), expected, "{text}");
+            assert!(!JoinedNames::new(&["#define JOIN(a, b) a b\n", text], &[]).may_make(name), "{text}");
         }
     }
 }

@@ -209,7 +209,7 @@ mod tests {
     fn is_used(rest: &str) -> bool {
         let header = format!("{KERNEL}{RUN}");
         let texts = [header.as_str(), rest];
-        may_be_used("k", &texts, &JoinedNames::new(&texts))
+        may_be_used("k", &texts, &JoinedNames::new(&texts, &[]))
     }
 
     #[test]

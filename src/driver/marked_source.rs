@@ -167,13 +167,18 @@ impl MarkedSource {
         if self.includes_header || !annotations.iter().any(is_candidate) {
             return;
         }
+        let options: Vec<&str> = self.search.macros.iter().map(|(_, value)| value.as_str()).collect();
+        // What an option joins is not looked into.
+        if options.iter().any(|value| value.contains("##")) {
+            return;
+        }
         let files = included_files(&self.path, &self.search);
         let texts = files.iter().map(|file| file.text.as_slice());
-        let texts = texts.chain(self.search.macros.iter().map(|(_, value)| value.as_bytes()));
+        let texts = texts.chain(options.iter().map(|value| value.as_bytes()));
         let uses = |name: &str| texts.clone().map(|text| count_word(text, name)).sum::<usize>();
         let lossy: Vec<Cow<'_, str>> = texts.clone().map(String::from_utf8_lossy).collect();
         let lossy: Vec<&str> = lossy.iter().map(Cow::as_ref).collect();
-        let joined = JoinedNames::new(&lossy);
+        let joined = JoinedNames::new(&lossy, &options);
         let is_named = |name: &str| uses(name) > 1 || joined.may_make(name);
         let is_used = |name: &str| is_named(name) && may_be_used(name, &lossy, &joined);
         annotations.retain(|of| !is_candidate(of) || is_used(&of.kernel.name));
