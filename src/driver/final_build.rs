@@ -8,9 +8,9 @@ use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
 use crate::diag::{MessageCode, exit_code};
 use crate::emit::{CiccOutput, Header, StubText, TicketKernel};
-use crate::nvcc::Programs;
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
+use crate::nvcc::{Made, Programs};
 use crate::process;
 use crate::process::TemporaryFolder;
 use crate::tune::Tuned;
@@ -275,13 +275,18 @@ impl Build<'_> {
         match self.invocation.with_depfile_at(&written).filter(|(_, path)| depfile::can_be_written(path)) {
             Some((arguments, path)) => {
                 // An object whose dependency file is missing would not be made again.
+                let sources = self.invocation.sources.iter();
+                let made: Vec<Made> = sources.filter_map(|source| Made::of(self.invocation, source)).collect();
                 let (of, from, to) = (Arc::downgrade(&included), written.clone(), path.clone());
                 process::set_finish(Some(Box::new(move || {
-                    let _ = of.upgrade().map(|included| included.move_depfile(&from, &to, keeps_headers));
+                    if let Some(included) = of.upgrade().filter(|_| made.iter().any(Made::is_whole)) {
+                        let _ = included.move_depfile(&from, &to, keeps_headers);
+                    }
                 })));
                 let ended = run(&[arguments, options].concat());
+                let moved = included.move_depfile(&written, &path, keeps_headers);
                 process::set_finish(None);
-                included.move_depfile(&written, &path, keeps_headers).map(|()| ended)
+                moved.map(|()| ended)
             }
             None => {
                 let ended = run(&self.with_options(options));

@@ -41,7 +41,7 @@ type Undo = Box<dyn FnOnce() + Send>;
 /// That of the build under way.
 static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
 
-/// What takes its place once nvcc has built.
+/// What is done after that.
 static FINISH: Mutex<Option<Undo>> = Mutex::new(None);
 
 /// How long nvcc may take to clear up.
@@ -93,7 +93,7 @@ pub fn spawn_child(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays,
-/// and so what was to be undone without it; what belongs to it is finished ([`set_finish`]).
+/// and so what was to be undone without it.
 pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
         let child = command.spawn().inspect_err(threads::note_start)?;
@@ -102,7 +102,7 @@ pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
     })?;
     let status = wait_for_tool(&mut child);
     if status.as_ref().is_ok_and(ExitStatus::success) {
-        set_undo(FINISH.lock().unwrap_or_else(PoisonError::into_inner).take());
+        set_undo(None);
     }
     BUILDER.store(0, Ordering::SeqCst);
     wait_where_interrupted();
@@ -156,8 +156,8 @@ pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
-/// What is to be done where a signal ends the process after the next nvcc has built; `None`:
-/// nothing. The same holds for it as for what is undone.
+/// What is to be done where a signal ends the process, once all that runs has ended and what is
+/// to be undone is; `None`: nothing. The same holds for it as for [`set_undo`].
 pub fn set_finish(finish: Option<Undo>) {
     *FINISH.lock().unwrap_or_else(PoisonError::into_inner) = finish;
 }
@@ -195,13 +195,10 @@ fn end_everything(signal: i32) {
     INTERRUPTED.store(true, Ordering::SeqCst);
     std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
     end_what_runs(signal);
-    // Whoever waits for nvcc knows whether it has built, and so what is to be done.
-    let deadline = Instant::now() + PATIENCE;
-    while BUILDER.load(Ordering::SeqCst) != 0 && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    if let Some(undo) = UNDO.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        undo();
+    for last in [&UNDO, &FINISH] {
+        if let Some(last) = last.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            last();
+        }
     }
     temp_dir::remove_all();
     if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
