@@ -2,12 +2,13 @@
 """What nvtune adds to the time of a compile: `nvcc -c` through nvtune against plain `nvcc -c`; calls that compile nothing, where the
 machine's noise is small; and the search for tuning comments in a large source.
 
-In: saxpy without its tuning comment, the suite as it stands, a project of 50 marked kernels in 20 files, an nvcc, nvtune
-(NVTUNE_BINARY, else target/release/nvtune). Out: tables, and build/compile_time.json. Invariant: the two compilers run in turns,
-each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; beside the
-wall clock stands the processor time (user and system) of a build with all its processes, which other work on the machine hardly
-changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it; plain nvcc is then given the winner's macros,
-so that both compile the same code.
+In: saxpy without its tuning comment, the same with a marked header of which it makes no instance, the suite as it stands, a project
+of 50 marked kernels in 20 files, an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: tables, and
+build/compile_time.json. Invariant: the two compilers run in turns, each first in every other pair, and a pair's ratio is taken
+before the median, so that a drift of the machine falls on both; beside the wall clock stands the processor time (user and system)
+of a build with all its processes, which other work on the machine hardly changes; no GPU is used (NVTUNE=static). Cold: without a
+cache. Warm: what an earlier build decided is in it; plain nvcc is then given the winner's macros, so that both compile the same
+code.
 """
 
 import argparse
@@ -29,11 +30,25 @@ sys.path.insert(0, str(REPOSITORY / ".ci"))
 import toolkit  # noqa: E402
 
 
+# A header of a library: a marked kernel that each source may make instances of, and a macro that joins names.
+LIBRARY = """#pragma once
+#define LIBRARY_JOIN(a, b) a##b
+//@tune template(float) threads(n) block(64:1024:64) regs(auto) default(block = 256)
+//@tune args(n = 1 << 20, x = random[n])
+template <typename T> __global__ void library_scale(int n, T *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= T(2);
+}
+template <typename T> void library_run(int n, T *x) { library_scale<T><<<(n + 255) / 256, 256>>>(n, x); }
+inline int LIBRARY_JOIN(library_, version)() { return 1; }
+"""
+NO_INSTANCE = "header marked, no instance"
+
 SUITE = ("saxpy", "black_scholes", "nbody", "matmul_naive", "matmul_tiled")
 
 
 def sources():
-    """(what it is, its path) of what is compiled: saxpy without its comment, then the marked sources of the suite."""
+    """(what it is, its path) of what is compiled: saxpy without its comment, alone and with a marked header, then the suite's sources."""
     marked = (KERNELS / "saxpy" / "saxpy.cu").read_text()
     unmarked = "".join(line for line in marked.splitlines(True) if not line.startswith("//@tune"))
     if unmarked == marked:
@@ -44,6 +59,9 @@ def sources():
     (WORK / "unmarked").mkdir()
     (WORK / "unmarked" / "unmarked.cu").write_text(unmarked)
     yield "unmarked (saxpy)", WORK / "unmarked" / "unmarked.cu"
+    (WORK / "unmarked" / "library.cuh").write_text(LIBRARY)
+    (WORK / "unmarked" / "no_instance.cu").write_text('#include "library.cuh"\n' + unmarked)
+    yield NO_INSTANCE, WORK / "unmarked" / "no_instance.cu"
     for name in SUITE:
         yield f"marked: {name}", KERNELS / name / f"{name}.cu"
 
@@ -211,6 +229,7 @@ def main():
     parser.add_argument("--calls", type=int, default=500, help="pairs of calls that compile nothing (default 500)")
     parser.add_argument("--warm", action="store_true", help="only builds whose results are in the cache")
     parser.add_argument("--unmarked", action="store_true", help="only calls that compile nothing")
+    parser.add_argument("--no-instance", action="store_true", help="only a source that makes no instance of its marked header")
     options = parser.parse_args()
     pairs = options.pairs
     if options.calls < 100:
@@ -237,7 +256,7 @@ def main():
     )
     cold, warm = dict(environment, NVTUNE_CACHE_SIZE="0"), dict(environment, NVTUNE_CACHE_DIR=str(WORK / "cache"))
     only_warm = options.warm
-    quick = [] if only_warm else list(handed_over(nvcc, shim, compiled[0][1], environment, options.calls))
+    quick = [] if only_warm or options.no_instance else list(handed_over(nvcc, shim, compiled[0][1], environment, options.calls))
     if quick:
         print(f"calls that compile nothing, {options.calls} pairs")
         print(f"{'':26} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'at p99':>7}")
@@ -253,14 +272,17 @@ def main():
     def add(label, pairs, times):
         rows.append({"build": label, **times, "pairs": pairs})
 
+    if options.no_instance:
+        compiled = [(label, source) for label, source in compiled if label == NO_INSTANCE]
     for label, source in compiled:
         is_marked = label.startswith("marked")
         if not only_warm:
             add(label + (", cold" if is_marked else ""), pairs, compare(nvcc, shim, source, cold, pairs))
         if is_marked:
             add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs, is_warm=True))
-    label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
-    add(label, pairs, compare_projects(nvcc, shim, project(), warm, pairs))
+    if not options.no_instance:
+        label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
+        add(label, pairs, compare_projects(nvcc, shim, project(), warm, pairs))
     record = REPOSITORY / "build" / "compile_time.json"
     record.write_text(json.dumps(quick + rows, indent=2) + "\n")
     print(f"nvcc -O3 -arch=sm_90 -c, medians of {pairs} pairs, NVTUNE=static")

@@ -3,6 +3,7 @@
 mod canonical;
 mod edits;
 mod reading;
+mod shape_invariance;
 mod transplant;
 
 use super::support::full::random_cases;

@@ -446,6 +446,18 @@ mod tests {
             (apart("mul.lo.s32 %r5, %r3, %r9;\nadd.s32 %r8, %r7, %r5;"), false),
             // A sum that has wrapped before it is widened has another one for each block.
             (apart("add.s32 %r5, %r3, %r9;\ncvt.u64.u32 %rd1, %r5;\ncvt.u64.u32 %rd2, %r7;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u32.u64 %r8, %rd3;"), false),
+            // Memory that is in order within a block or a cluster only.
+            (with("fence.acq_rel.cta;"), false),
+            (with("membar.cta;"), false),
+            (with("fence.acq_rel.cluster;"), false),
+            (with("ld.acquire.cta.global.u32 %r5, [%rd1];"), false),
+            (with("st.release.cta.global.u32 [%rd1], %r4;"), false),
+            (with("atom.global.cta.add.u32 %r5, [%rd1], %r4;"), false),
+            (with("red.relaxed.cta.global.add.u32 [%rd1], %r4;"), false),
+            (with("fence.acq_rel.gpu;\natom.global.gpu.add.u32 %r5, [%rd1], %r4;"), true),
+            // What is not known, and where the thread runs.
+            (with("frobnicate.b32 %r5, %r4;"), false),
+            (with("mov.u32 %r5, %smid;"), false),
             // Another dimension's extent; 256 where the block's extent should be.
             ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.y;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\nsetp.lt.s32 %p1, %r4, 9;".into(), false),
             ("mov.u32 %r1, %ctaid.x;\nshl.b32 %r2, %r1, 8;\nmov.u32 %r3, %tid.x;\nor.b32 %r4, %r2, %r3;".into(), false),

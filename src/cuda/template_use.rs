@@ -4,6 +4,7 @@
 //! Invariant: a template is unused only if that is certain. A use that is not understood
 //! counts.
 
+use super::joined_names::JoinedNames;
 use super::tokens::{CxxKind, CxxToken, cxx_tokens, split_directive};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -37,11 +38,14 @@ struct Template<'a> {
 type NameUses<'a> = Vec<(&'a str, Option<&'a str>)>;
 
 /// Returns whether a template may be used: its name stands in these files elsewhere than in
-/// itself, its declarations, and templates of which the same is not true.
-pub fn may_be_used(name: &str, texts: &[&str]) -> bool {
+/// itself, its declarations, and templates of which the same is not true, or is made of pieces.
+pub fn may_be_used(name: &str, texts: &[&str], joined: &JoinedNames<'_>) -> bool {
     let mut names: HashMap<usize, NameUses<'_>> = HashMap::new();
     let (mut asked, mut open) = (HashSet::from([name]), vec![name]);
     while let Some(name) = open.pop() {
+        if joined.may_make(name) {
+            return true;
+        }
         for (index, text) in texts.iter().enumerate() {
             if !text.contains(name) {
                 continue;
@@ -204,7 +208,8 @@ mod tests {
 
     fn is_used(rest: &str) -> bool {
         let header = format!("{KERNEL}{RUN}");
-        may_be_used("k", &[&header, rest])
+        let texts = [header.as_str(), rest];
+        may_be_used("k", &texts, &JoinedNames::new(&texts, &[]))
     }
 
     #[test]
@@ -216,6 +221,7 @@ mod tests {
             "template <class T> __global__ void k(int, T *);\n",
             "template <class T> struct Runner {\n    template <class U> void go(int n, U *x) { run<U>(n, x); }\n};\n",
             "template <class T> void again(T *x) { run(1, x); }\ntemplate <class T> void first(T *x) { again(x); }\n",
+            "#define JOIN(a, b) a##b\nint JOIN(oth, er)() { return 1; }\n",
         ] {
             assert!(!is_used(rest), "{rest}");
         }
@@ -231,6 +237,7 @@ mod tests {
             "template <class T> void again(T *x) { run(1, x); }\nvoid f(float *x) { again(x); }\n",
             "template <class T> struct Runner {\n    ~Runner() { run<T>(1, 0); }\n};\nRunner<float> runner;\n",
             "#define RUN run<float>\n",
+            "#define JOIN(a, b) a##b\nvoid f(float *x) { JOIN(ru, n)(1, x); }\n",
             "template <class T> void operator+(T x, int) { run(1, x); }\n",
             "template <class T> auto begin(T x) { run(1, x); return x; }\n",
             "template <class T> auto kept = &run<T>;\n",

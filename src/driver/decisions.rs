@@ -38,14 +38,27 @@ impl Build<'_> {
     pub(super) fn ask_steps(&self, tunings: &mut [Tuning]) -> Result<Dryrun, u8> {
         let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
             Ok(dryrun) => dryrun,
-            // nvcc itself says what is wrong with the call.
-            Err(DryrunError::Refused(_)) => return Err(self.plain()),
+            Err(problem @ DryrunError::Refused(_)) => return Err(self.refused(&problem)),
             Err(problem) => return Err(self.hand_to_nvcc(&problem.to_string())),
         };
         for tuning in tunings {
             tuning.architecture = tuning.source.newest_architecture(&dryrun);
         }
         Ok(dryrun)
+    }
+
+    /// Builds as nvcc does, which itself says what is wrong with the call; the exit code. A call
+    /// that passes was refused for its dry run alone.
+    fn refused(&self, problem: &DryrunError) -> u8 {
+        match self.status(&self.invocation.arguments) {
+            Ok(status) => {
+                if status.success() {
+                    self.console.warning(MessageCode::NvccTakesOver, format!("nvcc builds without nvtune: {problem}"));
+                }
+                self.end(status)
+            }
+            Err(code) => code,
+        }
     }
 
     /// Warns where no source of the call can be tuned; tells whether that is so.

@@ -8,9 +8,9 @@ use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
 use crate::diag::{MessageCode, exit_code};
 use crate::emit::{CiccOutput, Header, StubText, TicketKernel};
-use crate::nvcc::Programs;
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
+use crate::nvcc::{Made, Programs};
 use crate::process;
 use crate::process::TemporaryFolder;
 use crate::tune::Tuned;
@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 
 /// What became of a build with winners.
 enum Attempt {
@@ -266,15 +267,26 @@ impl Build<'_> {
     fn including<T>(&self, folder: &Path, tunings: &[Tuning], run: impl FnOnce(&[OsString]) -> T) -> Result<T, String> {
         let included = self.include_folder(folder, tunings)?;
         let options = self.extra_options(included.as_ref(), tunings);
-        let Some(included) = included else { return Ok(run(&self.with_options(options))) };
+        let Some(included) = included.map(Arc::new) else { return Ok(run(&self.with_options(options))) };
         let keeps_headers = self.settings.header_in_depfile;
         // A dependency file in its place would name the folder until nvcc has ended.
         let temporary = TemporaryFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let written = temporary.path().join("depfile");
         match self.invocation.with_depfile_at(&written).filter(|(_, path)| depfile::can_be_written(path)) {
             Some((arguments, path)) => {
+                // An object whose dependency file is missing would not be made again.
+                let sources = self.invocation.sources.iter();
+                let made: Vec<Made> = sources.filter_map(|source| Made::of(self.invocation, source)).collect();
+                let (of, from, to) = (Arc::downgrade(&included), written.clone(), path.clone());
+                process::set_finish(Some(Box::new(move || {
+                    if let Some(included) = of.upgrade().filter(|_| made.iter().any(Made::is_whole)) {
+                        let _ = included.move_depfile(&from, &to, keeps_headers);
+                    }
+                })));
                 let ended = run(&[arguments, options].concat());
-                included.move_depfile(&written, &path, keeps_headers).map(|()| ended)
+                let moved = included.move_depfile(&written, &path, keeps_headers);
+                process::set_finish(None);
+                moved.map(|()| ended)
             }
             None => {
                 let ended = run(&self.with_options(options));
@@ -303,13 +315,13 @@ impl Build<'_> {
     ///
     /// # Errors
     /// The exit code, once nvcc could not be started.
-    fn status(&self, arguments: &[OsString]) -> Result<ExitStatus, u8> {
+    pub(super) fn status(&self, arguments: &[OsString]) -> Result<ExitStatus, u8> {
         process::wait_for_status(Command::new(&self.nvcc.path).args(arguments))
             .map_err(|error| self.hand_to_nvcc(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
     }
 
     /// Returns the exit code after nvcc, and prints the messages that only a passed build gets.
-    fn end(&self, status: ExitStatus) -> u8 {
+    pub(super) fn end(&self, status: ExitStatus) -> u8 {
         if status.success() {
             // The object is nvcc's last word.
             process::set_fallback(None);

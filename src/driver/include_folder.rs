@@ -10,7 +10,6 @@ use crate::process::TemporaryFolder;
 use crate::record::read_regular;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The header of a source, for its compile.
@@ -81,9 +80,10 @@ impl IncludeFolder {
         for path in depfiles {
             // A device is no file to be written again.
             let Ok(text) = read_regular(path) else { continue };
-            if let Some(text) = self.renamed_text(&text, keeps_headers) {
+            let renamed = self.renamed_text(&text, keeps_headers);
+            if renamed != text {
                 // Where it cannot be written, its dates have the source compiled once more.
-                let _ = depfile::write(path, &text);
+                let _ = depfile::write(path, &renamed);
             }
         }
     }
@@ -91,31 +91,35 @@ impl IncludeFolder {
     /// Writes a dependency file of nvcc's to `path`, with the lasting names of the headers or
     /// without them; does nothing if nvcc wrote none.
     pub fn move_depfile(&self, written: &Path, path: &Path, keeps_headers: bool) -> Result<(), String> {
-        let Ok(text) = std::fs::read(written) else { return Ok(()) };
-        depfile::write(path, self.renamed_text(&text, keeps_headers).as_ref().unwrap_or(&text))
-            .map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))
-    }
-
-    /// Returns a dependency file with other names of the headers; `None` if it names none.
-    fn renamed_text(&self, text: &[u8], keeps_headers: bool) -> Option<Vec<u8>> {
-        let name = |name: &Path| match self.lasting_name(name) {
-            Renamed::To(_) if !keeps_headers => Renamed::Removed,
-            Renamed::Kept if !keeps_headers && self.is_lasting(name) => Renamed::Removed,
-            renamed => renamed,
+        let failed =
+            |what: &str, path: &Path, error: io::Error| format!("cannot {what} '{}': {}", path.display(), error.kind());
+        let text = match std::fs::read(written) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            read => read.map_err(|error| failed("read", written, error))?,
         };
-        let is_changed =
-            !keeps_headers || memchr::memmem::find(text, self.folder.path().as_os_str().as_bytes()).is_some();
-        is_changed.then(|| renamed(text, name))
+        depfile::write(path, &self.renamed_text(&text, keeps_headers)).map_err(|error| failed("write", path, error))
     }
 
-    /// Whether this is one of the lasting headers, however it is spelled.
-    fn is_lasting(&self, name: &Path) -> bool {
+    /// Returns a dependency file with the lasting names of the headers, each once, or without
+    /// them.
+    fn renamed_text(&self, text: &[u8], keeps_headers: bool) -> Vec<u8> {
+        renamed(text, |name| match self.lasting_name(name) {
+            Renamed::To(_) if !keeps_headers => Renamed::Removed,
+            renamed => renamed,
+        })
+    }
+
+    /// Returns the lasting header that this is, however it is spelled.
+    fn respelled(&self, name: &Path) -> Renamed {
         let mut lasting = self.headers.iter().filter_map(|header| header.lasting.as_ref());
-        lasting.any(|path| path.file_name() == name.file_name() && path.canonicalize().ok() == name.canonicalize().ok())
+        let is_same =
+            |path: &PathBuf| path.canonicalize().is_ok_and(|path| name.canonicalize().is_ok_and(|name| name == path));
+        let is_it = |path: &&PathBuf| path.file_name() == name.file_name() && is_same(path);
+        lasting.find(is_it).map_or(Renamed::Kept, |path| Renamed::To(path.clone()))
     }
 
     fn lasting_name(&self, name: &Path) -> Renamed {
-        let Ok(place) = name.strip_prefix(self.folder.path()) else { return Renamed::Kept };
+        let Ok(place) = name.strip_prefix(self.folder.path()) else { return self.respelled(name) };
         let is_its = |number: usize, header: &IncludedHeader| {
             header.places.iter().chain([&plain_place(number)]).any(|own| own == place)
         };

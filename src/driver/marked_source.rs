@@ -3,7 +3,7 @@
 
 use crate::comment;
 use crate::comment::Annotation;
-use crate::cuda::{CompiledFile, HostCode, Side, compiled_files, compiled_text, left_out, may_be_used};
+use crate::cuda::{CompiledFile, HostCode, JoinedNames, Side, compiled_files, compiled_text, left_out, may_be_used};
 use crate::diag::{Diagnostic, MessageCode, Source, Span};
 use crate::emit;
 use crate::emit::Header;
@@ -17,7 +17,7 @@ use crate::settings::KernelSelection;
 use crate::tune;
 use crate::tune::Surroundings;
 use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -160,27 +160,28 @@ impl MarkedSource {
     }
 
     /// Leaves out the templates of included files that the source surely makes no instance of:
-    /// only the kernel and unused templates have its name, and no file may put it together
-    /// from others. A library's header is in many sources, few of which use a kernel.
+    /// only the kernel and unused templates have its name, and no macro may put it together. A library's header is in many sources, few of which use a kernel.
     pub fn leave_out_unused(&self, annotations: &mut Vec<Annotation>) {
         let own = self.name();
         let is_candidate = |of: &Annotation| of.kernel.template.is_some() && of.source.path != own;
         if self.includes_header || !annotations.iter().any(is_candidate) {
             return;
         }
-        let files = included_files(&self.path, &self.search);
-        if files.iter().any(|file| memchr::memmem::find(&file.text, b"##").is_some()) {
+        let options: Vec<&str> = self.search.macros.iter().map(|(_, value)| value.as_str()).collect();
+        // What an option joins is not looked into.
+        if options.iter().any(|value| value.contains("##")) {
             return;
         }
+        let files = included_files(&self.path, &self.search);
         let texts = files.iter().map(|file| file.text.as_slice());
-        let texts = texts.chain(self.search.macros.iter().map(|(_, value)| value.as_bytes()));
+        let texts = texts.chain(options.iter().map(|value| value.as_bytes()));
         let uses = |name: &str| texts.clone().map(|text| count_word(text, name)).sum::<usize>();
-        let lossy: OnceCell<Vec<Cow<'_, str>>> = OnceCell::new();
-        let may_be_used = |name: &str| {
-            let lossy = lossy.get_or_init(|| texts.clone().map(String::from_utf8_lossy).collect());
-            may_be_used(name, &lossy.iter().map(Cow::as_ref).collect::<Vec<&str>>())
-        };
-        annotations.retain(|of| !is_candidate(of) || uses(&of.kernel.name) > 1 && may_be_used(&of.kernel.name));
+        let lossy: Vec<Cow<'_, str>> = texts.clone().map(String::from_utf8_lossy).collect();
+        let lossy: Vec<&str> = lossy.iter().map(Cow::as_ref).collect();
+        let joined = JoinedNames::new(&lossy, &options);
+        let is_named = |name: &str| uses(name) > 1 || joined.may_make(name);
+        let is_used = |name: &str| is_named(name) && may_be_used(name, &lossy, &joined);
+        annotations.retain(|of| !is_candidate(of) || is_used(&of.kernel.name));
     }
 
     /// The source, its marked files, and what they include with quotes. What nvtune writes

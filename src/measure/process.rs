@@ -15,6 +15,7 @@ use super::protocol;
 use super::protocol::{Job, Reply, Request, Rounds};
 use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device};
+use crate::process::tool_patience;
 use std::time::{Duration, Instant};
 
 /// A start that takes longer is worth a word to the user.
@@ -183,9 +184,14 @@ impl Process {
     /// anew: a request that is about the baseline will find out what is wrong with it.
     fn hear_of_ahead(&mut self) {
         let patience = self.patience.max(seconds(Plan::default().patience_s));
-        let (mut is_running, mut taken) = (false, 0);
+        let (mut is_running, mut taken, begin) = (false, 0, Instant::now());
         while self.ahead > 0 {
             let Some(link) = &self.link else { return };
+            if begin.elapsed() > patience.saturating_add(tool_patience()) {
+                self.link = None;
+                self.ahead = 0;
+                return;
+            }
             match link.receive(if is_running { patience } else { self.options.silence() }) {
                 Incoming::Reply(Reply::Working) => {}
                 Incoming::Reply(Reply::Running(_)) => is_running = true,
@@ -223,8 +229,14 @@ impl Process {
     }
 
     /// Sends a request with all that it refers to, and passes on what is said of its jobs until
-    /// it is served or the process is lost.
-    fn request(&mut self, request: &Request, progress: &mut dyn FnMut(Progress)) -> Result<Served, Error> {
+    /// it is served or the process is lost. From the first message on it may take `time`, and as
+    /// long as a tool may take.
+    fn request(
+        &mut self,
+        request: &Request,
+        time: Duration,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Served, Error> {
         self.claim()?;
         // `claim` has put one there.
         let Some(link) = self.link.take() else {
@@ -236,12 +248,20 @@ impl Process {
         link.send(encode_request(request, &[])?);
         let mut running: Option<u32> = None;
         let mut taken = 0;
+        let (longest, mut begin) = (time.saturating_add(tool_patience()), None::<Instant>);
         for _ in 0..MOST_REPLIES {
+            if begin.is_some_and(|begin| begin.elapsed() > longest) {
+                let said = format!("messages without an end, for {:.0} s", longest.as_secs_f64());
+                return Err(self.broken(link, Incoming::Nonsense(said), longest));
+            }
             let limit = match running {
                 Some(_) => self.patience,
                 None => self.options.silence(),
             };
             let incoming = link.receive(limit);
+            if matches!(incoming, Incoming::Reply(_)) {
+                begin.get_or_insert_with(Instant::now);
+            }
             // Behind a slow line machine code and files take their time.
             if matches!(incoming, Incoming::Silence) && running.is_none() && link.taken() > taken {
                 taken = link.taken();
@@ -355,7 +375,7 @@ impl Measurer for Process {
                     ..*plan
                 },
             };
-            let served = self.request(&request, &mut |progress| {
+            let served = self.request(&request, seconds(left), &mut |progress| {
                 let is_more = matches!(progress, Progress::Round(true) | Progress::Refused(..));
                 note(&mut states, progress);
                 if is_more {
@@ -391,8 +411,9 @@ impl Measurer for Process {
                 state.samples.clear();
             }
             let jobs = remaining_jobs(&batch.jobs, &states);
+            let launches = rounds.count.saturating_mul(u32::try_from(jobs.len()).unwrap_or(u32::MAX));
             let request = Request::Duel { jobs, rounds };
-            let served = self.request(&request, &mut |progress| {
+            let served = self.request(&request, self.patience.saturating_mul(launches), &mut |progress| {
                 note(&mut states, progress);
             })?;
             if matches!(served, Served::Whole) {

@@ -106,6 +106,8 @@ pub(super) enum Fault {
     Garbage,
     /// It says for ever that it is at work.
     Work,
+    /// It sends samples of the baseline for ever.
+    Samples,
 }
 
 impl Recording {
@@ -230,6 +232,14 @@ impl<W: Write> Bench for Replay<W> {
     }
 }
 
+/// Sends a message again and again until nobody reads it.
+fn repeat(message: &Reply, stdout: &mut impl Write) -> ! {
+    while protocol::write(stdout, message, &[]).is_ok() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::process::exit(0)
+}
+
 /// Breaks this process as `fault` says. Returns only from [`Fault::Garbage`].
 pub(super) fn break_down(fault: Fault, stdout: &mut impl Write) {
     match fault {
@@ -240,12 +250,8 @@ pub(super) fn break_down(fault: Fault, stdout: &mut impl Write) {
         Fault::Hang => loop {
             std::thread::park();
         },
-        Fault::Work => {
-            while protocol::write(stdout, &Reply::Working, &[]).is_ok() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            std::process::exit(0)
-        }
+        Fault::Work => repeat(&Reply::Working, stdout),
+        Fault::Samples => repeat(&Reply::Sample(0, 100.0), stdout),
         Fault::Garbage => {
             // The caller may be gone already; there is nobody to tell.
             let _ = stdout.write_all(b"Segmentation fault (core dumped)\n");

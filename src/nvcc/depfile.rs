@@ -3,6 +3,7 @@
 //!
 //! Invariant: what is between two names that stay is as it was.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Renamed {
     Kept,
+    /// Another name, which stands once among the files and once among the targets of `-MP`.
     To(PathBuf),
     Removed,
 }
@@ -18,6 +20,7 @@ pub enum Renamed {
 /// Returns the text with each file's name as `rename` says.
 pub fn renamed(text: &[u8], rename: impl Fn(&Path) -> Renamed) -> Vec<u8> {
     let mut made = Vec::with_capacity(text.len());
+    let mut given = HashSet::new();
     let mut rest = text;
     while !rest.is_empty() {
         let (space, after) = rest.split_at(blank_length(rest));
@@ -28,7 +31,12 @@ pub fn renamed(text: &[u8], rename: impl Fn(&Path) -> Renamed) -> Vec<u8> {
         match rename(&path(name)) {
             _ if name.is_empty() => made.extend([space, word].concat()),
             Renamed::Kept => made.extend([space, word].concat()),
-            Renamed::To(other) => made.extend([space, &escaped(&other), colon].concat()),
+            Renamed::To(other) => {
+                let named = [&escaped(&other), colon].concat();
+                if given.insert(named.clone()) {
+                    made.extend([space, &named].concat());
+                }
+            }
             Renamed::Removed => {}
         }
     }
@@ -81,5 +89,8 @@ mod tests {
         let expected = "k.o : a\\ b/k.cu \\\n    o\\ u/k.tune.h \\\n    /usr/x.h\n\no\\ u/k.tune.h:\n\n/usr/x.h:\n";
         assert_eq!(String::from_utf8_lossy(&renamed(text.as_bytes(), rename)), expected);
         assert_eq!(renamed(text.as_bytes(), |_| Renamed::Kept), text.as_bytes());
+        let both = |path: &Path| if path.ends_with("x.h") { Renamed::Kept } else { Renamed::To("k.h".into()) };
+        let text = "/t/k.h : ./k.h \\\n /usr/x.h \\\n k.h\n./k.h:\n/usr/x.h:\nk.h:\n";
+        assert_eq!(String::from_utf8_lossy(&renamed(text.as_bytes(), both)), "k.h : \\\n /usr/x.h\nk.h:\n/usr/x.h:\n");
     }
 }

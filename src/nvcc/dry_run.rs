@@ -59,7 +59,7 @@ pub enum DryrunError {
     #[error("nvcc --dryrun did not end within {} s (NVTUNE_PATIENCE) and was stopped", .0.as_secs_f64())]
     Late(Duration),
     /// nvcc refuses the call; it will say why when it is really run.
-    #[error("nvcc refuses the call: {0}")]
+    #[error("nvcc --dryrun fails: {0}")]
     Refused(String),
 }
 

@@ -25,7 +25,7 @@ pub use job_slots::{Permit, permit_beside, prepare_jobserver as prepare_jobs, wa
 pub use named_lock::NamedLock;
 pub use process_tree::Tree;
 pub use signals::{
-    run_tool, run_worker, set_last_words, set_undo, spawn_child, uninterrupted, wait_for_status,
+    run_tool, run_worker, set_finish, set_last_words, set_undo, spawn_child, uninterrupted, wait_for_status,
     wait_where_interrupted, watch_signals,
 };
 pub use start_time::process_start;

@@ -41,6 +41,9 @@ type Undo = Box<dyn FnOnce() + Send>;
 /// That of the build under way.
 static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
 
+/// What is done after that.
+static FINISH: Mutex<Option<Undo>> = Mutex::new(None);
+
 /// How long nvcc may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -153,6 +156,12 @@ pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
+/// What is to be done where a signal ends the process, once all that runs has ended and what is
+/// to be undone is; `None`: nothing. The same holds for it as for [`set_undo`].
+pub fn set_finish(finish: Option<Undo>) {
+    *FINISH.lock().unwrap_or_else(PoisonError::into_inner) = finish;
+}
+
 /// The thread that looks after signals ends the process; what others would say of it is noise.
 /// To be called after a child has ended: the signal that ended it may be one for all processes
 /// of the terminal.
@@ -186,8 +195,10 @@ fn end_everything(signal: i32) {
     INTERRUPTED.store(true, Ordering::SeqCst);
     std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
     end_what_runs(signal);
-    if let Some(undo) = UNDO.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        undo();
+    for last in [&UNDO, &FINISH] {
+        if let Some(last) = last.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            last();
+        }
     }
     temp_dir::remove_all();
     if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {

@@ -244,3 +244,116 @@ fn depfile_names_no_temporary_file_at_any_time() {
         assert!(!names_a_temporary_file(&depfile, &std::env::temp_dir()), "{options:?}: {depfile}");
     }
 }
+
+#[test]
+fn dry_run_that_fails_alone_is_one_warning_and_an_error_if_strict() {
+    // What an nvcc does for a dry run, the seconds of patience, and what is said. Without a folder for it none is started.
+    for (line, patience, said) in [
+        (": >> dry", "900", "cannot start '"),
+        ("exec sleep 60", "2", "nvcc --dryrun did not end within 2 s"),
+        ("echo 'nvcc fatal   : no dry runs' >&2; exit 1", "900", "nvcc --dryrun fails: nvcc fatal   : no dry runs"),
+        ("kill -KILL $$", "900", "nvcc --dryrun fails: no message"),
+    ] {
+        let project = project();
+        let script = project.path("bin/real");
+        let text = format!(
+            "#!/bin/sh\nunset TMPDIR\ncase \" $* \" in *' --dryrun '*) {line};; esac\nexec '{}' \"$@\"\n",
+            nvcc().display()
+        );
+        std::fs::write(&script, text).expect("written");
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("executable");
+        let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];
+        succeed(&mut project.plain(&arguments));
+        let plain = project.bytes("kernel.o");
+        for strict in [false, true] {
+            let mut build = project.nvtune(&arguments);
+            build.env("NVTUNE_NVCC", &script).env("NVTUNE_PATIENCE", patience);
+            if line.starts_with(':') {
+                build.env("TMPDIR", project.path("none"));
+            }
+            if strict {
+                build.env("NVTUNE_STRICT", "1");
+            }
+            let ran = run(&mut build);
+            assert_eq!(ran.code == Some(0), !strict, "{line}: {:?} {}", ran.code, ran.stderr);
+            assert_eq!(ran.stderr.matches(said).count(), 1, "{line}: {}", ran.stderr);
+            let (warnings, errors) = (ran.stderr.matches("nvtune warning"), ran.stderr.matches("nvtune error"));
+            assert_eq!(
+                (warnings.count(), errors.count() > 0),
+                (usize::from(!strict), strict),
+                "{line}: {}",
+                ran.stderr
+            );
+            assert!(strict || project.bytes("kernel.o") == plain, "{line}: another object");
+        }
+        assert!(!project.path("dry").exists(), "a dry run is started");
+    }
+}
+
+#[test]
+fn build_passes_if_nvtune_is_replaced_or_removed_during_it() {
+    for line in ["mv -f bin/other bin/nvcc", "cp bin/other bin/next && mv bin/next bin/nvcc", "rm -f bin/nvcc"] {
+        let project = project();
+        let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];
+        succeed(&mut project.plain(&arguments));
+        let plain = project.bytes("kernel.o");
+        let own = toolkit_with(&project, "kit", &profile());
+        let tuned = || {
+            let mut build = project.nvtune(&arguments);
+            build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_CACHE_SIZE", "0");
+            succeed(build.env("NVTUNE_NVCC", &own))
+        };
+        let ran = tuned();
+        assert!(is_tuned(&ran), "{}", ran.stderr);
+        let winners = project.bytes("kernel.o");
+        // nvcc runs this before it assembles. What takes nvtune's place fails whatever it is called for.
+        std::fs::remove_file(project.path("kit/bin/cudafe++")).expect("a link");
+        let real = nvcc().with_file_name("cudafe++");
+        let tool = format!("#!/bin/sh\n: > ran\n{line}\nexec '{}' \"$@\"\n", real.display());
+        for (name, text) in [("bin/other", "#!/bin/sh\nexit 1\n"), ("kit/bin/cudafe++", &tool)] {
+            project.write(name, text);
+            std::fs::set_permissions(project.path(name), PermissionsExt::from_mode(0o755)).expect("executable");
+        }
+        std::fs::remove_file(project.path("bin/nvcc")).expect("removed");
+        std::fs::copy(env!("CARGO_BIN_EXE_nvtune"), project.path("bin/nvcc")).expect("copied");
+        let ran = tuned();
+        assert!(project.path("ran").exists(), "nothing takes its place");
+        let object = project.bytes("kernel.o");
+        assert!(object == winners || object == plain, "{line}: another object: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains("nvtune warning"), object == plain, "{line}: {}", ran.stderr);
+    }
+}
+
+/// Only root may have another view of the machine's files.
+#[test]
+fn build_without_proc_passes_as_plain_nvcc_does() {
+    let project = project();
+    let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];
+    let without_proc = |build: &Command| {
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"]);
+        command.arg(build.get_program()).args(build.get_args()).current_dir(project.path(""));
+        for (name, value) in build.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.output().ok()
+    };
+    if !without_proc(&project.plain(&arguments)).is_some_and(|ended| ended.status.success()) {
+        return;
+    }
+    let plain = project.bytes("kernel.o");
+    for mode in ["off", "measure"] {
+        std::fs::remove_file(project.path("kernel.o")).expect("removed");
+        let mut build = project.nvtune(&arguments);
+        build.env("NVTUNE", mode).env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_CACHE_SIZE", "0");
+        let ended = without_proc(&build).expect("it starts");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{mode}: {:?} {said}", ended.status);
+        let is_plain = project.bytes("kernel.o") == plain;
+        assert!(is_plain || mode == "measure", "{mode}: another object");
+        assert!(is_plain || said.contains("(2.00x"), "{mode}: {said}");
+    }
+}

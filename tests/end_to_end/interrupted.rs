@@ -331,3 +331,37 @@ fn tool_that_ctrl_c_ended_first_is_an_interruption_and_no_failure() {
     // Two lines for each such thread: a build has one, a worker and its parent one each.
     assert_eq!(project.read("slowed").lines().count(), 2 * 3, "{}", project.read("slowed"));
 }
+
+#[test]
+fn object_of_a_build_that_a_signal_ends_has_its_dependency_file() {
+    let project = project(0, 1.0);
+    let header = "#if __has_include(\"mix.tune.h\")\n#include \"mix.tune.h\"\n#endif\n";
+    project.write("mix.cu", &format!("{header}{}", project.read("mix.cu")));
+    // The last tool of nvcc's waits for the signal, is ended by none, and the object is there then.
+    let compiler = "#!/bin/sh\ntrap '' TERM\ng++ \"$@\" || exit\n\
+        case \"$*\" in *.cudafe1.cpp*) : > built; while ! test -e signalled; do sleep 0.01; done; sleep 0.2;; esac\nexit 0\n";
+    std::fs::create_dir(project.path("bin/host")).expect("a folder");
+    project.write("bin/host/g++", compiler);
+    std::fs::set_permissions(project.path("bin/host/g++"), PermissionsExt::from_mode(0o755)).expect("executable");
+    let arguments =
+        ["-arch=sm_90", "-c", "mix.cu", "-o", "mix.o", "-objtemp", "-MD", "-MF", "mix.d", "-ccbin", "bin/host/g++"];
+    let results = || ["mix.o", "mix.d", "mix.tune.h"].map(|name| std::fs::read(project.path(name)).ok());
+    project.write("signalled", "");
+    succeed(&mut project.nvtune(&arguments));
+    let expected = results();
+    for name in ["mix.o", "mix.d", "mix.tune.h", "built", "signalled"] {
+        std::fs::remove_file(project.path(name)).expect("it was made");
+    }
+    let child = start(project.nvtune(&arguments));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !project.path("built").exists() {
+        assert!(Instant::now() < deadline, "nothing is built");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // SAFETY: the child is not collected yet, so the number is its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    project.write("signalled", "");
+    let (code, said) = end(child);
+    assert_eq!(code, 128 + libc::SIGTERM, "{said}");
+    assert!(results() == expected, "{:?}", results().map(|file| file.is_some()));
+}

@@ -89,6 +89,7 @@ fn source_that_makes_no_instance_of_a_header_runs_nothing_but_nvcc() {
     let launch = "void run(int n, float *x) { KERNEL<float><<<n / 256, 256>>>(n, x); }\n";
     for (text, option, is_used) in [
         ("int other() { return 1; }\n".to_owned(), "-DOTHER=1", false),
+        ("#define JOIN(a, b) a##b\nint JOIN(oth, er)() { return 1; }\n".to_owned(), "-DOTHER=1", false),
         (launch.replace("KERNEL", "k"), "-DOTHER=1", true),
         (launch.to_owned(), "-DKERNEL=k", true),
     ] {

@@ -434,6 +434,25 @@ fn lock_update_times_only_stale_entries() {
 }
 
 #[test]
+fn lock_update_refuses_a_record_of_another_user() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    succeed(&mut nvtune(&project, &["lock"]));
+    let before = project.read("nvtune.lock");
+    project.write("two.cu", &project.read("two.cu").replacen("mixed(x, i + 3)", "mixed(x, i + 4)", 1));
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(project.path("two.tune.json"), Some(65_534), None).is_err() {
+        return;
+    }
+    for arguments in [&["lock"][..], &["lock", "--update"], &["lock", "--check"]] {
+        let ran = run(nvtune(&project, arguments).env("NVTUNE_REPLAY", "recorded.json"));
+        assert_ne!(ran.code, Some(0), "{arguments:?}: {} {}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("two.tune.json': belongs to another user"), "{arguments:?}: {}", ran.stderr);
+        assert_eq!(project.read("nvtune.lock"), before, "{arguments:?}");
+    }
+}
+
+#[test]
 fn second_tune_of_a_project_comes_from_the_cache() {
     let project = Project::new(&["two.cu", "cached.cu", "plain.cu"]);
     project.write("recorded.json", CAPS_WIN);

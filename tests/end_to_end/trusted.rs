@@ -221,6 +221,40 @@ fn runner_that_breaks_at_any_byte_is_a_warning_at_most() {
 }
 
 #[test]
+fn device_name_from_a_runner_puts_no_code_into_the_object() {
+    let project = Project::new(&["saxpy.cu"]);
+    for evil in [
+        r#"x*/\n__attribute__((constructor)) static void evil(void) { __builtin_trap(); }\n#define U_"#,
+        r#"\"); __builtin_trap(); (\"evil"#,
+        r#"evil\\\r\n#error evil\n??/\u2028\u0000"#,
+        r#"R\"(evil)\" %s%n $(touch evil) `touch evil`"#,
+    ] {
+        let entries = r#"{"label": "block=512", "time_us": 50.0}, {"time_us": 100.0}"#;
+        let mut command = build(&project, entries);
+        project.write("recorded.json", &project.read("recorded.json").replace("NVIDIA H200", evil));
+        let runner = ssh_like(&project, None);
+        command.env_remove("NVTUNE_REPLAY").env("NVTUNE_RUNNER", runner).env("NVTUNE_CACHE_SIZE", "0");
+        let ran = run(&mut command);
+        assert_eq!(ran.code, Some(0), "{evil}: {}", ran.stderr);
+        assert!(ran.stderr.contains("nvtune: saxpy: block=512 (2.00x"), "{evil}: {}", ran.stderr);
+        assert!(!ran.stderr.contains(['\r', '\0']), "{evil}: {:?}", ran.stderr);
+        let header = project.read("saxpy.tune.h");
+        // Words of the comment at the top, which ends where it should, and the value of one macro.
+        let lines: Vec<&str> = header.lines().filter(|line| line.contains("evil")).collect();
+        assert!(lines.len() <= 2 && header.matches("*/").count() == header.matches("/*").count(), "{evil}: {header}");
+        for line in lines {
+            let value = line.split_once("_GPU ").map(|(_, value)| value.trim());
+            let inner = value.and_then(|value| value.strip_prefix('"')?.strip_suffix('"'));
+            let is_value = inner.is_some_and(|inner| !inner.contains(['"', '\\']));
+            assert!(is_value || line.starts_with(" * "), "{evil}: {header}");
+        }
+        // What runs before `main` of a program of it.
+        let stub = project.tool_of_host("nm", &["-C", "saxpy.o"]);
+        assert!(!stub.contains("evil") && !project.path("evil").exists(), "{evil}: {stub}");
+    }
+}
+
+#[test]
 fn winner_that_the_sanitizer_refuses_gives_way_to_the_next() {
     let project = Project::new(&["saxpy.cu"]);
     let entries =
@@ -294,6 +328,18 @@ fn measuring_process_that_works_for_ever_is_given_up() {
     assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.contains("block=512: ") && ran.stderr.contains("saxpy: block=1024 (2.00x"), "{}", ran.stderr);
+}
+
+#[test]
+fn measuring_process_that_sends_samples_for_ever_is_given_up() {
+    let project = Project::new(&["saxpy.cu"]);
+    let entries = r#"{"label": "block=512", "fault": "samples"}, {"time_us": 100.0}"#;
+    let begin = std::time::Instant::now();
+    let ran = run(build(&project, entries).env("NVTUNE_PATIENCE", "2").env("NVTUNE_BUDGET", "5"));
+    assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("saxpy: not timed, the model chooses: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("messages without an end"), "{}", ran.stderr);
 }
 
 #[test]

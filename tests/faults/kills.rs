@@ -54,13 +54,31 @@ fn processes(place: &Place) -> Vec<String> {
 
 fn makefile() -> String {
     let rules = OBJECTS.map(|object| {
-        format!("out/{object}: k.cu\n\tmkdir -p out/{object}.d\n\tNVTUNE_HEADER_DIR=out/{object}.d bin/nvcc -arch=sm_90 -c k.cu -o $@ -objtemp\n")
+        format!(
+            "out/{object}: k.cu\n\tmkdir -p out/{object}.d\n\tNVTUNE_HEADER_DIR=out/{object}.d bin/nvcc -arch=sm_90 -c k.cu -o $@ -objtemp \
+             -MD -MF out/{object}.d/k.d\n"
+        )
     });
     format!("all: {}\n{}", OBJECTS.map(|object| format!("out/{object}")).join(" "), rules.concat())
 }
 
+/// A dependency file that is neither whole nor absent; nvcc writes that of a plain build, which may be torn.
+fn torn_depfile(place: &Place) -> Option<String> {
+    let is_whole = |(path, expected): &(String, String)| {
+        std::fs::read_to_string(place.path(path)).map_or(true, |text| text == *expected)
+    };
+    let alone = ("out/k.d".to_owned(), place.tuned.depfile.clone());
+    let of_make = OBJECTS.map(|object| {
+        let header = format!("out/{object}.d/k.tune.h");
+        let expected =
+            place.tuned.depfile.replace("out/k.tune.h", &header).replace("out/k.o", &format!("out/{object}"));
+        (format!("out/{object}.d/k.d"), expected)
+    });
+    of_make.into_iter().chain([alone]).find(|depfile| !is_whole(depfile)).map(|(path, _)| path)
+}
+
 /// What is wrong with what a killed build left.
-fn problem(place: &Place, expected: &[Vec<u8>], is_alone: bool) -> Option<String> {
+fn problem(place: &Place, is_alone: bool) -> Option<String> {
     let deadline = Instant::now() + LEAVE;
     while !processes(place).is_empty() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
@@ -73,11 +91,13 @@ fn problem(place: &Place, expected: &[Vec<u8>], is_alone: bool) -> Option<String
     if is_alone && !header.is_empty() && !header.trim_end().ends_with("#endif") {
         return Some(format!("a torn header: {header}"));
     }
+    if let Some(path) = torn_depfile(place) {
+        return Some(format!("a torn dependency file: {:?}", std::fs::read_to_string(place.path(&path))));
+    }
     let mut next = place.command(&place.path("bin/nvcc"), KINDS[1]);
     let next = next.output().expect("it starts");
     let said = String::from_utf8_lossy(&next.stderr);
-    let object = std::fs::read(place.path("out/k.o")).unwrap_or_default();
-    (!next.status.success() || !expected.contains(&object) || said.contains("nvtune warning"))
+    (!next.status.success() || place.made() != place.tuned || said.contains("nvtune warning"))
         .then(|| format!("the next build: {said}"))
 }
 
@@ -107,7 +127,7 @@ fn killed_builds_leave_nothing_torn_and_no_process() {
         unsafe { libc::kill(-(child.id() as i32), signal) };
         let status = child.wait().expect("a child");
         ended += u32::from(!status.success());
-        if let Some(problem) = problem(&place, std::slice::from_ref(&place.tuned), form != "make -j4") {
+        if let Some(problem) = problem(&place, form != "make -j4") {
             problems.push(format!("{number}, {form}, {name}: {problem}"));
             eprintln!("{}", problems[problems.len() - 1]);
         }

@@ -1,7 +1,7 @@
 //! Builds in which a system function fails in one of nvtune's own processes (`inject.c`): each ends as plain nvcc's would.
 //!
-//! Each call that a build makes of each function fails once, in a build of its own. Then: the exit code is 0, the object is that of a
-//! clean build or plain nvcc's, header and record speak of it, nothing else is left, and the next build is a clean one.
+//! Each call that a build makes of each function fails once, in a build of its own. Then: the exit code is 0, object and dependency
+//! file are those of a clean build or plain nvcc's, header and record speak of it, nothing else is left, and the next build is a clean one.
 
 mod kills;
 mod panics;
@@ -96,10 +96,17 @@ impl Fault {
 /// A folder in which one build after another is made, with what they are compared with.
 struct Place {
     folder: tempfile::TempDir,
-    plain: Vec<u8>,
-    tuned: Vec<u8>,
-    unmarked: Vec<u8>,
+    plain: Made,
+    tuned: Made,
+    unmarked: Made,
     header: String,
+}
+
+/// What nvcc makes of a source; empty where a file is not there.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Made {
+    object: Vec<u8>,
+    depfile: String,
 }
 
 struct Ran {
@@ -125,7 +132,8 @@ impl Place {
         place.plain = place.built(place.command(&nvcc(), marked));
         place.tuned = place.built(place.command(&place.path("bin/nvcc"), marked));
         place.header = std::fs::read_to_string(place.path("out/k.tune.h")).expect("written");
-        assert_ne!(place.plain, place.tuned, "there is a winner");
+        assert_ne!(place.plain.object, place.tuned.object, "there is a winner");
+        assert!(place.tuned.depfile.contains(" out/k.tune.h"), "{}", place.tuned.depfile);
         place
     }
 
@@ -135,7 +143,7 @@ impl Place {
 
     fn command(&self, program: &Path, kind: Kind) -> Command {
         let mut command = Command::new(program);
-        command.args(["-arch=sm_90", "-c", kind.source, "-o", "out/k.o", "-objtemp"]);
+        command.args(["-arch=sm_90", "-c", kind.source, "-o", "out/k.o", "-objtemp", "-MD", "-MF", "out/k.d"]);
         command.current_dir(self.folder.path()).env("TMPDIR", self.path("tmp")).env("NVTUNE_NVCC", nvcc());
         command.env("NVTUNE", "static").env("NVTUNE_CACHE_DIR", self.path("cache")).env("RAYON_NUM_THREADS", "2");
         command
@@ -148,10 +156,16 @@ impl Place {
         command
     }
 
-    fn built(&self, mut command: Command) -> Vec<u8> {
+    fn built(&self, mut command: Command) -> Made {
         let output = command.output().expect("it starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        std::fs::read(self.path("out/k.o")).expect("it is there")
+        self.made()
+    }
+
+    /// What the last build made.
+    fn made(&self) -> Made {
+        let read = |name: &str| std::fs::read(self.path(name)).unwrap_or_default();
+        Made { object: read("out/k.o"), depfile: String::from_utf8_lossy(&read("out/k.d")).into_owned() }
     }
 
     /// Removes what a build made; the cache, too, before a cold one.
@@ -211,11 +225,17 @@ impl Place {
         if ran.code != Some(0) {
             return Some(format!("exit code {:?}", ran.code));
         }
-        let object = std::fs::read(self.path("out/k.o")).unwrap_or_default();
-        let (is_marked, is_tuned) = (fault.kind.source == "k.cu", object == self.tuned);
+        let Made { object, depfile } = self.made();
+        let (is_marked, is_tuned) = (fault.kind.source == "k.cu", object == self.tuned.object);
         let plain = if is_marked { &self.plain } else { &self.unmarked };
-        if !is_tuned && object != *plain {
+        if !is_tuned && object != plain.object {
             return Some("another object".to_owned());
+        }
+        // A header of baselines is among the files that the source includes, as one of winners is.
+        if is_tuned && depfile != self.tuned.depfile
+            || depfile != plain.depfile && !(is_marked && depfile == self.tuned.depfile)
+        {
+            return Some(format!("another dependency file: {depfile:?}"));
         }
         let header = std::fs::read_to_string(self.path("out/k.tune.h")).ok();
         match &header {
@@ -230,7 +250,7 @@ impl Place {
         if fault.is_lasting && fault.name() == "open" {
             self.clear_temporary();
         }
-        let others = |name: &String| !["k.o", "k.tune.h", "k.tune.json"].contains(&name.as_str());
+        let others = |name: &String| !["k.o", "k.d", "k.tune.h", "k.tune.json"].contains(&name.as_str());
         let left: Vec<String> =
             names(&self.path("out")).into_iter().filter(others).chain(names(&self.path("tmp"))).collect();
         if !left.is_empty() {
@@ -250,9 +270,8 @@ impl Place {
             return None;
         }
         let next = self.run(fault.kind, None);
-        let object = std::fs::read(self.path("out/k.o")).unwrap_or_default();
         let is_silent = !next.stderr.contains("nvtune warning") && !next.stderr.contains("nvtune error");
-        let is_clean = next.code == Some(0) && object == self.tuned && is_silent;
+        let is_clean = next.code == Some(0) && self.made() == self.tuned && is_silent;
         (!is_clean).then(|| format!("the next build: {:?} {}", next.code, next.stderr.trim()))
     }
 }

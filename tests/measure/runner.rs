@@ -128,3 +128,35 @@ fn runner_that_is_not_there_is_an_error() {
     let options = Options { runner: split("/nowhere/ssh gpu01").unwrap(), ..recorded.options() };
     assert!(matches!(Process::start(options), Err(Error::Start { .. })));
 }
+
+/// Whether a process has not ended, collected or not.
+fn is_running(process: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+#[test]
+fn process_that_a_runner_leaves_running_ends_with_it() {
+    for start in ["sleep 1000 &", "( trap '' HUP TERM INT; sleep 1000; sleep 1000 ) &", "sh -c 'sleep 1000 & wait' &"] {
+        let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
+        let path = recorded.folder.path().to_str().unwrap();
+        let script = format!("#!/bin/sh\n{start}\necho $! > {path}/left\n\"$@\"\nwait\n");
+        std::fs::write(recorded.folder.path().join("stays.sh"), script).unwrap();
+        let options = Options {
+            runner: vec!["/bin/sh".to_owned(), format!("{path}/stays.sh")],
+            start_limit: Some(Duration::from_secs(20)),
+            ..recorded.options()
+        };
+        let mut process = Process::start(options).unwrap();
+        assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+        let left = std::fs::read_to_string(recorded.folder.path().join("left")).unwrap();
+        let left: u32 = left.trim().parse().expect("a process");
+        assert!(is_running(left), "{start}");
+        drop(process);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while is_running(left) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!is_running(left), "{start}");
+    }
+}
