@@ -410,6 +410,7 @@ mod tests {
         let numbers =
             "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\nld.param.u32 %r9, [k_param_0];\n";
         let with = |text: &str| format!("{numbers}mad.lo.s32 %r4, %r1, %r2, %r3;\n{text}");
+        let with_memory = |text: &str| with(&format!("ld.param.u64 %rd1, [k_param_0];\n{text}"));
         // The position in parts, of which `%r7` is the block's.
         let apart = |text: &str| format!("{numbers}mul.lo.s32 %r7, %r1, %r2;\n{text}\nsetp.ge.s32 %p1, %r8, 9;");
         let rows = [
@@ -450,11 +451,12 @@ mod tests {
             (with("fence.acq_rel.cta;"), false),
             (with("membar.cta;"), false),
             (with("fence.acq_rel.cluster;"), false),
-            (with("ld.acquire.cta.global.u32 %r5, [%rd1];"), false),
-            (with("st.release.cta.global.u32 [%rd1], %r4;"), false),
-            (with("atom.global.cta.add.u32 %r5, [%rd1], %r4;"), false),
-            (with("red.relaxed.cta.global.add.u32 [%rd1], %r4;"), false),
-            (with("fence.acq_rel.gpu;\natom.global.gpu.add.u32 %r5, [%rd1], %r4;"), true),
+            (with_memory("ld.acquire.cta.global.u32 %r5, [%rd1];"), false),
+            (with_memory("st.release.cta.global.u32 [%rd1], %r4;"), false),
+            (with_memory("atom.global.cta.add.u32 %r5, [%rd1], %r4;"), false),
+            (with_memory("red.relaxed.cta.global.add.u32 [%rd1], %r4;"), false),
+            (with_memory("fence.acq_rel.gpu;\natom.global.gpu.add.u32 %r5, [%rd1], %r4;"), true),
+            (with_memory("ld.acquire.gpu.global.u32 %r5, [%rd1];"), true),
             // What is not known, and where the thread runs.
             (with("frobnicate.b32 %r5, %r4;"), false),
             (with("mov.u32 %r5, %smid;"), false),

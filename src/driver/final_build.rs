@@ -170,8 +170,8 @@ impl Build<'_> {
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        self.including(folder, &tunings, |arguments| self.exec(arguments))
-            .unwrap_or_else(|problem| self.hand_to_nvcc(&problem))
+        self.including(folder, &tunings, |arguments| self.status(arguments))
+            .map_or_else(|problem| self.hand_to_nvcc(&problem), |status| self.ended(status))
     }
 
     /// Builds with baselines after nvcc failed with winners, then as nvcc does, without
@@ -302,7 +302,12 @@ impl Build<'_> {
         if is_plain && !self.console.has_deferred() && self.written.is_empty() {
             return hand_over(self.nvcc, &self.invocation.arguments, self.console);
         }
-        match self.status(arguments) {
+        self.ended(self.status(arguments))
+    }
+
+    /// Returns the exit code after nvcc, or once it could not be started.
+    fn ended(&self, status: Result<ExitStatus, u8>) -> u8 {
+        match status {
             Ok(status) if !status.success() && status.code().is_some() && process::is_short_of_processes() => {
                 self.hand_to_nvcc("nvcc fails, and the user may start few processes")
             }
