@@ -3,6 +3,7 @@
 use super::measured::sass;
 use super::project::{Project, Ran, compile, reproducible, run, succeed};
 use super::results::nvtune;
+use crate::support::full::is_full;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -154,6 +155,9 @@ fn fused_operations_can_be_allowed_to_one_kernel() {
 
 #[test]
 fn locked_winner_with_math_options_is_built_without_a_gpu() {
+    if !is_full() {
+        return;
+    }
     let project = Project::new(&["mathed.cu"]).with_cuda_headers();
     let ran = timed(&project, &recorded("block=256 math=ftz+fast_div", Value::Null), &[]);
     assert!(ran.stderr.starts_with("nvtune: ratio: block=256 math=ftz+fast_div (1.2"), "{}", ran.stderr);

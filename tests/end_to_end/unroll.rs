@@ -3,6 +3,7 @@
 use super::measured::sass;
 use super::project::{Project, Ran, compile, reproducible, run, succeed};
 use super::results::nvtune;
+use crate::support::full::is_full;
 use serde_json::{Value, json};
 
 /// Builds `unrolled.cu` on a GPU on which `label` is faster than all else.
@@ -90,6 +91,9 @@ fn model_chooses_among_factors_without_a_gpu() {
 
 #[test]
 fn locked_factor_is_built_without_a_gpu() {
+    if !is_full() {
+        return;
+    }
     let project = Project::new(&["unrolled.cu"]).with_cuda_headers();
     timed(&project, "block=256 unroll=1");
     let object = project.bytes("unrolled.o");
