@@ -55,6 +55,11 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// Threads of one block.
+    pub fn block_threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
     /// A configuration with this block and none of what the other axes may give.
     pub fn of_block(block: Dim3) -> Self {
         Self {
@@ -98,7 +103,7 @@ impl Configuration {
         ];
         let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
         let values = differs.into_iter().filter(|differs| *differs).count() + macros;
-        let [threads, before] = [self, from].map(|found| found.block.iter().product::<u32>().max(1));
+        let [threads, before] = [self, from].map(|found| found.block_threads().max(1));
         let oddness = match threads {
             _ if self.block == from.block => 0,
             _ if !threads.is_multiple_of(WARP) => 2,

@@ -21,6 +21,7 @@ pub mod shim_ptxas;
 mod source_scan;
 mod tool_error;
 mod toolchain;
+mod wrapper;
 
 pub use depfile::{Renamed, renamed};
 pub use dry_run::{Dryrun, DryrunError, DryrunStep, Pipeline};
@@ -32,7 +33,8 @@ pub use options::{Arity, NvccOption, list_value, list_values, lookup};
 pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
-pub use programs::{Programs, compilers, wrapper_problem};
+pub use programs::{Programs, compilers};
 pub use source_scan::{MarkedFile, ScannedFiles, SearchPaths, included_files, marked_files, quoted_files};
 pub use tool_error::ToolError;
 pub use toolchain::{CiccOutputs, FrontEnd, Toolchain};
+pub use wrapper::wrapper_problem;

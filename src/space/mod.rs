@@ -2,6 +2,7 @@
 //! constraints.
 
 mod advice;
+mod baseline;
 mod build;
 mod constraint_failure;
 mod grid_factors;

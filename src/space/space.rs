@@ -1,37 +1,21 @@
 //! The space of one kernel: its valid configurations, the baseline among them, and how each is
 //! launched.
 //!
-//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default`
-//! does not give it:
-//! - block: the valid shape whose count of threads is nearest to 256, then the least elongated,
-//!   then the widest in x;
-//! - register cap: 0 (none), which is a cap of every space whether `regs` lists it or not;
-//! - cache operator, carve-out, math options and unrolling: none, which is a value of both axes whether their clauses
-//!   list it or not;
-//! - macros and grid: the first value of each list.
-//!
-//! Where constraints forbid that combination, it is the first valid one in that order (macros
-//! first). What `default` gives is never changed: if a constraint excludes it, that is an
-//! error.
-//!
 //! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the
 //! default's. `block(auto)` has the dimensions of `threads` or `grid` that the block counts,
 //! and contains the default's block.
 
+use super::baseline::PATIENCE;
 use super::build::Builder;
 use super::constraint_failure::{describe_failure, describe_fault};
 use super::grid_factors::GridFactors;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
-use super::shapes::shape_strangeness;
 use super::walk::{Axis, AxisSet, Table, Test, TestFailure, Values, Walk};
 use crate::comment::{Annotation, Expr, Grid, Value};
 use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::{CacheOperator, Configuration, Dim3, FrontEndOptions, Launch, Math};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Combinations that the search for the baseline tries: about a second.
-const PATIENCE: u64 = 2_000_000;
 
 /// The most configurations that are worth a walk: each of them is scored and written to the
 /// record.
@@ -46,13 +30,13 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// All valid configurations of a kernel. Never empty.
 #[derive(Clone, Debug)]
 pub struct Space {
-    annotation: Annotation,
+    pub(super) annotation: Annotation,
     limits: Limits,
-    table: Table,
+    pub(super) table: Table,
     names: BTreeMap<String, Meaning>,
     macros: usize,
     cap_axis: usize,
-    grid_axes: Vec<usize>,
+    pub(super) grid_axes: Vec<usize>,
     /// Constraints on the grid by dimension, where it follows.
     grid: Option<[Option<usize>; 3]>,
     shared: Option<usize>,
@@ -502,7 +486,7 @@ impl Space {
     }
 
     /// The configuration with these positions; axes that are not given keep their first value.
-    fn configuration_at(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
+    pub(super) fn configuration_at(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
         let mut made = Configuration::of_block([1, 1, 1]);
         for (axis, position) in point {
             match &self.table.axes[axis] {
@@ -526,85 +510,5 @@ impl Space {
             }
         }
         made
-    }
-
-    /// The positions of an axis that the baseline may have, best first.
-    fn baseline_choices(&self, axis: usize) -> Vec<usize> {
-        let default = &self.annotation.clauses.default;
-        let all = 0..self.table.axes[axis].len();
-        match &self.table.axes[axis] {
-            Axis::Block { shapes, .. } => match &default.block {
-                Some(pinned) => all.filter(|&at| shapes[at] == pinned.value).collect(),
-                None => {
-                    let mut order: Vec<usize> = all.collect();
-                    order.sort_by_key(|&at| shape_strangeness(shapes[at]));
-                    order
-                }
-            },
-            Axis::Cap { caps } => {
-                let cap = default.regs.as_ref().map_or(0, |pinned| pinned.value);
-                all.filter(|&at| caps[at] == cap).collect()
-            }
-            Axis::Cache { operators } => all.filter(|&at| operators[at].is_none()).collect(),
-            Axis::Carveout { percents } => {
-                let percent = default.carveout.as_ref().and_then(|pinned| pinned.value);
-                all.filter(|&at| percents[at] == percent).collect()
-            }
-            Axis::Math { sets } => all.filter(|&at| sets[at].is_none()).collect(),
-            Axis::Unroll { factors } => all.filter(|&at| factors[at].is_none()).collect(),
-            Axis::Number { values, .. } => {
-                let pinned = match self.annotation.clauses.macros.get(axis) {
-                    Some(named) => {
-                        default.macros.iter().find(|(name, _)| *name == named.name).map(|(_, value)| value.value)
-                    }
-                    None => {
-                        let dimension = self.grid_axes.iter().position(|&other| other == axis);
-                        default.grid.as_ref().zip(dimension).map(|(grid, dimension)| i64::from(grid.value[dimension]))
-                    }
-                };
-                all.filter(|&at| pinned.is_none_or(|pinned| values[at] == pinned)).collect()
-            }
-        }
-    }
-
-    fn find_baseline(&self) -> Result<Configuration, Box<Diagnostic>> {
-        let mut point = Vec::new();
-        for axes in self.table.connected_axes() {
-            let choices = axes.iter().map(|&axis| self.baseline_choices(axis)).collect();
-            let depth = axes.len();
-            let mut walk = Walk::new(&self.table, axes.clone(), choices).with_patience(PATIENCE);
-            if walk.advance_to(depth) {
-                point.extend(walk.current_point());
-                continue;
-            }
-            let mut free = Walk::over_all(&self.table, axes).with_patience(PATIENCE);
-            let any = free.advance_to(depth);
-            if walk.gave_up() || free.gave_up() {
-                let message = format!(
-                    "no configuration fulfils the constraints among the first {PATIENCE} tried: give default(...) or shorter lists"
-                );
-                return Err(Box::new(self.annotation.source.error(
-                    MessageCode::SpaceTooLarge,
-                    self.annotation.comment,
-                    message,
-                )));
-            }
-            let subject = if any { "the baseline" } else { "every configuration" };
-            return Err(Box::new(match &walk.cut {
-                Some((index, failure)) => {
-                    let problem = describe_failure(&self.annotation, &self.table.constraints[*index], failure, subject);
-                    match self.annotation.clauses.default.span.filter(|_| any) {
-                        Some(span) => problem.with(self.annotation.source.note(span, "the baseline is given here")),
-                        None => problem,
-                    }
-                }
-                None => self.annotation.source.error(
-                    MessageCode::SpaceEmpty,
-                    self.annotation.comment,
-                    "no configuration is valid",
-                ),
-            }));
-        }
-        Ok(self.configuration_at(point.into_iter()))
     }
 }

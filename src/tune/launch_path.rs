@@ -41,18 +41,14 @@ pub const MUST_DIVIDE: &str = "untimed, block and macros must divide the problem
 
 /// Threads of a block that every kernel can be launched with on every GPU: none has more than 255 registers a thread, and a
 /// block may have 65,536 (CUDA programming guide, technical specifications by compute capability).
-const THREADS_OF_ANY_KERNEL: u64 = 256;
+const THREADS_OF_ANY_KERNEL: u32 = 256;
 
 /// How a note begins that says why the kernel has no winner entries.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
 
-fn threads(configuration: &Configuration) -> u64 {
-    configuration.block.iter().map(|&extent| u64::from(extent)).product()
-}
-
 /// Threads of a block that a kernel without launch bounds can be launched with on every GPU, if its baseline can.
-fn threads_anywhere(space: &Space) -> u64 {
-    THREADS_OF_ANY_KERNEL.max(threads(space.baseline()))
+fn threads_anywhere(space: &Space) -> u32 {
+    THREADS_OF_ANY_KERNEL.max(space.baseline().block_threads())
 }
 
 /// What the surroundings of a kernel say of its launches.
@@ -93,7 +89,7 @@ pub struct LaunchPath {
     /// The block must stay the baseline's, for this reason.
     fixed_block: Option<&'static str>,
     /// Threads of a block that nvcc's own kernel can be launched with on every GPU.
-    threads_anywhere: u64,
+    threads_anywhere: u32,
     /// By dimension: the code needs the baseline's extent, for this reason.
     fixed_extent: [Option<String>; 3],
     /// The kernel does the same in every shape of the block, as long as the threads are as
@@ -165,8 +161,7 @@ impl LaunchPath {
         let block_scope = ptx_facts::block_scope(module, symbol).filter(|_| !is_promised);
         Self {
             way,
-            threads_anywhere: ptx_facts::most_threads(module, symbol)
-                .map_or_else(|| threads_anywhere(space), u64::from),
+            threads_anywhere: ptx_facts::most_threads(module, symbol).unwrap_or_else(|| threads_anywhere(space)),
             fixed_shape: fixed_shape(annotation, module, symbol),
             fixed_registers,
             fixed_block: fixed_registers.or(block_scope),
@@ -208,7 +203,7 @@ impl LaunchPath {
     /// Tells whether nvcc's own kernel can be launched as the winner on every GPU. It runs on all but the winner's own: a newer
     /// one compiles its PTX, which has the source's macros and no register cap.
     pub fn kernel_takes_launch(&self, winner: &Configuration, baseline: &Configuration) -> bool {
-        winner.macros == baseline.macros && threads(winner) <= self.threads_anywhere
+        winner.macros == baseline.macros && winner.block_threads() <= self.threads_anywhere
     }
 
     /// Tells whether the header has a winner's own launch. Otherwise it has the baseline's, from which the stub starts the
