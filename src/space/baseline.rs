@@ -16,12 +16,9 @@
 use super::constraint_failure::describe_failure;
 use super::shapes::shape_strangeness;
 use super::space::Space;
-use super::walk::{Axis, Walk};
+use super::walk::{Axis, PATIENCE, Walk};
 use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::Configuration;
-
-/// Combinations that the search for the baseline tries: about a second.
-pub(super) const PATIENCE: u64 = 2_000_000;
 
 impl Space {
     /// The positions of an axis that the baseline may have, best first.

@@ -5,13 +5,12 @@
 //! default's. `block(auto)` has the dimensions of `threads` or `grid` that the block counts,
 //! and contains the default's block.
 
-use super::baseline::PATIENCE;
 use super::build::Builder;
 use super::constraint_failure::{describe_failure, describe_fault};
 use super::grid_factors::GridFactors;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
-use super::walk::{Axis, AxisSet, Table, Test, TestFailure, Values, Walk};
+use super::walk::{Axis, AxisSet, PATIENCE, Table, Test, TestFailure, Values, Walk};
 use crate::comment::{Annotation, Expr, Grid, Value};
 use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::{CacheOperator, Configuration, Dim3, FrontEndOptions, Launch, Math};

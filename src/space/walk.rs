@@ -8,6 +8,9 @@ use crate::comment::{Expr, Fault, Located, Value};
 use crate::diag::Span;
 use crate::launch::{CacheOperator, Dim3, Math};
 
+/// Branches that a search for one configuration tries: about a second.
+pub(super) const PATIENCE: u64 = 2_000_000;
+
 /// The axes of a space, what follows from them, and what must hold.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
