@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What clauses gain on the kernels of kernels/UNSEEN.md, for which nobody wrote a macro.
 
-    NVTUNE_BINARY=target/release/nvtune NVTUNE_NVCC=... python3 kernels/unseen.py HECBENCH CLAUSES... [--seconds N] [--out FILE]
+    NVTUNE_BINARY=target/release/nvtune NVTUNE_NVCC=... python3 kernels/unseen.py HECBENCH CLAUSES... [--seconds N] [--share K/N]
+        [--out FILE]
 
     kernels/unseen.py ../HeCBench 'unroll(auto)' 'unroll(auto) math(ftz, fast_div, fast_sqrt, fmad)'
 
 In: HeCBench at the commit of kernels/results/h200/unseen.json, whose comments are put above the kernels, once as they are and
 once for each of CLAUSES with that added. Out: for each kernel and each of these the winner and its speed-up over the program's own
 launch, as nvtune measured and compared it; in FILE, and as a table. With `--seconds` the kernels that are not begun by then are
-left out, and counted. With `--copy FOLDER` the sources are copied there, and nothing is built.
+left out, and counted. With `--share 2/3` only the second third of the kernels is built, as for one of three GPUs. With `--copy FOLDER` the sources are copied there, and nothing is built.
 """
 
 import argparse
@@ -37,6 +38,7 @@ def arguments():
     parser.add_argument("hecbench", type=Path)
     parser.add_argument("clauses", nargs="*", metavar="CLAUSES")
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--share", type=lambda text: tuple(map(int, text.split("/"))), default=(1, 1), metavar="K/N")
     parser.add_argument("--out", type=Path, default=Path("unseen.json"))
     parser.add_argument("--copy", type=Path, metavar="FOLDER")
     return parser.parse_args()
@@ -134,6 +136,8 @@ def main():
         for folder in folders.values():
             shutil.copytree(folder, options.copy / "src" / folder.name, ignore=flat, dirs_exist_ok=True)
         return
+    share, shares = options.share
+    own = own[share - 1 :: shares]
     last = time.monotonic() + options.seconds
     facts, rows, left_out = machine.describe(os.environ["NVTUNE_NVCC"], KERNELS.parent), [], 0
     with tempfile.TemporaryDirectory() as shim, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
