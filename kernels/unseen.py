@@ -2,14 +2,16 @@
 """What clauses gain on the kernels of kernels/UNSEEN.md, for which nobody wrote a macro.
 
     NVTUNE_BINARY=target/release/nvtune NVTUNE_NVCC=... python3 kernels/unseen.py HECBENCH CLAUSES... [--seconds N] [--share K/N]
-        [--out FILE]
+        [--exhaustive] [--programs NAME...] [--keep FOLDER] [--out FILE]
 
     kernels/unseen.py ../HeCBench 'unroll(auto)' 'unroll(auto) math(ftz, fast_div, fast_sqrt, fmad)'
 
 In: HeCBench at the commit of kernels/results/h200/unseen.json, whose comments are put above the kernels, once as they are and
 once for each of CLAUSES with that added. Out: for each kernel and each of these the winner and its speed-up over the program's own
 launch, as nvtune measured and compared it; in FILE, and as a table. With `--seconds` the kernels that are not begun by then are
-left out, and counted. With `--share 2/3` only the second third of the kernels is built, as for one of three GPUs. With `--copy FOLDER` the sources are copied there, and nothing is built.
+left out, and counted. With `--share 2/3` only the second third of the kernels is built, as for one of three GPUs. With `--exhaustive`
+each search is made again with every configuration timed (NVTUNE_STRATEGY=es). With `--keep` what nvtune said and its record are
+kept there. With `--copy FOLDER` the sources are copied there, and nothing is built.
 """
 
 import argparse
@@ -39,6 +41,9 @@ def arguments():
     parser.add_argument("clauses", nargs="*", metavar="CLAUSES")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--share", type=lambda text: tuple(map(int, text.split("/"))), default=(1, 1), metavar="K/N")
+    parser.add_argument("--exhaustive", action="store_true")
+    parser.add_argument("--programs", nargs="+", metavar="NAME", help="the kernels of these programs alone")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER")
     parser.add_argument("--out", type=Path, default=Path("unseen.json"))
     parser.add_argument("--copy", type=Path, metavar="FOLDER")
     return parser.parse_args()
@@ -73,7 +78,7 @@ def winner_of(said):
     return line.group(1) if line else "?"
 
 
-def tuned(folder, kernel, clauses, nvcc, architecture="native"):
+def tuned(folder, kernel, clauses, nvcc, strategy="refit", keep=None):
     """Builds the source of a kernel with its comment; what the record says of it."""
     with tempfile.TemporaryDirectory() as place:
         place = Path(place) / folder.name
@@ -83,13 +88,19 @@ def tuned(folder, kernel, clauses, nvcc, architecture="native"):
         if source.suffix != ".cu":
             includes = re.compile(rf'#include\s*"{re.escape(source.name)}"')
             source = next(file for file in sorted(place.glob("*.cu")) if includes.search(file.read_text(errors="replace")))
-        command = [str(nvcc), "-O3", "-std=c++17", f"-arch={architecture}", "-I.", "-c", source.name, "-o", "tuned.o"]
-        environment = {**os.environ, "NVTUNE": "measure", "NVTUNE_CACHE_SIZE": "0"}
+        command = [str(nvcc), "-O3", "-std=c++17", "-arch=native", "-I.", "-c", source.name, "-o", "tuned.o"]
+        environment = {**os.environ, "NVTUNE": "measure", "NVTUNE_CACHE_SIZE": "0", "NVTUNE_STRATEGY": strategy}
         begin = time.monotonic()
         built = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if built.returncode != 0 or "nvtune" not in built.stderr:
             raise RuntimeError(built.stderr[-300:] or "nothing was tuned")
-        found = json.loads((place / f"{source.stem}.tune.json").read_text())["kernels"][0]
+        record = (place / f"{source.stem}.tune.json").read_text()
+        if keep:
+            keep.mkdir(parents=True, exist_ok=True)
+            name = re.sub(r"\W+", "_", " ".join([folder.name, kernel["kernel"], *clauses, strategy]))
+            (keep / f"{name}.json").write_text(record)
+            (keep / f"{name}.txt").write_text(built.stderr)
+        found = json.loads(record)["kernels"][0]
         return {
             "winner": winner_of(built.stderr),
             "speedup": found.get("speedup") or 1.0 if found["winner"] != found["baseline"] else 1.0,
@@ -98,14 +109,17 @@ def tuned(folder, kernel, clauses, nvcc, architecture="native"):
         }
 
 
-def every(folder, kernel, sets, nvcc, last):
+def every(folder, kernel, nvcc, last, options):
     """One kernel under each set of clauses; None where its turn came too late."""
     if time.monotonic() > last:
         return None
+    given = lambda clauses: [clauses] if clauses else []
     row = {"program": kernel["program"], "kernel": kernel["kernel"]}
-    for clauses in ["", *sets]:
+    for clauses in ["", *options.clauses]:
         try:
-            row[clauses] = tuned(folder, kernel, [clauses] if clauses else [], nvcc)
+            row[clauses] = tuned(folder, kernel, given(clauses), nvcc, keep=options.keep)
+            if options.exhaustive:
+                row[clauses]["exhaustive"] = tuned(folder, kernel, given(clauses), nvcc, "es", options.keep)
         except (RuntimeError, StopIteration, OSError, KeyError) as problem:
             row["problem"] = f"{clauses or 'the comment alone'}: {problem}"
             break
@@ -116,7 +130,8 @@ def show(row, sets):
     if "problem" in row:
         said = repr(row["problem"][-160:])
     else:
-        said = "  ".join(f"{row[clauses]['speedup']:6.3f} {row[clauses]['winner'][:34]:34}" for clauses in ["", *sets])
+        all_of = lambda found: f" ({found['exhaustive']['speedup']:.3f} of {found['exhaustive']['timed']})" if "exhaustive" in found else ""
+        said = "  ".join(f"{row[clauses]['speedup']:6.3f}{all_of(row[clauses])} {row[clauses]['winner'][:34]:34}" for clauses in ["", *sets])
     print(f"{row['program'][:14]:14} {row['kernel'][:20]:20} {said}", flush=True)
 
 
@@ -136,6 +151,8 @@ def main():
         for folder in folders.values():
             shutil.copytree(folder, options.copy / "src" / folder.name, ignore=flat, dirs_exist_ok=True)
         return
+    if options.programs:
+        own = [kernel for kernel in own if kernel["program"] in options.programs]
     share, shares = options.share
     own = own[share - 1 :: shares]
     last = time.monotonic() + options.seconds
@@ -143,7 +160,7 @@ def main():
     with tempfile.TemporaryDirectory() as shim, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         nvcc = Path(shim) / "nvcc"
         nvcc.symlink_to(Path(os.environ["NVTUNE_BINARY"]).resolve())
-        begun = [pool.submit(every, folders[kernel["program"]], kernel, options.clauses, nvcc, last) for kernel in own]
+        begun = [pool.submit(every, folders[kernel["program"]], kernel, nvcc, last, options) for kernel in own]
         for done in concurrent.futures.as_completed(begun):
             row = done.result()
             left_out += row is None
