@@ -30,13 +30,25 @@ pub(super) const SHORT_US: f64 = 20.0;
 const HELD_UP_US: f64 = 400.0;
 const LOOKS: u32 = 10;
 
+/// From this many samples on a candidate is sampled again only if it is within this share of
+/// the margin that a first sample has ([`Plan::keep`]): its time is known well enough to know
+/// that it does not win.
+const KNOWN: u32 = 3;
+const CLOSE: f64 = 0.2;
+
+/// From this many samples on a candidate whose samples differ by less than this share is not
+/// sampled again: others would say the same.
+const AGREED: u32 = 5;
+const AGREEMENT: f64 = 0.005;
+
 /// Share of the budget after which no further candidate is checked, so that some is left for
 /// those that were.
 const CHECK_SHARE: f64 = 0.7;
 
 /// A round during which the GPU was throttled is repeated after a pause, but not more often
 /// than this: some GPUs run at the limit of their power all the time, and the order within
-/// rounds is fair to all candidates even so.
+/// rounds is fair to all candidates even so. Where pauses did not help, there are none until
+/// a round passes without.
 const REPEATS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -48,6 +60,8 @@ pub(super) struct Pace {
     /// Whether the baseline is short, whose results the bench has: times of different requests
     /// are compared with each other.
     short: Option<bool>,
+    /// Whether the GPU was throttled in spite of all pauses, and has been since.
+    always_throttled: bool,
 }
 
 impl Pace {
@@ -105,13 +119,14 @@ pub(super) fn time(
             send(Reply::Checked(job.slot, us));
         }
         if let Some(us) = sample(bench, job, sampling, send)? {
-            field.push(Sampled { job, fastest: us, least: us.min(first_us), total: us });
+            let least = us.min(first_us);
+            field.push(Sampled { job, count: 1, fastest: us, slowest: us, least, total: us });
         }
     }
 
     let mut order = Order::new(plan.seed, candidates.len());
     let mut repeats = 0;
-    let mut round = u32::from(round_counts(bench, &mut repeats, spent() < plan.budget_s, send));
+    let mut round = u32::from(round_counts(bench, pace, &mut repeats, spent() < plan.budget_s, send));
     'rounds: while round < plan.rounds {
         let best = field.iter().map(|sampled| sampled.fastest).fold(f64::MAX, f64::min);
         // Where the first round does not count, each is to have a sample that does.
@@ -120,7 +135,7 @@ pub(super) fn time(
                 return true;
             }
             let in_time = plan.sample_s.is_none_or(|limit| sampled.total < limit * 1e6);
-            in_time && (sampled.job.slot == baseline.slot || sampled.least <= plan.keep * best)
+            in_time && (sampled.job.slot == baseline.slot || sampled.may_win(best, plan) && !sampled.is_settled())
         });
         if field.is_empty() {
             break;
@@ -132,12 +147,14 @@ pub(super) fn time(
             }
             // A candidate that fails now is refused by the reply; infinity takes it out of the field.
             let us = sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY);
+            sampled.count += 1;
             sampled.fastest = if us.is_finite() { sampled.fastest.min(us) } else { us };
+            sampled.slowest = sampled.slowest.max(us);
             sampled.least = sampled.least.min(sampled.fastest);
             sampled.total += us;
         }
         field.retain(|sampled| sampled.fastest.is_finite());
-        round += u32::from(round_counts(bench, &mut repeats, spent() < plan.budget_s, send));
+        round += u32::from(round_counts(bench, pace, &mut repeats, spent() < plan.budget_s, send));
     }
     pace.served = Some(Instant::now());
     send(Reply::Done);
@@ -173,14 +190,30 @@ fn has_results(
     Ok(us.is_some())
 }
 
-/// A candidate that is sampled: its fastest sample and all of them together in microseconds.
+/// A candidate that is sampled: how many samples it has, their fastest and slowest, and all of
+/// them together in microseconds.
 struct Sampled<'a> {
     job: &'a Job,
+    count: u32,
     fastest: f64,
-    /// The same, were the launch for its check a sample: a first sample that the host held up
+    slowest: f64,
+    /// The fastest, were the launch for its check a sample: a first sample that the host held up
     /// does not end its sampling.
     least: f64,
     total: f64,
+}
+
+impl Sampled<'_> {
+    /// Whether it may be the fastest, where this is the best so far.
+    fn may_win(&self, best: f64, plan: &Plan) -> bool {
+        let share = if self.count < KNOWN { 1.0 } else { CLOSE };
+        self.least <= (1.0 + share * (plan.keep - 1.0)) * best
+    }
+
+    /// Whether another sample would say the same.
+    fn is_settled(&self) -> bool {
+        self.count >= AGREED && self.slowest < (1.0 + AGREEMENT) * self.fastest
+    }
 }
 
 /// Serves [`Request::Duel`](super::protocol::Request::Duel).
@@ -216,7 +249,7 @@ pub(super) fn duel(
             *well = sample(bench, job, sampling, send)?.is_some();
         }
         field.retain(|(_, well)| *well);
-        round += u32::from(round_counts(bench, &mut repeats, true, send));
+        round += u32::from(round_counts(bench, pace, &mut repeats, true, send));
     }
     pace.served = Some(Instant::now());
     send(Reply::Done);
@@ -225,9 +258,17 @@ pub(super) fn duel(
 
 /// Ends a round: tells how the GPU is, and whether the round counts. One that does not is
 /// followed by a pause.
-fn round_counts(bench: &mut dyn Bench, repeats: &mut u32, time_is_left: bool, send: &mut dyn FnMut(Reply)) -> bool {
+fn round_counts(
+    bench: &mut dyn Bench,
+    pace: &mut Pace,
+    repeats: &mut u32,
+    time_is_left: bool,
+    send: &mut dyn FnMut(Reply),
+) -> bool {
     let condition = bench.condition();
-    let counts = condition.throttled.is_empty() || *repeats >= REPEATS || !time_is_left;
+    let is_throttled = !condition.throttled.is_empty();
+    pace.always_throttled = is_throttled && (pace.always_throttled || *repeats >= REPEATS);
+    let counts = !is_throttled || pace.always_throttled || !time_is_left;
     send(Reply::Round(condition, counts));
     if !counts {
         *repeats += 1;
@@ -325,7 +366,11 @@ mod tests {
     }
 
     fn us(job: &Job) -> f64 {
-        if job.slot == 3 { 500.0 } else { 100.0 }
+        match job.slot {
+            3 => 500.0,
+            6 => 130.0,
+            _ => 100.0,
+        }
     }
 
     impl Bench for Steady {
@@ -443,6 +488,25 @@ mod tests {
     }
 
     #[test]
+    fn sampling_ends_where_more_would_not_change_the_verdict() {
+        // The samples of the baseline (100 us), and of candidates of 100, 500 and 130 us.
+        for (keep, expected) in [(2.0, [9, 5, 1, 3]), (3.0, [9, 5, 1, 5]), (100.0, [9, 5, 5, 5])] {
+            let mut replies = Vec::new();
+            let plan = Plan { keep, ..Plan::default() };
+            time(&mut Steady::default(), &jobs(7), &plan, &mut Pace::default(), &mut |reply| replies.push(reply))
+                .unwrap();
+            let slots = samples(&replies, false);
+            let counts = [0, 1, 3, 6].map(|slot| slots.iter().filter(|&&found| found == slot).count());
+            assert_eq!(counts, expected, "within {keep} times the best");
+        }
+        // Samples that differ are taken to the end.
+        let mut replies = Vec::new();
+        let mut bench = Steady { held_up: 1, ..Steady::default() };
+        time(&mut bench, &jobs(2), &Plan::default(), &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+        assert_eq!(samples(&replies, false).iter().filter(|&&slot| slot == 1).count(), 9);
+    }
+
+    #[test]
     fn a_kernel_is_short_in_all_requests_or_in_none() {
         for (baseline_us, expected) in [(5.0, true), (19.0, true), (21.0, false), (500.0, false)] {
             let (mut bench, mut pace) = (Steady::default(), Pace::default());
@@ -474,8 +538,8 @@ mod tests {
     #[test]
     fn a_candidate_takes_no_more_than_its_time() {
         // Of 100 us and 500 us.
-        for (sample_s, expected) in [(0.00025, [3, 3, 1]), (0.00075, [6, 6, 2]), (1.0, [6, 6, 6])] {
-            let plan = Plan { rounds: 6, keep: 10.0, sample_s: Some(sample_s), ..Plan::default() };
+        for (sample_s, expected) in [(0.00025, [3, 3, 1]), (0.00045, [5, 5, 1]), (1.0, [6, 5, 5])] {
+            let plan = Plan { rounds: 6, keep: 100.0, sample_s: Some(sample_s), ..Plan::default() };
             let mut replies = Vec::new();
             time(&mut Steady::default(), &jobs(4), &plan, &mut Pace::default(), &mut |reply| replies.push(reply))
                 .unwrap();
@@ -510,6 +574,21 @@ mod tests {
             assert_eq!((count_samples(true), count_samples(false)), (6, repeated), "{hot_rounds} hot rounds");
             assert_eq!(samples(&replies, true).len(), 2 * (6 + repeated));
         }
+    }
+
+    #[test]
+    fn pauses_that_did_not_help_are_not_made_again_until_a_round_passes_without() {
+        let hot = Condition { throttled: vec!["hot".to_owned()], ..Condition::default() };
+        let mut pace = Pace::default();
+        let mut repeats_of = |hot_rounds: usize| {
+            let mut replies = Vec::new();
+            let mut bench = Steady { conditions: vec![hot.clone(); hot_rounds], ..Steady::default() };
+            duel(&mut bench, &jobs(2), rounds(6), &mut pace, &mut |reply| replies.push(reply)).unwrap();
+            replies.iter().filter(|reply| matches!(reply, Reply::Round(_, false))).count()
+        };
+        let all = REPEATS as usize;
+        // Throttled to the end, from the begin on and to the end, in the first round alone, and so again.
+        assert_eq!([all + 6, 6, 1, 1].map(&mut repeats_of), [all, 0, 0, 1]);
     }
 
     #[test]

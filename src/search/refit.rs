@@ -35,6 +35,9 @@ const MOST: usize = 128;
 const WORTHWHILE: f64 = 0.001;
 /// When nothing promises more, this many nearest neighbours of the best have their turn.
 const NEIGHBOURS: usize = 4;
+/// Where launching each of the remaining points once takes less than this many microseconds, all
+/// of them are timed: choosing among them takes as long, and may choose wrongly.
+const CHEAP_US: f64 = 50_000.0;
 /// Points that are looked at for a round; of larger spaces those of least predicted time, and
 /// others evenly.
 const LOOKED_AT: usize = 20_000;
@@ -78,15 +81,16 @@ impl<'a> Refit<'a> {
     }
 
     /// Returns the indices of the points to time next; none ends the search. `times` are
-    /// the times so far in any unit, `None` for points that were not timed or were
+    /// the times so far in microseconds, `None` for points that were not timed or were
     /// refused.
     pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
-        let next = match self.turn {
-            Turn::Natural => self.begun.take().unwrap_or_else(|| self.natural_points()),
-            Turn::Hedge => {
+        let next = match (self.turn, self.cheap_rest(times)) {
+            (Turn::Natural, _) => self.begun.take().unwrap_or_else(|| self.natural_points()),
+            (_, Some(rest)) => rest,
+            (Turn::Hedge, None) => {
                 Some(self.hedging_points()).filter(|hedge| !hedge.is_empty()).unwrap_or_else(|| self.next_after(times))
             }
-            Turn::Fit => self.next_after(times),
+            (Turn::Fit, None) => self.next_after(times),
         };
         let is_all_natural = || self.task.points.iter().all(|point| point.natural);
         self.turn = if self.turn == Turn::Natural && !is_all_natural() { Turn::Hedge } else { Turn::Fit };
@@ -108,6 +112,23 @@ impl<'a> Refit<'a> {
         let baseline = kept.iter().position(|&index| index == self.task.baseline).unwrap_or(natural.len());
         let spread = Refit::new(&natural, baseline, self.task.most).spread_points();
         spread.into_iter().map(|index| kept[index]).collect()
+    }
+
+    /// All remaining points that may run, where timing them is cheap.
+    fn cheap_rest(&self, times: &[Option<f64>]) -> Option<Vec<usize>> {
+        let left = self.task.points.len().checked_sub(self.given.len())?;
+        if left > self.task.most.saturating_sub(self.given.len()) {
+            return None;
+        }
+        let given: Vec<usize> = self.given.iter().copied().collect();
+        let known: Vec<f64> = given.iter().filter_map(|&index| times.get(index).copied().flatten()).collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        let feasible = self.task.known_borne(&given, times);
+        let is_cheap = mean * left as f64 <= CHEAP_US;
+        is_cheap.then(|| {
+            let rest = self.remaining_points();
+            rest.into_iter().filter(|&index| feasible.likelihood_of(index) > 0.0).collect()
+        })
     }
 
     /// What hedges the prediction, but for what was given.
@@ -307,7 +328,8 @@ mod tests {
         axis().flat_map(|x| axis().map(move |y| (x, y))).map(|(x, y)| point(&[x, y], predicted(x, y))).collect()
     }
 
-    /// Runs a search to its end: the points given, in order.
+    /// Runs a search to its end: the points given, in order. The times are in seconds: choosing
+    /// is worth it.
     fn searched(points: &[Point], baseline: usize, time: impl Fn(usize) -> Option<f64>) -> Vec<usize> {
         let mut search = Refit::new(points, baseline, MOST);
         let mut times = vec![None; points.len()];
@@ -318,7 +340,7 @@ mod tests {
                 return given;
             }
             for &index in &round {
-                times[index] = time(index);
+                times[index] = time(index).map(|seconds| seconds * 1e6);
             }
             given.extend(round);
         }
@@ -340,7 +362,7 @@ mod tests {
         // What is not natural is predicted to be faster.
         let mut points = plane(|x, y| 10.0 + x + y);
         points.iter_mut().enumerate().for_each(|(index, point)| point.natural = index >= 55 || index == 0);
-        let times = vec![Some(10.0); points.len()];
+        let times = vec![Some(1e7); points.len()];
         let mut search = Refit::new(&points, 0, MOST);
         let first = search.next_points(&[]);
         assert_eq!(first.len(), FIRST + 1);
@@ -375,6 +397,18 @@ mod tests {
         let points = plane(|_, _| 10.0);
         let given = searched(&points, 0, |_| Some(10.0));
         assert!(given.len() <= FIRST + 1 + NEIGHBOURS, "{}", given.len());
+    }
+
+    #[test]
+    fn all_that_is_left_is_timed_where_that_is_cheap() {
+        let points = plane(|x, _| 10.0 + x);
+        for (us, size, all) in [(100.0, 121, true), (1000.0, 121, false), (1000.0, 30, true)] {
+            let given = searched(&points[..size], 0, |_| Some(us * 1e-6));
+            assert_eq!(given.len() == size, all, "{} of {size} points of {us} us", given.len());
+        }
+        // More than a search may time are chosen among.
+        let many: Vec<Point> = (0..MOST + 1).map(|x| point(&[x as f64], 10.0)).collect();
+        assert!(searched(&many, 0, |_| Some(1e-6)).len() < MOST);
     }
 
     #[test]

@@ -31,7 +31,8 @@ pub enum Divisor {
 }
 
 /// Returns the divisions in a configuration's grid whose divisor differs from the baseline's:
-/// an extent of the block, or an expression with a macro that the configuration changes.
+/// an extent of the block, or an expression with a macro that the configuration changes. Those
+/// that leave nothing for any arguments are not among them.
 pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> {
     let (annotation, baseline) = (space.annotation(), space.baseline());
     if configuration.grid.is_some() {
@@ -65,7 +66,13 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
         }
         Divisor::Extent(_) | Divisor::Unknown => false,
     };
-    divisions.retain(|division| !is_one(division));
+    // What no argument changes leaves nothing for all of them: `threads(n, 64)` under a block of 8 rows.
+    let is_always_exact = |division: &Division| {
+        let varies = depends_on_arguments(&division.dividend)
+            || matches!(&division.divisor, Divisor::Expression(divisor) if depends_on_arguments(divisor));
+        !varies && remainder(space, configuration, division) == Some(0)
+    };
+    divisions.retain(|division| !is_one(division) && !is_always_exact(division));
     divisions
 }
 
@@ -163,11 +170,12 @@ fn divisor(space: &Space, configuration: &Configuration, division: &Division) ->
 /// Returns the remainders of a configuration's divisions on the workload; `None` for one that
 /// cannot be computed.
 pub fn remainders(space: &Space, configuration: &Configuration) -> Vec<Option<i64>> {
-    let remainder = |division: Division| {
-        let divisor = divisor(space, configuration, &division)?;
-        space.evaluate(configuration, &division.dividend).ok()?.as_integer()?.checked_rem(divisor)
-    };
-    divisions(space, configuration).into_iter().map(remainder).collect()
+    divisions(space, configuration).iter().map(|division| remainder(space, configuration, division)).collect()
+}
+
+fn remainder(space: &Space, configuration: &Configuration, division: &Division) -> Option<i64> {
+    let divisor = divisor(space, configuration, division)?;
+    space.evaluate(configuration, &division.dividend).ok()?.as_integer()?.checked_rem(divisor)
 }
 
 /// Tells whether the winner's grid covers the workload without a remainder.

@@ -27,6 +27,11 @@ use std::sync::Arc;
 /// to full warps on full SMs it is 32 x 64; the rest is for macros.
 const MOST_RATIO: f64 = 10_000.0;
 
+/// How many groups of finalists have their turn, where each that is faster than the baseline is
+/// refused: what speaks against one, such as the shape of its block, may speak against all that
+/// are as fast.
+const TURNS: usize = 3;
+
 /// Configurations that spill registers, besides the fastest of all, that are tried with their
 /// spills in shared memory: about two of the register caps of a kernel make it spill a little.
 const SPILLING: usize = 2;
@@ -58,7 +63,7 @@ pub struct Contender {
 
 impl Finals<'_> {
     /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest
-    /// that nothing speaks against. `permit` is for the process that measures.
+    /// that nothing speaks against; where that leaves none, of the next ones. `permit` is for the process that measures.
     ///
     /// # Errors
     /// As [`Measurer::time`].
@@ -69,17 +74,45 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<(), Error> {
-        let mut rows: Vec<usize> = std::iter::once(self.laid.baseline).chain(finalists(ranked)).collect();
+        let mut ranked = ranked.to_vec();
+        for _ in 0..TURNS {
+            let rows = self.finalists(&ranked, decision);
+            if !self.refuses_all_faster(&rows, permit, measurer, decision)? {
+                break;
+            }
+            ranked.retain(|(row, _)| !rows.contains(row));
+        }
+        Ok(())
+    }
+
+    /// The rows of the fastest of `ranked`, and of those that their spills in shared memory may
+    /// make so.
+    fn finalists(&self, ranked: &[(usize, f64)], decision: &Decision) -> Vec<usize> {
+        let mut rows = finalists(ranked);
         let spilling = self.fastest_spilling(ranked, decision);
         rows.extend(spilling.filter(|row| !rows.contains(row)).collect::<Vec<_>>());
-        let mut contenders: Vec<Contender> = rows.into_iter().filter_map(|row| self.contender(row)).collect();
+        rows
+    }
+
+    /// Times configurations and the baseline in paired rounds, and takes the fastest that
+    /// nothing speaks against. True where some were faster than the baseline, but something
+    /// speaks against each.
+    fn refuses_all_faster(
+        &self,
+        rows: &[usize],
+        permit: &mut Option<Permit>,
+        measurer: &mut impl Measurer,
+        decision: &mut Decision,
+    ) -> Result<bool, Error> {
+        let rows = std::iter::once(self.laid.baseline).chain(rows.iter().copied());
+        let mut contenders: Vec<Contender> = rows.filter_map(|row| self.contender(row)).collect();
         let exact = exact_block::contenders(self, &contenders, permit, measurer, decision);
         contenders.extend(exact);
         let Some(baseline) = contenders.first().filter(|first| first.row == self.laid.baseline).cloned() else {
-            return Ok(());
+            return Ok(false);
         };
         if contenders.len() == 1 {
-            return Ok(());
+            return Ok(false);
         }
         let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
         let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
@@ -92,12 +125,15 @@ impl Finals<'_> {
             note_paired(decision, contender.row, samples);
         }
         exact_block::keep_faster(&mut met);
-        let Some(position) = met.iter().position(|(contender, _)| contender.row == baseline.row) else { return Ok(()) };
+        let Some(position) = met.iter().position(|(contender, _)| contender.row == baseline.row) else {
+            return Ok(false);
+        };
         let (_, reference) = met.remove(position);
         let faster = |met: &[(Contender, Vec<f64>)]| {
             let samples = met.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
             settled(&reference, samples)
         };
+        let mut refuses = false;
         while let Some((index, ratio)) = faster(&met) {
             let (winner, _) = met.remove(index);
             let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
@@ -107,15 +143,16 @@ impl Finals<'_> {
                 }
                 decision.provenance = Provenance::Measured;
                 decision.speedup = ratio;
-                break;
+                return Ok(false);
             };
             decision.note(
                 MessageCode::WinnerRefused,
                 format!("the fastest is refused{by}: {}: {reason}", winner.configuration),
             );
             decision.configurations[winner.row].refused = Some(reason);
+            refuses = true;
         }
-        Ok(())
+        Ok(refuses)
     }
 
     /// Whether a configuration is worth a try with its spills in shared memory: it has some, and

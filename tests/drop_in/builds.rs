@@ -89,6 +89,8 @@ impl Project {
         command.args(["-euo", "pipefail", "-c", line]).current_dir(self.folder.path());
         command.env("PATH", std::env::join_paths(path).expect("no colons")).env("NVTUNE", "static");
         command.env("REAL", self.path("toolkit/bin/nvcc")).env("NVTUNE_NVCC", self.path("toolkit/bin/nvcc"));
+        // Meson puts ccache before nvcc by itself, and what an earlier run left there has no header.
+        command.env("CCACHE_DIR", self.path("ccache"));
         for name in ["MAKEFLAGS", "MAKELEVEL", "CUDA_HOME", "CUDA_PATH", "CUDACXX"] {
             command.env_remove(name);
         }

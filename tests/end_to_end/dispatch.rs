@@ -118,7 +118,7 @@ fn code_for_exactly_one_block_runs_in_that_block_alone() {
         as fast: nvtune: scale: block=256 (kept: no configuration is faster at 99% confidence); 2 of 2
         _Z5scaleiPf grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10240
         _Z5scaleiPf grid 10 1 1 block 128 1 1 shared 0 stream 0 first 10240
-        faster: nvtune: scale: block=256 reqntid (1.25x over the baseline
+        faster: nvtune: scale: block=256 reqntid (1.24x over the baseline
         _Z5scaleiPf WINNER grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10240
         _Z5scaleiPf grid 10 1 1 block 128 1 1 shared 0 stream 0 first 10240
     "#]]
@@ -433,10 +433,62 @@ fn winner_that_the_workload_cannot_use_gives_way_to_the_next() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     expect![[r#"
         nvtune warning : twice: the fastest is refused: block=64x6: it applies only to launches with n a multiple of 64 and m a multiple of 6: writes to `x` where the baseline leaves it alone (an index out of bounds?) [N0037]
-        nvtune: twice: block=64x8 (2.01x over the baseline, measured, for n a multiple of 64)
+        nvtune: twice: block=64x8 (2.00x over the baseline, measured, for n a multiple of 64)
     "#]].assert_eq(
         &ran.stderr.lines().map(|line| line.split(';').next().unwrap_or(line).to_owned() + "\n").collect::<String>(),
     );
+}
+
+#[test]
+fn next_ones_have_their_turn_where_all_finalists_are_refused() {
+    let project = Project::new(&[]);
+    let rows = [3, 6, 7, 9, 11, 12];
+    project.write(
+        "k.cu",
+        "//@tune threads(n, m) block({32, 64}, {3, 6, 7, 8, 9, 11, 12}) regs({0}) default(block = {32, 8}) args(n = 1024, m = 1000, x = random[n * m])\n\
+         __global__ void twice(int n, int m, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;\n\
+         if (i < n && j < m) x[j * n + i] *= 2; }\n\
+         int main() { return 0; }\n",
+    );
+    let mut entries = Vec::new();
+    for (at, y) in rows.iter().enumerate() {
+        let stray = r#""refused": {"stray": {"buffer": "x"}}"#;
+        entries.push(format!(r#"{{"label": "block=64x{y} on a smaller problem", {stray}}}"#));
+        entries.push(format!(r#"{{"label": "block=64x{y}", "time_us": {}, "spread": 0.01}}"#, 4.0 + at as f64 / 100.0));
+    }
+    entries.push(r#"{"label": "block=64x8", "time_us": 5.0, "spread": 0.01}"#.to_owned());
+    entries.push(r#"{"time_us": 10.0, "spread": 0.01}"#.to_owned());
+    let ran = tuned(&project, &compile("k.cu", "k.o"), &entries.join(", "));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("the fastest is refused").count(), rows.len(), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune: twice: block=64x8 (2.0"), "{}", ran.stderr);
+}
+
+#[test]
+fn number_of_threads_that_no_argument_changes_is_divided_or_not_for_every_launch() {
+    let project = Project::new(&[]);
+    project.write(
+        "k.cu",
+        "//@tune threads(n, 64) block({32, 64}, {8, 16}) regs({0}) default(block = {32, 8}) args(n = 1000, x = random[n * 64])\n\
+         __global__ void twice(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;\n\
+         if (i < n && j < 64) x[j * n + i] *= 2; }\n\
+         int main() {\n\
+         const int n = 1000;\n\
+         twice<<<dim3((n + 31) / 32, 8), dim3(32, 8)>>>(n, 0);\n\
+         // Of more rows than the comment says.\n\
+         twice<<<dim3((n + 31) / 32, 16), dim3(32, 8)>>>(n, 0);\n\
+         return 0; }\n",
+    );
+    let wins = r#"{"label": "block=64x16", "time_us": 4.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune: twice: block=64x16 (2.5") && !ran.stderr.contains(", for "), "{}", ran.stderr);
+    expect![[r#"
+        _Z5twiceiPf WINNER grid 16 4 1 block 64 16 1 shared 0 stream 0 first 1000
+        _Z5twiceiPf grid 32 16 1 block 32 8 1 shared 0 stream 0 first 1000
+    "#]].assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
 }
 
 #[test]
