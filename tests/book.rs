@@ -1,6 +1,7 @@
 //! The book and the pages next to it: no page is lost, no link is dead, and the commands print what the pages show.
 
 mod commands;
+mod examples;
 
 use super::support::book::{blocks, chapters, markdown_below, page, root};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};

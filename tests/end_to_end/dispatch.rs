@@ -488,7 +488,8 @@ fn number_of_threads_that_no_argument_changes_is_divided_or_not_for_every_launch
     expect![[r#"
         _Z5twiceiPf WINNER grid 16 4 1 block 64 16 1 shared 0 stream 0 first 1000
         _Z5twiceiPf grid 32 16 1 block 32 8 1 shared 0 stream 0 first 1000
-    "#]].assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
 }
 
 #[test]
