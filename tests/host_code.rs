@@ -41,6 +41,25 @@ fn all_forms_of_launch_are_found() {
 }
 
 #[test]
+fn macro_without_a_semicolon_hides_no_launch() {
+    let kernel = "#define CHECK { if (cudaGetLastError()) return; }\n__global__ void k(int n, float *x) {}\n";
+    for statements in [
+        "z<<<g, 128>>>(n, x);\n CHECK\n\n k<<<g, 128>>>(n, x);",
+        "z<<<g, 128>>>(n, x);\n CHECK // of z\n /* and now */ k<<<g, 128>>>(n, x);\r\n CHECK\r\n k<float, 3><<<g, 128>>>(n, x);",
+        "CHECK k<<<g, 128>>>(n, x);",
+        "CHECK_ALL(f(n, x))\n k<<<g, 128>>>(n, x);",
+        "for (;;) { FOR_ALL(j, 10) k<<<g, 128>>>(n, x); }",
+        "int m = n;\n CHECK\n dim3 h(m);\n k<<<h, 128>>>(n, x);",
+    ] {
+        let text = format!("{kernel}void go(int n, float *x, int g) {{\n {statements}\n}}\n");
+        let expected = statements.matches(" k<").count().max(usize::from(statements.contains("k<<<")));
+        assert_eq!(asked(&text), expected, "{statements}");
+    }
+    // What is not a statement stays as it is.
+    assert_eq!(asked("int sizes[] = {\n COUNT\n};\nvoid go(int n, float *x) { k<<<sizes[0], 64>>>(n, x); }\n"), 1);
+}
+
+#[test]
 fn truncated_host_code_is_answered() {
     let step = if is_full() { 1 } else { 5 };
     for (at, c) in LAUNCHES.char_indices().step_by(step) {

@@ -5,6 +5,7 @@
 
 use super::host_nodes::launch_shape;
 use super::integer_literal::integer;
+use super::macro_statements::with_semicolons;
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl HostCode {
         let parse = |source: Arc<Source>| {
             let mut parser = Parser::new();
             parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
-            let tree = parser.parse(source.text.as_bytes(), None)?;
+            let tree = parser.parse(with_semicolons(&source.text).as_bytes(), None)?;
             Some((source, tree))
         };
         Self { files: sources.into_iter().filter_map(parse).collect() }

@@ -6,6 +6,7 @@
 
 use super::active_code::{ActiveCode, Macro, Macros};
 use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text};
+use super::macro_statements::with_semicolons;
 use crate::diag::Source;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -153,7 +154,7 @@ impl HostProgram {
         if parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).is_err() {
             return;
         }
-        if let Some(tree) = parser.parse(text.as_bytes(), None) {
+        if let Some(tree) = parser.parse(with_semicolons(&text).as_bytes(), None) {
             self.files.push(HostFile { path: path.to_owned(), text, tree, unit: self.units.len() });
         }
     }

@@ -21,6 +21,7 @@ mod kernel_list;
 mod launch_argument;
 pub mod line_markers;
 mod loops;
+mod macro_statements;
 pub mod macros;
 mod parameter_kind;
 pub mod preprocessed;
