@@ -194,6 +194,25 @@ fn launches_in_other_files_of_the_folder_count() {
 }
 
 #[test]
+fn launches_of_a_namesake_in_another_file_do_not_count() {
+    let folder = folder(&[
+        (
+            "one.cu",
+            "static __global__ void k(int n, float *x) { x[0] = n; }\n\
+             void one(int n, float *x) { k<<<(n + 255) / 256, 256>>>(n, x); }\n",
+        ),
+        (
+            "two.cu",
+            "static __global__ void k(int n, float *x) { x[0] = n; }\nvoid two(float *x) { k<<<1, 32>>>(0, x); }\n",
+        ),
+    ]);
+    let (_, diff, _) = init(folder.path(), &["one.cu"]);
+    assert!(diff.contains("+//@tune threads(n) block(auto) regs(auto) default(block = 256)\n"), "{diff}");
+    let (_, diff, _) = init(folder.path(), &["two.cu"]);
+    assert!(diff.contains("default(block = 32)\n"), "{diff}");
+}
+
+#[test]
 fn write_keeps_line_endings_permissions_and_links() {
     let folder = folder(&[("a.cu", &SAXPY.replace('\n', "\r\n"))]);
     let path = folder.path().join("a.cu");

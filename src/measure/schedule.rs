@@ -30,13 +30,13 @@ pub(super) const SHORT_US: f64 = 20.0;
 const HELD_UP_US: f64 = 400.0;
 const LOOKS: u32 = 10;
 
-/// From this many samples on a candidate is sampled again only if it is within this share of
+/// From this many rounds on a candidate is sampled again only if it is within this share of
 /// the margin that a first sample has ([`Plan::keep`]): its time is known well enough to know
 /// that it does not win.
 const KNOWN: u32 = 3;
 const CLOSE: f64 = 0.2;
 
-/// From this many samples on a candidate whose samples differ by less than this share is not
+/// From this many rounds on a candidate whose samples differ by less than this share is not
 /// sampled again: others would say the same.
 const AGREED: u32 = 5;
 const AGREEMENT: f64 = 0.005;
@@ -120,7 +120,7 @@ pub(super) fn time(
         }
         if let Some(us) = sample(bench, job, sampling, send)? {
             let least = us.min(first_us);
-            field.push(Sampled { job, count: 1, fastest: us, slowest: us, least, total: us });
+            field.push(Sampled { job, fastest: us, slowest: us, least, total: us });
         }
     }
 
@@ -135,7 +135,9 @@ pub(super) fn time(
                 return true;
             }
             let in_time = plan.sample_s.is_none_or(|limit| sampled.total < limit * 1e6);
-            in_time && (sampled.job.slot == baseline.slot || sampled.may_win(best, plan) && !sampled.is_settled())
+            in_time
+                && (sampled.job.slot == baseline.slot
+                    || sampled.may_win(round, best, plan) && !sampled.is_settled(round))
         });
         if field.is_empty() {
             break;
@@ -147,7 +149,6 @@ pub(super) fn time(
             }
             // A candidate that fails now is refused by the reply; infinity takes it out of the field.
             let us = sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY);
-            sampled.count += 1;
             sampled.fastest = if us.is_finite() { sampled.fastest.min(us) } else { us };
             sampled.slowest = sampled.slowest.max(us);
             sampled.least = sampled.least.min(sampled.fastest);
@@ -190,11 +191,10 @@ fn has_results(
     Ok(us.is_some())
 }
 
-/// A candidate that is sampled: how many samples it has, their fastest and slowest, and all of
-/// them together in microseconds.
+/// A candidate that is sampled: its fastest and slowest sample, and all of them together in
+/// microseconds.
 struct Sampled<'a> {
     job: &'a Job,
-    count: u32,
     fastest: f64,
     slowest: f64,
     /// The fastest, were the launch for its check a sample: a first sample that the host held up
@@ -204,15 +204,15 @@ struct Sampled<'a> {
 }
 
 impl Sampled<'_> {
-    /// Whether it may be the fastest, where this is the best so far.
-    fn may_win(&self, best: f64, plan: &Plan) -> bool {
-        let share = if self.count < KNOWN { 1.0 } else { CLOSE };
+    /// Whether it may be the fastest after this number of rounds that count, where this is the best.
+    fn may_win(&self, rounds: u32, best: f64, plan: &Plan) -> bool {
+        let share = if rounds < KNOWN { 1.0 } else { CLOSE };
         self.least <= (1.0 + share * (plan.keep - 1.0)) * best
     }
 
-    /// Whether another sample would say the same.
-    fn is_settled(&self) -> bool {
-        self.count >= AGREED && self.slowest < (1.0 + AGREEMENT) * self.fastest
+    /// Whether another sample would say the same, after this number of rounds that count.
+    fn is_settled(&self, rounds: u32) -> bool {
+        rounds >= AGREED && self.slowest < (1.0 + AGREEMENT) * self.fastest
     }
 }
 

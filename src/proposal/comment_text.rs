@@ -42,7 +42,7 @@ pub(super) fn proposed_lines(
         return Ok((tune_lines(&clauses.into_iter().flatten().collect::<Vec<_>>()), Basis::Recording));
     }
     let parameters = parameters(source, program, kernel)?;
-    let launches = launches(program, kernel, &parameters)?;
+    let launches = launches(source, program, kernel, &parameters)?;
     let launch = &launches[0];
     let Some((grid, block)) = launch_shape(launch) else {
         return Err(format!("the grid of its launch in line {} of '{}' is not found", launch.line, launch.path));
@@ -177,8 +177,10 @@ fn parameters(source: &Source, program: &HostProgram, kernel: &Kernel) -> Result
     all.ok_or_else(|| "one of its parameters has no name".to_owned())
 }
 
-/// The launches of a kernel, the one that is best known first.
+/// The launches of a kernel, the one that is best known first. Where its own file launches it,
+/// those alone: another file may have a kernel of the same name.
 fn launches(
+    source: &Source,
     program: &HostProgram,
     kernel: &Kernel,
     parameters: &[LaunchedParameter],
@@ -187,6 +189,9 @@ fn launches(
     let mut last = Vec::new();
     for assumption in ASSUMPTIONS {
         let mut launches = program.evaluated_launches(&kernel.name, &kinds, assumption);
+        if launches.iter().any(|launch| launch.path == source.path) {
+            launches.retain(|launch| launch.path == source.path);
+        }
         let unknown = |launch: &EvaluatedLaunch| {
             let open = kinds.iter().zip(&launch.arguments).filter(|(kind, argument)| match kind {
                 ParameterKind::Pointer => argument.buffer.is_none() && !argument.is_null,
