@@ -10,8 +10,8 @@ In: HeCBench at the commit of kernels/results/h200/unseen.json, whose comments a
 once for each of CLAUSES with that added. Out: for each kernel and each of these the winner and its speed-up over the program's own
 launch, as nvtune measured and compared it; in FILE, and as a table. With `--seconds` the kernels that are not begun by then are
 left out, and counted. With `--share 2/3` only the second third of the kernels is built, as for one of three GPUs. With `--exhaustive`
-each search is made again with every configuration timed (NVTUNE_STRATEGY=es). With `--keep` what nvtune said and its record are
-kept there. With `--copy FOLDER` the sources are copied there, and nothing is built.
+each search is made again with every configuration timed (NVTUNE_STRATEGY=es). With `--keep FOLDER` that folder
+gets what nvtune printed, and its records. With `--copy FOLDER` the sources are copied there, and nothing is built.
 """
 
 import argparse

@@ -1,16 +1,16 @@
-//! Host code -> the same with a `;` behind each statement that is a macro without one, as in
-//! `CHECK_LAUNCH` on a line of its own: without it the parser takes the macro for the type of what
-//! follows, and a launch behind it for a declaration.
+//! Host code -> the same with a `;` behind each macro that is a statement without one, such as
+//! `CHECK_LAUNCH` on a line of its own. Otherwise the parser takes the macro for a type, and the
+//! launch that follows for a declaration.
 //!
-//! Invariant: the text keeps its length, so that a place in one is the same place in the other.
+//! Invariant: the text keeps its length, so that byte offsets hold in both.
 
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// A macro is a name in capitals that begins a statement, with or without arguments, and the next
-/// word begins another statement: on another line, or a launch. What stands between is white space
-/// and comments; its first byte is the group.
+/// The beginning of a statement, a macro, and the first letter of the next statement. The macro is a
+/// name in capitals, with or without arguments. It stands on a line of its own, or in front of a
+/// launch. Group 1 or 2 is the first byte of white space behind it.
 static MACRO: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let gap = r"(?:\s|//[^\n]*\n|/\*(?s:.*?)\*/)";
     let call = r"[A-Z_][A-Z0-9_]{2,}(?:[ \t]*\([^;{}]*?\))?";
@@ -31,7 +31,7 @@ pub fn with_semicolons(text: &str) -> Cow<'_, str> {
     for place in places {
         separated.push_str(&text[begin..place]);
         separated.push(';');
-        // White space of one byte.
+        // The white space is one byte long.
         begin = place + 1;
     }
     separated.push_str(&text[begin..]);

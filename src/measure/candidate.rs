@@ -45,11 +45,11 @@ pub struct Plan {
     /// Seconds that the whole of it may take, restarts included. What could not be reached in
     /// time is [`Outcome::Skipped`](super::outcome::Outcome::Skipped).
     pub budget_s: f64,
-    /// Samples of each candidate that is within a factor of [`Plan::keep`] of the best. Kernels
+    /// Samples of each candidate at most: fewer where more would not change the verdict. Kernels
     /// under 20 us get three times as many.
     pub rounds: u32,
     /// A candidate that is slower than this times the best so far after its first sample is not
-    /// sampled again.
+    /// sampled again. After three samples the margin is a fifth: 1.2 times for 2.
     pub keep: f64,
     /// Seconds of launches after which a candidate is not sampled again, however few samples it
     /// has.

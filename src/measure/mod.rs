@@ -29,6 +29,7 @@ mod process;
 mod protocol;
 mod replay;
 mod runner;
+mod sampled;
 mod schedule;
 mod variables;
 pub mod verdict;

@@ -10,6 +10,7 @@
 use super::bench::{Bench, Halt, Sampling};
 use super::candidate::Plan;
 use super::protocol::{Job, Reply, Rounds};
+use super::sampled::Sampled;
 use crate::workload::random::Order;
 use std::time::{Duration, Instant};
 
@@ -29,17 +30,6 @@ pub(super) const SHORT_US: f64 = 20.0;
 /// short is looked at so often.
 const HELD_UP_US: f64 = 400.0;
 const LOOKS: u32 = 10;
-
-/// From this many rounds on a candidate is sampled again only if it is within this share of
-/// the margin that a first sample has ([`Plan::keep`]): its time is known well enough to know
-/// that it does not win.
-const KNOWN: u32 = 3;
-const CLOSE: f64 = 0.2;
-
-/// From this many rounds on a candidate whose samples differ by less than this share is not
-/// sampled again: others would say the same.
-const AGREED: u32 = 5;
-const AGREEMENT: f64 = 0.005;
 
 /// Share of the budget after which no further candidate is checked, so that some is left for
 /// those that were.
@@ -119,8 +109,7 @@ pub(super) fn time(
             send(Reply::Checked(job.slot, us));
         }
         if let Some(us) = sample(bench, job, sampling, send)? {
-            let least = us.min(first_us);
-            field.push(Sampled { job, fastest: us, slowest: us, least, total: us });
+            field.push(Sampled::new(job, us, first_us));
         }
     }
 
@@ -134,10 +123,7 @@ pub(super) fn time(
             if round == 0 {
                 return true;
             }
-            let in_time = plan.sample_s.is_none_or(|limit| sampled.total < limit * 1e6);
-            in_time
-                && (sampled.job.slot == baseline.slot
-                    || sampled.may_win(round, best, plan) && !sampled.is_settled(round))
+            sampled.is_in_time(plan) && (sampled.job.slot == baseline.slot || sampled.is_open(round, best, plan))
         });
         if field.is_empty() {
             break;
@@ -148,11 +134,7 @@ pub(super) fn time(
                 break 'rounds;
             }
             // A candidate that fails now is refused by the reply; infinity takes it out of the field.
-            let us = sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY);
-            sampled.fastest = if us.is_finite() { sampled.fastest.min(us) } else { us };
-            sampled.slowest = sampled.slowest.max(us);
-            sampled.least = sampled.least.min(sampled.fastest);
-            sampled.total += us;
+            sampled.add(sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY));
         }
         field.retain(|sampled| sampled.fastest.is_finite());
         round += u32::from(round_counts(bench, pace, &mut repeats, spent() < plan.budget_s, send));
@@ -189,31 +171,6 @@ fn has_results(
     let us = send_result(baseline, first, send)?;
     us.into_iter().for_each(|us| send(Reply::Checked(baseline.slot, us)));
     Ok(us.is_some())
-}
-
-/// A candidate that is sampled: its fastest and slowest sample, and all of them together in
-/// microseconds.
-struct Sampled<'a> {
-    job: &'a Job,
-    fastest: f64,
-    slowest: f64,
-    /// The fastest, were the launch for its check a sample: a first sample that the host held up
-    /// does not end its sampling.
-    least: f64,
-    total: f64,
-}
-
-impl Sampled<'_> {
-    /// Whether it may be the fastest after this number of rounds that count, where this is the best.
-    fn may_win(&self, rounds: u32, best: f64, plan: &Plan) -> bool {
-        let share = if rounds < KNOWN { 1.0 } else { CLOSE };
-        self.least <= (1.0 + share * (plan.keep - 1.0)) * best
-    }
-
-    /// Whether another sample would say the same, after this number of rounds that count.
-    fn is_settled(&self, rounds: u32) -> bool {
-        rounds >= AGREED && self.slowest < (1.0 + AGREEMENT) * self.fastest
-    }
 }
 
 /// Serves [`Request::Duel`](super::protocol::Request::Duel).

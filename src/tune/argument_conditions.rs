@@ -32,7 +32,7 @@ pub enum Divisor {
 
 /// Returns the divisions in a configuration's grid whose divisor differs from the baseline's:
 /// an extent of the block, or an expression with a macro that the configuration changes. Those
-/// that leave nothing for any arguments are not among them.
+/// that are exact whatever the arguments are left out.
 pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> {
     let (annotation, baseline) = (space.annotation(), space.baseline());
     if configuration.grid.is_some() {
@@ -66,7 +66,7 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
         }
         Divisor::Extent(_) | Divisor::Unknown => false,
     };
-    // What no argument changes leaves nothing for all of them: `threads(n, 64)` under a block of 8 rows.
+    // `threads(n, 64)` with 8 rows a block: no argument changes it, so it is exact on all problems.
     let is_always_exact = |division: &Division| {
         let varies = depends_on_arguments(&division.dividend)
             || matches!(&division.divisor, Divisor::Expression(divisor) if depends_on_arguments(divisor));

@@ -63,7 +63,8 @@ pub struct Contender {
 
 impl Finals<'_> {
     /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest
-    /// that nothing speaks against; where that leaves none, of the next ones. `permit` is for the process that measures.
+    /// that nothing speaks against; if that leaves none, the same with the next ones. `permit`
+    /// is for the process that measures.
     ///
     /// # Errors
     /// As [`Measurer::time`].
@@ -77,7 +78,8 @@ impl Finals<'_> {
         let mut ranked = ranked.to_vec();
         for _ in 0..TURNS {
             let rows = self.finalists(&ranked, decision);
-            if !self.refuses_all_faster(&rows, permit, measurer, decision)? {
+            let is_open = self.decide_among(&rows, permit, measurer, decision)?;
+            if !is_open {
                 break;
             }
             ranked.retain(|(row, _)| !rows.contains(row));
@@ -94,10 +96,10 @@ impl Finals<'_> {
         rows
     }
 
-    /// Times configurations and the baseline in paired rounds, and takes the fastest that
-    /// nothing speaks against. True where some were faster than the baseline, but something
-    /// speaks against each.
-    fn refuses_all_faster(
+    /// Times these configurations and the baseline in paired rounds, and takes the fastest that
+    /// nothing speaks against. Returns whether others should have their turn: some were faster
+    /// than the baseline, but each is refused.
+    fn decide_among(
         &self,
         rows: &[usize],
         permit: &mut Option<Permit>,
@@ -133,7 +135,7 @@ impl Finals<'_> {
             let samples = met.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
             settled(&reference, samples)
         };
-        let mut refuses = false;
+        let mut is_open = false;
         while let Some((index, ratio)) = faster(&met) {
             let (winner, _) = met.remove(index);
             let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
@@ -150,9 +152,9 @@ impl Finals<'_> {
                 format!("the fastest is refused{by}: {}: {reason}", winner.configuration),
             );
             decision.configurations[winner.row].refused = Some(reason);
-            refuses = true;
+            is_open = true;
         }
-        Ok(refuses)
+        Ok(is_open)
     }
 
     /// Whether a configuration is worth a try with its spills in shared memory: it has some, and
