@@ -5,7 +5,7 @@ use super::compile_budget::{Budget, MOST_SETS, Sizes};
 use super::failure::Problem;
 use super::kernel_info::KernelInfo;
 use super::macro_screening;
-use super::profiles::Known;
+use super::profiles::{Allowance, Known};
 use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
@@ -133,7 +133,7 @@ pub fn explore(
         Some(budget) => screened(budget, subject, front_ends, &sets),
         None => sets.clone(),
     };
-    let known = if budget.is_some() { Known::bounded() } else { Known::default() };
+    let known = Known::new(if budget.is_some() { Allowance::UNTIMED } else { Allowance::TIMED });
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
     let mut round =
         |subject: &mut KernelInfo<'_>, variants: &mut Variants, sets: &[FrontEndOptions], written: &PtxasRuns| {

@@ -1,6 +1,6 @@
 //! Every configuration with its launch, its variant and its score.
 
-use super::profiles::{Known, Profiles};
+use super::profiles::{Allowance, Known, Profiles};
 use super::scoring_input::{ScoringInput, VariantSource};
 use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
 use crate::model::{Analysis, Inputs, Limiter, Score, score_configuration as score_of};
@@ -69,7 +69,7 @@ fn does_not_fit(laid: &ScoringInput, score: &Score) -> String {
 
 /// Scores the whole space.
 pub fn score(laid: ScoringInput) -> Result<Scored, NoBaseline> {
-    score_again(laid, &mut Known::default())
+    score_again(laid, &mut Known::new(Allowance::TIMED))
 }
 
 /// Scores a space of which a part may have been scored before.
