@@ -27,6 +27,7 @@ mod outcome;
 mod pool;
 mod process;
 mod protocol;
+mod race;
 mod replay;
 mod runner;
 mod sampled;

@@ -10,6 +10,7 @@
 use super::bench::{Bench, Halt, Sampling};
 use super::candidate::Plan;
 use super::protocol::{Job, Reply, Rounds};
+use super::race::{self, Racer};
 use super::sampled::Sampled;
 use crate::workload::random::Order;
 use std::time::{Duration, Instant};
@@ -194,19 +195,32 @@ pub(super) fn duel(
             if field.is_empty() {
                 sampling.short = if bench.has_reference(job) { pace.is_short(us) } else { us < SHORT_US };
             }
-            field.push((job, true));
+            field.push(Racer { contender: job, times: Vec::new() });
             pace.served = Some(Instant::now());
         }
     }
     let mut order = Order::new(rounds.seed, jobs.len());
     let (mut round, mut repeats) = (0, 0);
     while round < rounds.count && !field.is_empty() {
-        order.shuffle(&mut field);
-        for (job, well) in &mut field {
-            *well = sample(bench, job, sampling, send)?.is_some();
+        let mut turns: Vec<usize> = (0..field.len()).collect();
+        order.shuffle(&mut turns);
+        let mut times = vec![None; field.len()];
+        for turn in turns {
+            times[turn] = sample(bench, field[turn].contender, sampling, send)?;
         }
-        field.retain(|(_, well)| *well);
-        round += u32::from(round_counts(bench, pace, &mut repeats, true, send));
+        let counts = round_counts(bench, pace, &mut repeats, true, send);
+        round += u32::from(counts);
+        let is_whole = times[0].is_some();
+        let mut times = times.into_iter();
+        field.retain_mut(|racer| {
+            let us = times.next().flatten();
+            racer.times.extend(us.filter(|_| counts));
+            us.is_some()
+        });
+        // Without the baseline there is nothing to decide.
+        if !is_whole || counts && race::is_decided(&mut field) {
+            break;
+        }
     }
     pace.served = Some(Instant::now());
     send(Reply::Done);

@@ -2,7 +2,7 @@
 //!
 //! In: times of the baseline and of a challenger, pair by pair from the same rounds. Out: a
 //! [`Verdict`]. Pure, and the same for the same samples. Invariant: a challenger is
-//! called faster only with 99% confidence and a gain of at least 1%.
+//! called faster only with 99% confidence (unless another error rate is asked for) and a gain of at least 1%.
 
 /// A gain below this is not worth a change of the build.
 pub const MINIMUM_GAIN: f64 = 1.01;
@@ -35,11 +35,14 @@ pub enum Verdict {
 /// 1/2) < k) whatever the distribution (the interval that belongs to the sign test; Gibbons and
 /// Chakraborti, Nonparametric Statistical Inference, 5.2).
 pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
-    let mut ratios: Vec<f64> =
-        baseline.iter().zip(challenger).map(|(b, c)| b / c).filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
-    ratios.sort_by(f64::total_cmp);
+    faster_by(baseline, challenger, ERROR_RATE)
+}
+
+/// [`faster`], wrong no more often than `error_rate`.
+pub(super) fn faster_by(baseline: &[f64], challenger: &[f64], error_rate: f64) -> Verdict {
+    let ratios = ratios(baseline, challenger);
     let ratio = super::outcome::quantile(&ratios, 0.5).unwrap_or(0.0);
-    let Some((low, high)) = median_interval(&ratios) else {
+    let Some((low, high)) = median_interval(&ratios, error_rate) else {
         return Verdict::Ambiguous { ratio };
     };
     if low > 1.0 && ratio >= MINIMUM_GAIN {
@@ -51,21 +54,29 @@ pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
     }
 }
 
-/// The confidence interval of the median of sorted samples; `None` for fewer than
-/// [`MINIMUM_PAIRS`].
-fn median_interval(sorted: &[f64]) -> Option<(f64, f64)> {
+/// The ratios of the pairs, sorted.
+pub(super) fn ratios(times: &[f64], others: &[f64]) -> Vec<f64> {
+    let ratios = times.iter().zip(others).map(|(time, other)| time / other);
+    let mut ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios
+}
+
+/// The confidence interval of the median of sorted samples, which misses it no more often than
+/// `error_rate`; `None` where there are too few, and for fewer than [`MINIMUM_PAIRS`].
+pub(super) fn median_interval(sorted: &[f64], error_rate: f64) -> Option<(f64, f64)> {
     let n = sorted.len();
     if n < MINIMUM_PAIRS {
         return None;
     }
-    // The largest k with 2 * P(Binomial(n, 1/2) < k) <= ERROR_RATE, by logarithms so that no n
+    // The largest k with 2 * P(Binomial(n, 1/2) < k) <= error_rate, by logarithms so that no n
     // underflows.
     let mut log_term = n as f64 * 0.5f64.ln();
     let mut tail = 0.0;
     let mut k = 0;
     while k < n / 2 {
         tail += log_term.exp();
-        if 2.0 * tail > ERROR_RATE {
+        if 2.0 * tail > error_rate {
             break;
         }
         log_term += ((n - k) as f64 / (k + 1) as f64).ln();

@@ -22,7 +22,7 @@ use std::time::Instant;
 /// How many of the fastest candidates meet the baseline in paired rounds.
 const FINALISTS: usize = 4;
 
-/// Paired rounds: enough for a verdict at 99% on a difference of 1% where the noise is of that
+/// Paired rounds, where fewer do not decide: enough for a verdict at 99% on a difference of 1% where the noise is of that
 /// size.
 pub const ROUNDS: u32 = 41;
 

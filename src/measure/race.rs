@@ -1,0 +1,96 @@
+//! Paired samples of a duel's contenders -> who is out, and whether it is decided.
+//!
+//! In: the times of all contenders round by round, the baseline's first. Out: who is sampled
+//! further. Invariant: what is concluded from all looks together is wrong no more often than
+//! [`ERROR_RATE`].
+
+use super::outcome::quantile;
+use super::verdict::{ERROR_RATE, Verdict, faster_by, median_interval, ratios};
+
+/// The numbers of rounds after which the samples are looked at, before the last round. Each
+/// look may be wrong, so all must be surer than one would be (Bonferroni).
+const LOOKS: [usize; 5] = [11, 15, 20, 26, 33];
+const ONE_LOOK: f64 = ERROR_RATE / (LOOKS.len() + 1) as f64;
+
+/// A contender's samples, in microseconds.
+pub(super) struct Racer<T> {
+    pub contender: T,
+    /// Those of rounds that counted.
+    pub times: Vec<f64>,
+}
+
+/// Takes out who surely takes longer than the fastest challenger; the first is the baseline, and
+/// stays. True where it is decided: one challenger is left that is surely faster than the
+/// baseline, or none that may be.
+pub(super) fn is_decided<T>(racers: &mut Vec<Racer<T>>) -> bool {
+    let Some((baseline, challengers)) = racers.split_first() else { return true };
+    if !LOOKS.contains(&baseline.times.len()) {
+        return false;
+    }
+    let median = |racer: &Racer<T>| {
+        let mut times = racer.times.clone();
+        times.sort_by(f64::total_cmp);
+        quantile(&times, 0.5).unwrap_or(f64::INFINITY)
+    };
+    let Some(leader) = challengers.iter().min_by(|a, b| median(a).total_cmp(&median(b))) else { return true };
+    let leading = leader.times.clone();
+    let is_behind =
+        |racer: &Racer<T>| median_interval(&ratios(&racer.times, &leading), ONE_LOOK).is_some_and(|(low, _)| low > 1.0);
+    let mut position = 0;
+    racers.retain(|racer| {
+        position += 1;
+        position == 1 || !is_behind(racer)
+    });
+    let verdicts: Vec<Verdict> =
+        racers[1..].iter().map(|racer| faster_by(&racers[0].times, &racer.times, ONE_LOOK)).collect();
+    match verdicts.as_slice() {
+        [Verdict::Faster { .. }] => true,
+        all => all.iter().all(|verdict| matches!(verdict, Verdict::Slower { .. })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::random::Random;
+
+    /// Times around a mean, with 1% of noise.
+    fn times(mean: f64, rounds: usize, random: &mut Random) -> Vec<f64> {
+        (0..rounds).map(|_| mean * (0.99 + 0.02 * random.uniform())).collect()
+    }
+
+    /// The rounds of a duel of these means, and who is left.
+    fn race(means: &[f64], seed: u64) -> (usize, Vec<usize>) {
+        let mut random = Random::new(seed);
+        let all: Vec<Vec<f64>> = means.iter().map(|&mean| times(mean, 41, &mut random)).collect();
+        let mut racers: Vec<Racer<usize>> =
+            (0..means.len()).map(|contender| Racer { contender, times: Vec::new() }).collect();
+        for round in 0..41 {
+            for racer in &mut racers {
+                racer.times.push(all[racer.contender][round]);
+            }
+            if is_decided(&mut racers) {
+                break;
+            }
+        }
+        (racers[0].times.len(), racers.iter().map(|racer| racer.contender).collect())
+    }
+
+    #[test]
+    fn it_ends_when_decided() {
+        for (why, means, rounds, left) in [
+            ("one challenger is surely the fastest", vec![100.0, 80.0, 90.0, 85.0], 11, vec![0, 1]),
+            ("none is faster than the baseline", vec![100.0, 105.0, 110.0], 11, vec![0, 1]),
+            ("two are as fast as each other", vec![100.0, 80.0, 80.0, 90.0], 41, vec![0, 1, 2]),
+            ("one is about as much faster as counts", vec![100.0, 99.2], 41, vec![0, 1]),
+        ] {
+            assert_eq!(race(&means, 7), (rounds, left), "{why}");
+        }
+    }
+
+    #[test]
+    fn equal_challengers_are_seldom_taken_out() {
+        let wrong = (0..400).filter(|&seed| race(&[100.0, 80.0, 80.0], seed).1.len() < 3).count();
+        assert!(wrong <= 12, "{wrong} of 400");
+    }
+}
