@@ -111,7 +111,8 @@ SPACES = {
         [i32(n), i32(n), random((n + 16) ** 2), out(n * n)],
         {X: [16, 32, 64, 128], Y: [2, 4, 8, 16], "WORK_X": [1, 2, 4], "WORK_Y": [1, 2, 4, 8], "PAD": [0, 1]},
         ((X, "WORK_X"), (Y, "WORK_Y")),
-        restrictions=[f"{X} * {Y} <= 1024"],
+        # Kernel Tuner fails where a launch needs more dynamic shared memory than 48 KiB.
+        restrictions=[f"{X} * {Y} <= 1024", f"({X} * WORK_X + 16 + PAD) * ({Y} * WORK_Y + 16) * 4 <= 49152"],
         smem_args={"size": f"({X} * WORK_X + 16 + PAD) * ({Y} * WORK_Y + 16) * 4"},
         cmem_args={"filter": random(17 * 17, -1, 1)},
     ),

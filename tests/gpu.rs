@@ -333,7 +333,7 @@ fn right_candidates_are_timed() {
         assert!(timing.median_us > 0.5 * least, "{kernel}: faster than memory ({least} us)");
         assert!(timing.median_us < 100.0 * least);
         let dropped = timing.median_us > 1.5 * timings.baseline.median_us;
-        assert!(dropped || timing.samples_us.len() >= 9);
+        assert!(dropped || timing.samples_us.len() >= 3);
     }
 }
 
@@ -657,7 +657,8 @@ fn carve_outs_are_preferred_launch_by_launch() {
     assert_eq!(outcomes(&timings), ["timed"; 6]);
     // In turns, of one function: each launch has its own preference again.
     let samples = process.duel(&candidates[4..], 15, Caches::Cold).unwrap();
-    assert!(samples.iter().all(|samples| samples.as_ref().is_some_and(|samples| samples.len() == 15)));
+    // One that surely takes longer than the other drops out.
+    assert!(samples.iter().all(|samples| samples.as_ref().is_some_and(|samples| samples.len() >= 11)));
     for (candidate, samples) in candidates[4..].iter().zip(samples.iter().flatten()) {
         println!("{}: {:.2} us in turns", candidate.label, samples.iter().sum::<f64>() / samples.len() as f64);
     }
