@@ -37,9 +37,8 @@ const LOOKS: u32 = 10;
 const CHECK_SHARE: f64 = 0.7;
 
 /// A round during which the GPU was throttled is repeated after a pause, but not more often
-/// than this: some GPUs run at the limit of their power all the time, and the order within
-/// rounds is fair to all candidates even so. Where pauses did not help, there are none until
-/// a round passes without.
+/// than this for a kernel: some GPUs run at the limit of their power all the time, and the order
+/// within rounds is fair to all candidates even so.
 const REPEATS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -51,8 +50,8 @@ pub(super) struct Pace {
     /// Whether the baseline is short, whose results the bench has: times of different requests
     /// are compared with each other.
     short: Option<bool>,
-    /// Whether the GPU was throttled in spite of all pauses, and has been since.
-    always_throttled: bool,
+    /// The rounds that were repeated since the baseline was run for its results.
+    repeats: u32,
 }
 
 impl Pace {
@@ -115,8 +114,7 @@ pub(super) fn time(
     }
 
     let mut order = Order::new(plan.seed, candidates.len());
-    let mut repeats = 0;
-    let mut round = u32::from(round_counts(bench, pace, &mut repeats, spent() < plan.budget_s, send));
+    let mut round = u32::from(round_counts(bench, pace, spent() < plan.budget_s, send));
     'rounds: while round < plan.rounds {
         let best = field.iter().map(|sampled| sampled.fastest).fold(f64::MAX, f64::min);
         // Where the first round does not count, each is to have a sample that does.
@@ -138,7 +136,7 @@ pub(super) fn time(
             sampled.add(sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY));
         }
         field.retain(|sampled| sampled.fastest.is_finite());
-        round += u32::from(round_counts(bench, pace, &mut repeats, spent() < plan.budget_s, send));
+        round += u32::from(round_counts(bench, pace, spent() < plan.budget_s, send));
     }
     pace.served = Some(Instant::now());
     send(Reply::Done);
@@ -166,7 +164,7 @@ fn has_results(
     if bench.has_reference(baseline) {
         return Ok(true);
     }
-    pace.short = None;
+    (pace.short, pace.repeats) = (None, 0);
     send(Reply::Running(baseline.slot));
     let first = bench.reference(baseline, &mut || send(Reply::Working));
     let us = send_result(baseline, first, send)?;
@@ -200,7 +198,7 @@ pub(super) fn duel(
         }
     }
     let mut order = Order::new(rounds.seed, jobs.len());
-    let (mut round, mut repeats) = (0, 0);
+    let mut round = 0;
     while round < rounds.count && !field.is_empty() {
         let mut turns: Vec<usize> = (0..field.len()).collect();
         order.shuffle(&mut turns);
@@ -208,7 +206,7 @@ pub(super) fn duel(
         for turn in turns {
             times[turn] = sample(bench, field[turn].contender, sampling, send)?;
         }
-        let counts = round_counts(bench, pace, &mut repeats, true, send);
+        let counts = round_counts(bench, pace, true, send);
         round += u32::from(counts);
         let is_whole = times[0].is_some();
         let mut times = times.into_iter();
@@ -229,20 +227,12 @@ pub(super) fn duel(
 
 /// Ends a round: tells how the GPU is, and whether the round counts. One that does not is
 /// followed by a pause.
-fn round_counts(
-    bench: &mut dyn Bench,
-    pace: &mut Pace,
-    repeats: &mut u32,
-    time_is_left: bool,
-    send: &mut dyn FnMut(Reply),
-) -> bool {
+fn round_counts(bench: &mut dyn Bench, pace: &mut Pace, time_is_left: bool, send: &mut dyn FnMut(Reply)) -> bool {
     let condition = bench.condition();
-    let is_throttled = !condition.throttled.is_empty();
-    pace.always_throttled = is_throttled && (pace.always_throttled || *repeats >= REPEATS);
-    let counts = !is_throttled || pace.always_throttled || !time_is_left;
+    let counts = condition.throttled.is_empty() || pace.repeats >= REPEATS || !time_is_left;
     send(Reply::Round(condition, counts));
     if !counts {
-        *repeats += 1;
+        pace.repeats += 1;
         std::thread::sleep(PAUSE);
         send(Reply::Working);
     }
@@ -548,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_that_did_not_help_are_not_made_again_until_a_round_passes_without() {
+    fn rounds_of_a_kernel_are_repeated_a_few_times_in_all() {
         let hot = Condition { throttled: vec!["hot".to_owned()], ..Condition::default() };
         let mut pace = Pace::default();
         let mut repeats_of = |hot_rounds: usize| {
@@ -557,9 +547,7 @@ mod tests {
             duel(&mut bench, &jobs(2), rounds(6), &mut pace, &mut |reply| replies.push(reply)).unwrap();
             replies.iter().filter(|reply| matches!(reply, Reply::Round(_, false))).count()
         };
-        let all = REPEATS as usize;
-        // Throttled to the end, from the begin on and to the end, in the first round alone, and so again.
-        assert_eq!([all + 6, 6, 1, 1].map(&mut repeats_of), [all, 0, 0, 1]);
+        assert_eq!([1, 2, 6, 6].map(&mut repeats_of), [1, 2, REPEATS as usize - 3, 0]);
     }
 
     #[test]
