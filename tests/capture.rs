@@ -24,15 +24,20 @@ static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
         nvtune: hidden: launches are recorded below 'FOLDER/launches.capture'
     "#]]
     .assert_eq(&said);
+    link(folder.path());
+    folder
+});
+
+/// Links the program of a folder with the runtime.
+fn link(folder: &Path) {
     let mut link = Command::new("g++");
     link.arg("-I")
         .arg(include_folder())
         .args(["-w", "-pthread", "-o", "program", "launches.o"])
         .arg(source("runtime.cpp"));
-    let linked = link.current_dir(folder.path()).output().expect("it starts");
+    let linked = link.current_dir(folder).output().expect("it starts");
     assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
-    folder
-});
+}
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture").join(name)
@@ -345,18 +350,71 @@ fn built_without_comments(mode: &str, environment: &[(&str, &str)]) -> (bool, St
 
 #[test]
 fn kernels_that_a_pattern_names_are_recorded_without_a_comment() {
-    let (passed, said) = built_without_comments("capture", &[("NVTUNE_KERNELS", "scaled|view.*|fill")]);
+    let (passed, said) = built_without_comments("capture", &[("NVTUNE_KERNELS", "scaled|view.*|filled")]);
     assert!(passed, "{said}");
     expect![[r#"
+        launches.cu(32): warning: NVTUNE_KERNELS does not mark `filled`: name an instance to tune: //@tune template(float) [N0096]
+          template <class T> __global__ void filled(unsigned long long n, T value, T *out) {
+                                             ^~~~~~
+
         nvtune: scaled: launches are recorded below 'SOURCES/launches.capture'
         nvtune: viewed: launches are recorded below 'SOURCES/launches.capture'
     "#]]
     .assert_eq(&said);
 }
 
+/// Every kernel of `selected.cu` by a pattern.
+const SELECTED: &str = "scaled|moved|widened|filled";
+
+/// The warning of its template.
+const NOT_MARKED: &str = "launches.cu(30): warning: NVTUNE_KERNELS does not mark `filled`";
+
+#[test]
+fn overloads_and_what_if_lets_through_are_recorded_and_tuned_without_a_comment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(source("selected.cu"), folder.path().join("launches.cu")).expect("copied");
+    let built = |mode: &str, kernels: &str| {
+        let ran = nvtune(folder.path(), mode, &[("NVTUNE_KERNELS", kernels), ("NVTUNE_CANDIDATES", "2")]);
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{said}");
+        said
+    };
+    let kernels = |said: &str| -> Vec<String> {
+        let lines = said.lines().filter(|line| line.starts_with("nvtune") && !line.contains(": note: "));
+        lines.map(|line| line.split(['\'', '=']).next().unwrap_or(line).to_owned()).collect()
+    };
+    let said = built("capture", "all");
+    assert!(said.starts_with(NOT_MARKED), "{said}");
+    let recorded = |name| format!("nvtune: {name}: launches are recorded below ");
+    assert_eq!(kernels(&said), ["scaled", "scaled_2", "moved"].map(recorded));
+    link(folder.path());
+    let ran = Command::new(folder.path().join("program")).output().expect("it starts");
+    assert!(ran.status.success(), "{ran:?}");
+    let tuned = |name| format!("nvtune: {name}: block");
+    for selection in ["all", SELECTED] {
+        let said = built("static", selection);
+        assert_eq!(said.contains(NOT_MARKED), selection == SELECTED, "{said}");
+        assert_eq!(kernels(&said), ["scaled", "scaled_2", "moved"].map(tuned), "{selection}");
+    }
+}
+
+#[test]
+fn build_without_optimisation_is_said_to_record_or_tune_nothing_and_asks_for_no_recording() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(source("selected.cu"), folder.path().join("launches.cu")).expect("copied");
+    for (mode, result) in [("capture", "not recorded"), ("static", "not tuned")] {
+        let environment = [("NVTUNE_KERNELS", "scaled|moved"), ("NVCC_APPEND_FLAGS", "-G")];
+        let ran = nvtune(folder.path(), mode, &environment);
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let expected =
+            format!("nvtune warning : launches.cu: {result}: -G compiles device code without optimisation [N0069]\n");
+        assert_eq!(said, expected, "{mode}");
+    }
+}
+
 #[test]
 fn source_without_a_kernel_that_a_pattern_names_is_handed_over() {
-    for pattern in ["scale", "filled", "nothing|else"] {
+    for pattern in ["scale", "fill", "nothing|else"] {
         assert_eq!(
             built_without_comments("measure", &[("NVTUNE_KERNELS", pattern)]),
             (true, String::new()),
@@ -408,7 +466,7 @@ fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
     let (passed, said) = built_without_comments("static", &[("NVTUNE_KERNELS", "all")]);
     assert!(passed, "{said}");
     expect![[r#"
-        nvtune: launches.cu: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run it [N0094]
+        nvtune: launches.cu: not tuned: no launch of scaled, viewed, counted is recorded: build with NVTUNE=capture and run it [N0094]
     "#]]
     .assert_eq(&said);
 }

@@ -2,30 +2,46 @@
 //! and leaves the other out.
 
 use super::annotation::{Annotation, Instance};
-use crate::cuda::preprocessed::compiled_branches;
+use crate::cuda::preprocessed::{Branch, compiled_branches};
 use crate::diag::Source;
 use crate::diag::{Diagnostic, MessageCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The lines of each branch of all `#if` of a file.
-pub(super) struct Conditions(Vec<Range<u32>>);
+/// The branches of all `#if` of a file.
+pub(super) struct Conditions(Vec<ConditionBranch>);
+
+struct ConditionBranch {
+    lines: Range<u32>,
+    /// Of which `#if`, by its line.
+    group: u32,
+}
 
 impl Conditions {
     pub(super) fn new(text: &str) -> Self {
         let branches = compiled_branches(text).map(|(branches, _)| branches).unwrap_or_default();
-        Self(branches.into_iter().map(|branch| branch.lines).collect())
+        let branch = |branch: Branch| ConditionBranch { lines: branch.lines, group: branch.group };
+        Self(branches.into_iter().map(branch).collect())
     }
 
     /// Whether a comment and its kernel stand in one branch. Of a comment before the `#if` the
     /// kernel is whichever is compiled.
     fn has_both(&self, comment: u32, kernel: u32) -> bool {
-        !self.may_part(comment, kernel) && self.0.iter().any(|lines| lines.contains(&kernel))
+        !self.may_part(comment, kernel) && self.0.iter().any(|branch| branch.lines.contains(&kernel))
     }
 
     /// Whether one of the lines may be compiled without the other.
     pub(super) fn may_part(&self, first: u32, second: u32) -> bool {
-        self.0.iter().any(|lines| lines.contains(&first) != lines.contains(&second))
+        self.0.iter().any(|branch| branch.lines.contains(&first) != branch.lines.contains(&second))
+    }
+
+    /// Whether the lines are of two branches of one `#if`, so that at most one is compiled.
+    pub(super) fn exclude(&self, first: u32, second: u32) -> bool {
+        let mut pairs = self.0.iter().flat_map(|one| self.0.iter().map(move |other| (one, other)));
+        pairs.any(|(one, other)| {
+            let is_other = one.group == other.group && one.lines != other.lines;
+            is_other && one.lines.contains(&first) && other.lines.contains(&second)
+        })
     }
 }
 

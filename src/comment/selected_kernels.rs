@@ -1,27 +1,27 @@
-//! A source and which kernels are selected -> the same source with a bare tuning comment above
-//! each of them that has none.
+//! A source and which kernels are selected -> the same source with a tuning comment above each
+//! of them that has none.
 //!
 //! Invariants: no line moves; a source whose comments can be read still can be.
 
+use super::alternatives::Conditions;
+use super::annotation::Annotation;
 use super::annotations::annotations;
-use crate::cuda::kernels_of;
-use crate::diag::Source;
+use crate::cuda::{ListedKernel, TemplateParameter, kernels_of};
+use crate::diag::{Diagnostic, MessageCode, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What stands in front of a kernel that is selected.
-const MARK: &[u8] = b"/*@tune*/ ";
-
 /// A source in which kernels are marked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectedKernels {
     pub text: Vec<u8>,
     /// The lines of their names.
     pub lines: BTreeSet<u32>,
+    /// A warning for each kernel that needs a comment of its own.
+    pub unmarked: Vec<Diagnostic>,
 }
 
-/// Marks the kernels of a file whose names `selects` selects; `None` if there are none.
-/// Templates are not marked: a comment says which instance is tuned. Neither are kernels that
-/// share their name, nor those whose declaration does not begin its line.
+/// Marks the kernels of a file whose names `selects` selects; `None` if it has none, or comments
+/// with errors.
 pub fn mark_selected(path: &str, bytes: &[u8], selects: &dyn Fn(&str) -> bool) -> Option<SelectedKernels> {
     memchr::memmem::find(bytes, b"__global__")?;
     let source = Source::new(path, bytes);
@@ -29,42 +29,131 @@ pub fn mark_selected(path: &str, bytes: &[u8], selects: &dyn Fn(&str) -> bool) -
     if !kernels.iter().any(|listed| selects(&listed.kernel.name)) {
         return None;
     }
-    let marked = annotations(&source).ok()?;
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    kernels.iter().for_each(|listed| *names.entry(&listed.kernel.name).or_default() += 1);
-    let is_open = |line: u32| marked.iter().all(|annotation| annotation.kernel.line != line);
-    let mut starts = Vec::new();
-    let mut lines = BTreeSet::new();
-    for listed in kernels.iter().filter(|listed| selects(&listed.kernel.name) && is_open(listed.kernel.line)) {
+    let commented = annotations(&source).ok()?;
+    let is_open = |line: u32| commented.iter().all(|annotation| annotation.kernel.line != line);
+    let (mut marks, mut unmarked) = (Vec::new(), Vec::new());
+    for (listed, name) in kernels.iter().zip(distinct_names(&source, &kernels, &commented)) {
+        if !selects(&listed.kernel.name) || !is_open(listed.kernel.line) {
+            continue;
+        }
+        match Mark::new(&source, listed, &name) {
+            Ok(mark) => marks.push(mark),
+            Err(reason) => unmarked.push(warning(&source, listed, &reason)),
+        }
+    }
+    let is_read = |marks: &[Mark<'_>]| annotations(&Source::new(path, &marked_text(bytes, marks))).is_ok();
+    if !is_read(&marks) {
+        marks.retain(|mark| {
+            let is_read = is_read(std::slice::from_ref(mark));
+            if !is_read {
+                unmarked.push(warning(&source, mark.listed, "its declaration is not understood: write a comment"));
+            }
+            is_read
+        });
+    }
+    if !is_read(&marks) {
+        return None;
+    }
+    let lines = marks.iter().map(|mark| mark.listed.kernel.line).collect();
+    Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked })
+}
+
+/// The comment that a kernel gets.
+struct Mark<'a> {
+    listed: &'a ListedKernel,
+    /// The line of the declaration, and how many blanks it begins with.
+    line: u32,
+    indent: usize,
+    comment: String,
+}
+
+impl<'a> Mark<'a> {
+    /// Makes the comment by which a kernel is called `name`.
+    ///
+    /// # Errors
+    /// Why the kernel needs a comment of its own, and which.
+    fn new(source: &Source, listed: &'a ListedKernel, name: &str) -> Result<Self, String> {
         let kernel = &listed.kernel;
-        if let Some(indent) = listed.indent(&source)
-            && kernel.template.is_none()
-            && names.get(kernel.name.as_str()) == Some(&1)
-        {
-            starts.push((source.line(listed.start), indent.len()));
-            lines.insert(kernel.line);
+        if kernel.template.is_some() && kernel.arguments.is_none() {
+            let is_type = |parameter: &Option<TemplateParameter>| parameter.as_ref().is_none_or(|of| of.is_type);
+            let examples = kernel.template_parameters.iter().map(|of| if is_type(of) { "float" } else { "16" });
+            let examples = examples.collect::<Vec<_>>().join(", ");
+            return Err(format!("name an instance to tune: //@tune template({examples})"));
         }
+        let Some(indent) = listed.indent(source) else {
+            return Err("other code is on the line where it begins: break it there".to_owned());
+        };
+        let comment = match kernel.name == name {
+            true => "/*@tune*/ ".to_owned(),
+            false => format!("/*@tune name({name})*/ "),
+        };
+        Ok(Self { listed, line: source.line(listed.start), indent: indent.len(), comment })
     }
-    let mut text = Vec::with_capacity(bytes.len() + starts.len() * MARK.len());
+}
+
+/// A text with the comments in front of their kernels.
+fn marked_text(bytes: &[u8], marks: &[Mark<'_>]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes.len() + marks.len() * 32);
     for (number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
-        let at = starts.iter().find(|(start, _)| *start == number).map_or(0, |(_, indent)| *indent);
-        text.extend_from_slice(&line[..at]);
-        if starts.iter().any(|(start, _)| *start == number) {
-            text.extend_from_slice(MARK);
+        match marks.iter().find(|mark| mark.line == number) {
+            Some(Mark { indent, comment, .. }) => {
+                text.extend_from_slice(&line[..*indent]);
+                text.extend_from_slice(comment.as_bytes());
+                text.extend_from_slice(&line[*indent..]);
+            }
+            None => text.extend_from_slice(line),
         }
-        text.extend_from_slice(&line[at..]);
     }
-    let is_read = || annotations(&Source::new(path, &text)).is_ok();
-    (!lines.is_empty() && is_read()).then_some(SelectedKernels { text, lines })
+    text
+}
+
+fn warning(source: &Source, listed: &ListedKernel, reason: &str) -> Diagnostic {
+    let kernel = &listed.kernel;
+    let message = format!("NVTUNE_KERNELS does not mark `{}`: {reason}", kernel.name);
+    source.warning(MessageCode::KernelNotMarked, kernel.span, message)
+}
+
+/// What each kernel is called: as in the source, or with the first number behind it by which it
+/// has a name of its own. Those of which an `#if` lets one through share their name.
+fn distinct_names(source: &Source, kernels: &[ListedKernel], commented: &[Annotation]) -> Vec<String> {
+    let conditions = Conditions::new(&source.text);
+    let mut users: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for annotation in commented {
+        users.entry(annotation.name.clone()).or_default().push(annotation.kernel.line);
+    }
+    let is_commented = |line: u32| commented.iter().any(|annotation| annotation.kernel.line == line);
+    let in_source: BTreeSet<&str> = kernels.iter().map(|listed| listed.kernel.name.as_str()).collect();
+    let mut names = Vec::new();
+    for ListedKernel { kernel, .. } in kernels {
+        let own = kernel.name.clone();
+        // A template's instances and what has a comment are called otherwise.
+        if kernel.template.is_some() || is_commented(kernel.line) {
+            names.push(own);
+            continue;
+        }
+        let is_free = |name: &String| {
+            let lines = users.get(name).into_iter().flatten();
+            lines.into_iter().all(|line| conditions.exclude(*line, kernel.line))
+        };
+        let numbered = (2..).map(|number| format!("{own}_{number}"));
+        let numbered = numbered.filter(|name| !in_source.contains(name.as_str()));
+        let name = std::iter::once(own.clone()).chain(numbered).find(is_free).unwrap_or(own);
+        users.entry(name.clone()).or_default().push(kernel.line);
+        names.push(name);
+    }
+    names
 }
 
 #[cfg(test)]
 mod tests {
-    use super::mark_selected;
+    use super::{SelectedKernels, mark_selected};
 
-    fn marked(text: &str) -> Option<String> {
-        let selected = mark_selected("a.cu", text.as_bytes(), &|name| name.starts_with('k'))?;
-        Some(String::from_utf8_lossy(&selected.text).into_owned())
+    fn selected(text: &str) -> Option<SelectedKernels> {
+        mark_selected("a.cu", text.as_bytes(), &|name| name.starts_with('k'))
+    }
+
+    fn marked(text: &str) -> String {
+        String::from_utf8(selected(text).expect("kernels are selected").text).expect("text")
     }
 
     #[test]
@@ -72,26 +161,67 @@ mod tests {
         assert_eq!(
             marked(
                 "__global__ void k(int n) {}\n\n\tstatic\n__global__ void other(int n) {}\n  __global__\n  void k2() {}"
-            )
-            .as_deref(),
-            Some(
-                "/*@tune*/ __global__ void k(int n) {}\n\n\tstatic\n__global__ void other(int n) {}\n  /*@tune*/ __global__\n  void k2() {}"
-            )
+            ),
+            "/*@tune*/ __global__ void k(int n) {}\n\n\tstatic\n__global__ void other(int n) {}\n  /*@tune*/ __global__\n  void k2() {}"
         );
     }
 
     #[test]
-    fn kernels_that_have_a_comment_or_cannot_have_a_bare_one_are_left() {
+    fn overloads_have_names_of_their_own_and_alternatives_share_one() {
+        for (text, expected) in [
+            (
+                "__global__ void k(int n) {}\n__global__ void k(float n) {}\n__global__ void k_2() {}\n",
+                "/*@tune*/ __global__ void k(int n) {}\n/*@tune name(k_3)*/ __global__ void k(float n) {}\n/*@tune*/ __global__ void k_2() {}\n",
+            ),
+            (
+                "#if A\n__global__ void k(int n) {}\n#else\n__global__ void k(int n) {}\n#endif\n__global__ void k() {}\n",
+                "#if A\n/*@tune*/ __global__ void k(int n) {}\n#else\n/*@tune*/ __global__ void k(int n) {}\n#endif\n/*@tune name(k_2)*/ __global__ void k() {}\n",
+            ),
+            // Both may be compiled.
+            (
+                "#if A\n__global__ void k(int n) {}\n#endif\n#if B\n__global__ void k() {}\n#endif\n",
+                "#if A\n/*@tune*/ __global__ void k(int n) {}\n#endif\n#if B\n/*@tune name(k_2)*/ __global__ void k() {}\n#endif\n",
+            ),
+            (
+                "//@tune block(64) threads(n)\n__global__ void k(int n) {}\n__global__ void k() {}\n",
+                "//@tune block(64) threads(n)\n__global__ void k(int n) {}\n/*@tune name(k_2)*/ __global__ void k() {}\n",
+            ),
+            (
+                "template <> __global__ void k<int>(int n) {}\n__global__ void k(float n) {}\n",
+                "/*@tune*/ template <> __global__ void k<int>(int n) {}\n/*@tune*/ __global__ void k(float n) {}\n",
+            ),
+        ] {
+            assert_eq!(marked(text), expected);
+        }
+    }
+
+    #[test]
+    fn kernels_that_need_a_comment_are_warned_of_and_others_marked() {
+        for (text, reason) in [
+            (
+                "template <class T, int N> __global__ void k(int n) {}\n",
+                "name an instance to tune: //@tune template(float, 16)",
+            ),
+            ("int f(); __global__ void k(int n) {}\n", "other code is on the line"),
+        ] {
+            let found = selected(&format!("{text}__global__ void k2() {{}}\n")).expect("kernels are selected");
+            assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [2]);
+            let said: Vec<&str> = found.unmarked.iter().map(|warning| warning.message.as_str()).collect();
+            assert_eq!(said.len(), 1);
+            assert!(said[0].starts_with(&format!("NVTUNE_KERNELS does not mark `k`: {reason}")), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn files_without_selected_kernels_or_with_wrong_comments_are_left() {
         for text in [
-            "//@tune block(64)\n__global__ void k(int n) {}\n",
-            "template <int N> __global__ void k(int n) {}\n",
-            "int f(); __global__ void k(int n) {}\n",
-            "__global__ void k(int n) {}\n__global__ void k(float n) {}\n",
             "__global__ void k(int n);\n",
             "//@tune bock(64)\n__global__ void other(int n) {}\n__global__ void k() {}\n",
             "void k() {}\n",
         ] {
-            assert_eq!(marked(text), None, "{text}");
+            assert_eq!(selected(text), None, "{text}");
         }
+        let commented = "//@tune block(64) threads(n)\n__global__ void k(int n) {}\n";
+        assert_eq!(selected(commented).map(|found| found.lines.len()), Some(0));
     }
 }

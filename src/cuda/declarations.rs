@@ -12,11 +12,17 @@ pub(crate) fn explain_refusal(name: &str, text: &str) -> String {
         return format!("`{name}` points to a function (`{text}`), whose address only the host's program knows");
     }
     if text.ends_with(']') {
-        return format!("`{name}` is of type `{text}`: an array in a structure takes a list, as in {{1, 2, 3}}");
+        let remedy = match array_of_numbers(text) {
+            Some(_) => "an array in a structure takes a list, as in {1, 2, 3}",
+            None => "only an array of numbers takes a list: leave the field out, or record the launch",
+        };
+        return format!("`{name}` is of type `{text}`: {remedy}");
     }
     match text.strip_suffix('*') {
         Some(target) if target.contains('*') => {
-            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers")
+            let is_field = name.contains('.');
+            let remedy = if is_field { ": leave the field out, or record the launch" } else { "" };
+            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers{remedy}")
         }
         Some(_) => {
             format!("`{name}` is of type `{text}`: say what numbers it is made of, as in float {name} = random[2 * n]")
@@ -187,6 +193,16 @@ mod tests {
         ] {
             assert_eq!(takes_no_value(declaration), expected, "{declaration}");
         }
+    }
+
+    #[test]
+    fn only_an_array_of_numbers_is_asked_for_a_list() {
+        for (text, takes_list) in
+            [("int[2][2]", true), ("float2[3]", true), ("float *[8]", false), ("Cell[4]", false), ("int (*)[2]", false)]
+        {
+            assert_eq!(explain_refusal("p.field", text).contains("takes a list, as in"), takes_list, "{text}");
+        }
+        assert!(explain_refusal("p.rows", "float *[8]").ends_with(": leave the field out, or record the launch"));
     }
 
     #[test]

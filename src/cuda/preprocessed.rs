@@ -52,7 +52,7 @@ pub(crate) struct Branch {
     /// In how many others it is.
     depth: usize,
     /// Of which `#if`, by its line.
-    group: u32,
+    pub(crate) group: u32,
     /// It may be for one side of a compile alone.
     is_of_device: bool,
     /// It stands among the arguments of a call, which the preprocessor writes in another place

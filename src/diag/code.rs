@@ -97,6 +97,7 @@ codes! {
     RequestNotRead = 93, "nvtune measure cannot go on";
     NotRecorded = 94, "not tuned: no launch is recorded";
     RecordingNotUsed = 95, "a recording cannot be used";
+    KernelNotMarked = 96, "NVTUNE_KERNELS cannot mark a kernel";
 
     // The tuning comment: its form.
     UnknownClause = 101, "unknown clause";

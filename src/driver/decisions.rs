@@ -67,8 +67,9 @@ impl Build<'_> {
         let reason = self.untunable().map(|reason| (MessageCode::NoMachineCode, reason));
         let reason = reason.or_else(|| wrapped().map(|reason| (MessageCode::WrapperChanged, reason)));
         let Some((code, reason)) = reason else { return false };
+        let result = if self.settings.mode == Mode::Capture { "not recorded" } else { "not tuned" };
         for tuning in tunings {
-            self.console.warning(code, format!("{}: not tuned: {reason}", tuning.source.path.display()));
+            self.console.warning(code, format!("{}: {result}: {reason}", tuning.source.path.display()));
         }
         true
     }
@@ -83,7 +84,7 @@ impl Build<'_> {
     }
 
     /// Why no source of the call can be tuned.
-    fn untunable(&self) -> Option<String> {
+    pub(super) fn untunable(&self) -> Option<String> {
         match self.invocation.phase {
             Phase::Assembly(option) => Some(format!("{option} makes no machine code")),
             _ if self.invocation.device_debug => Some("-G compiles device code without optimisation".to_owned()),

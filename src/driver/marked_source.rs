@@ -43,30 +43,41 @@ pub struct MarkedSource {
     compiled: Option<BTreeMap<PathBuf, CompiledFile>>,
 }
 
+/// What a call compiles.
+#[derive(Default)]
+pub struct MarkedSources {
+    pub marked: Vec<MarkedSource>,
+    /// Files that are not marked, but may have been meant to be.
+    pub nearly: Vec<MarkedFile>,
+    /// Warnings of kernels that `NVTUNE_KERNELS` selects and that need a comment of their own.
+    pub unmarked: Vec<Diagnostic>,
+}
+
 impl MarkedSource {
     /// The marked sources of a call; none where it makes no machine code.
     pub fn of(invocation: &Invocation) -> Vec<Self> {
         // A selection that cannot be read is an error of the build.
         let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
-        Self::found(invocation, &selection).0
+        Self::find(invocation, &selection).marked
     }
 
-    /// The same, and the files that are not marked, but may have been meant to be.
-    pub fn found(invocation: &Invocation, selection: &KernelSelection) -> (Vec<Self>, Vec<MarkedFile>) {
-        let (mut sources, mut nearly) = (Vec::new(), Vec::new());
+    /// The same, and what may have been meant to be marked.
+    pub fn find(invocation: &Invocation, selection: &KernelSelection) -> MarkedSources {
+        let mut sources = MarkedSources::default();
         if invocation.phase == Phase::NoCode || invocation.dry {
-            return (sources, nearly);
+            return sources;
         }
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
             let found = marked_files(path, &invocation.search, &Header::file_name(&stem), selection);
-            let ScannedFiles { marked: files, selected, nearly: others, header_includes, missing_headers } = found;
-            nearly.extend(others);
+            let ScannedFiles { marked: files, selected, unmarked, nearly, header_includes, missing_headers } = found;
+            sources.nearly.extend(nearly);
+            sources.unmarked.extend(unmarked);
             if !files.is_empty() {
                 let search = invocation.search.clone();
                 let (path, includes_header) = (path.clone(), !header_includes.is_empty());
                 let compiled = None;
-                sources.push(Self {
+                sources.marked.push(Self {
                     path,
                     stem,
                     files,
@@ -79,9 +90,9 @@ impl MarkedSource {
                 });
             }
         }
-        nearly.sort_by(|a, b| a.path.cmp(&b.path));
-        nearly.dedup();
-        (sources, nearly)
+        sources.nearly.sort_by(|a, b| a.path.cmp(&b.path));
+        sources.nearly.dedup();
+        sources
     }
 
     /// Whether a kernel is marked by `NVTUNE_KERNELS`, and has no comment of its own.

@@ -7,7 +7,7 @@
 use super::build::{Build, hand_over};
 use super::call_cache::CallLookup;
 use super::marked_source;
-use super::marked_source::MarkedSource;
+use super::marked_source::{MarkedSource, MarkedSources};
 use super::tuning::Tuning;
 use crate::diag::console::Console;
 use crate::diag::{FATAL, MessageCode};
@@ -53,14 +53,23 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
             return FATAL;
         }
     };
-    let found = invocation.map(|invocation| (MarkedSource::found(&invocation, &selection), invocation));
-    let ((marked, nearly), invocation) = match found {
-        Ok(((marked, nearly), invocation)) if !marked.is_empty() => ((marked, nearly), invocation),
+    let found = invocation.map(|invocation| {
+        let mut found = MarkedSource::find(&invocation, &selection);
+        // Of all kernels, only a recording says which matter.
+        if selection.is_all() && Settings::new(environment).0.mode != Mode::Capture {
+            found.unmarked.clear();
+        }
+        (found, invocation)
+    });
+    let (MarkedSources { marked, nearly, unmarked }, invocation) = match found {
+        Ok((found, invocation)) if !found.marked.is_empty() => (found, invocation),
         // What nvtune cannot read, nvcc has the better message for.
-        unmarked => {
+        found => {
             let console = Console::new(false);
-            let nearly = unmarked.iter().flat_map(|((_, nearly), _)| nearly);
-            nearly.for_each(|file| console.diagnostics(&file.near_misses()));
+            if let Ok((MarkedSources { nearly, unmarked, .. }, _)) = found {
+                nearly.iter().for_each(|file| console.diagnostics(&file.near_misses()));
+                console.diagnostics(&unmarked);
+            }
             return hand_over(&nvcc, arguments, &console);
         }
     };
@@ -87,6 +96,7 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
     let files: BTreeMap<&Path, &MarkedFile> =
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
     files.values().for_each(|file| console.diagnostics(&file.near_misses()));
+    console.diagnostics(&unmarked);
     let code = build.compile(marked).unwrap_or_else(|code| code);
     console.print_end();
     code
@@ -197,7 +207,16 @@ impl Build<'_> {
                 (annotations, problems) = source.annotations(files);
             }
             source.leave_out_unused(&mut annotations);
-            if self.settings.mode != Mode::Capture {
+            // What makes no machine code that could be tuned needs no recording.
+            if self.settings.mode != Mode::Capture && self.untunable().is_none() {
+                if problems.is_empty()
+                    && self.may_lack_recordings(&source, &annotations)
+                    && let Ok(dryrun) = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments)
+                    && source.leave_out_uncompiled(&dryrun)
+                {
+                    (annotations, problems) = source.annotations(files);
+                    source.leave_out_unused(&mut annotations);
+                }
                 self.apply_recordings(&source, &mut annotations);
             }
             self.console.diagnostics(&problems);

@@ -3,7 +3,7 @@
 use super::build::Build;
 use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
-use crate::comment::{Annotation, Inferred, give_inferred};
+use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
 use crate::diag::MessageCode;
 use crate::emit::{Capture, StubChange, StubText};
 use crate::nvcc::{Dryrun, Programs};
@@ -42,10 +42,31 @@ impl Build<'_> {
         });
     }
 
+    /// Whether a kernel that an `#if` may leave out has no recording that fits it: only what is
+    /// compiled tells whether it needs one.
+    pub(super) fn may_lack_recordings(&self, source: &MarkedSource, annotations: &[Annotation]) -> bool {
+        let is_open = |annotation: &Annotation| annotation.clauses.args.is_none() && !annotation.has_grid();
+        if !annotations.iter().any(is_open) {
+            return false;
+        }
+        let folder = self.capture_folder(source);
+        let is_all = self.settings.kernels.is_all();
+        let has_recorded = is_all && recording::total_work(folder.parent().unwrap_or(&folder)) > 0;
+        let lacks = |annotation: &Annotation| {
+            let recorded = RecordedKernel::read(&folder, &annotation.name);
+            // Left out without a word.
+            let is_minor = has_recorded && source.is_selected(annotation) && recorded.work() == 0;
+            let is_given = || matches!(recording::apply(&mut annotation.clone(), &recorded), Ok(true));
+            !is_minor && !is_given() && self.locked_launch(source, annotation).is_none()
+        };
+        let mut kernels = annotations.iter().zip(are_conditional(annotations));
+        kernels.any(|(annotation, is_conditional)| is_conditional && is_open(annotation) && lacks(annotation))
+    }
+
     /// Leaves out the kernels that `NVTUNE_KERNELS=all` marks and that have less than 1% of the
     /// recorded work. Without a recording those count that the lock file has.
     fn leave_out_minor(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
-        let before = annotations.len();
+        let names: Vec<String> = annotations.iter().map(|annotation| annotation.name.clone()).collect();
         let total = recording::total_work(folder.parent().unwrap_or(folder));
         annotations.retain(|annotation| {
             if !source.is_selected(annotation) {
@@ -57,10 +78,10 @@ impl Build<'_> {
                 work => work.saturating_mul(LEAST_SHARE) >= total,
             }
         });
-        if annotations.is_empty() && before > 0 && total == 0 {
-            let name = source.name();
+        if annotations.is_empty() && !names.is_empty() && total == 0 {
+            let (source, names) = (source.name(), listed(&names));
             self.console.summary(&MessageCode::NotRecorded.tag(format!(
-                "{name}: no kernel is tuned: NVTUNE_KERNELS=all, and no launch is recorded: build with NVTUNE=capture and run it"
+                "{source}: not tuned: no launch of {names} is recorded: build with NVTUNE=capture and run it"
             )));
         }
     }
@@ -99,19 +120,24 @@ impl Build<'_> {
     /// Gives a comment what a recording on another machine gave it, by the lock file; false where
     /// that has nothing for it.
     fn apply_locked(&self, source: &MarkedSource, annotation: &mut Annotation) -> bool {
-        let Some(file) = self.results.lock(&source.path, self.console) else { return false };
-        let prefix = file.key(&source.path, &annotation.name, "");
-        let entry =
-            file.lock.entries.iter().find(|(key, entry)| key.starts_with(&prefix) && entry.basis.inferred.is_some());
-        let Some((key, entry)) = entry else { return false };
-        let inferred =
-            Inferred { text: entry.basis.inferred.clone().unwrap_or_default(), data: entry.basis.data.clone() };
+        let Some((place, inferred)) = self.locked_launch(source, annotation) else { return false };
         let is_given = give_inferred(annotation, inferred);
         if !is_given {
-            let message = format!("'{}': entry `{key}` is not used: its `inferred` is no clause", file.path.display());
+            let message = format!("{place} is not used: its `inferred` is no clause");
             self.console.warning(MessageCode::LockEntry, message);
         }
         is_given
+    }
+
+    /// What the lock file says that a recording gave a comment, and where it says so.
+    fn locked_launch(&self, source: &MarkedSource, annotation: &Annotation) -> Option<(String, Inferred)> {
+        let file = self.results.lock(&source.path, self.console)?;
+        let prefix = file.key(&source.path, &annotation.name, "");
+        let mut entries = file.lock.entries.iter().filter(|(key, _)| key.starts_with(&prefix));
+        entries.find_map(|(key, entry)| {
+            let inferred = Inferred { text: entry.basis.inferred.clone()?, data: entry.basis.data.clone() };
+            Some((format!("'{}': entry `{key}`", file.path.display()), inferred))
+        })
     }
 
     /// Finds the launch stubs that are to record; returns where the final build finds its
@@ -143,7 +169,9 @@ impl Build<'_> {
         recording::clear(&folder);
         let found = match tune::kernel_stubs(&toolchain, &annotations) {
             Ok(found) => found,
-            Err(problem) => return annotations.iter().for_each(|annotation| problem.print(self.console, annotation)),
+            Err(problem) => {
+                return annotations.iter().for_each(|annotation| problem.print_not_recorded(self.console, annotation));
+            }
         };
         for (annotation, found) in annotations.iter().zip(found) {
             match found {
@@ -154,8 +182,20 @@ impl Build<'_> {
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }
-                Err(problem) => problem.print(self.console, annotation),
+                Err(problem) => problem.print_not_recorded(self.console, annotation),
             }
         }
+    }
+}
+
+/// Most kernels that a line names.
+const MOST_NAMES: usize = 3;
+
+/// Names kernels in a sentence.
+fn listed(names: &[String]) -> String {
+    let first = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }

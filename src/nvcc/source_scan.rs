@@ -66,6 +66,8 @@ pub struct ScannedFiles {
     pub marked: Vec<MarkedFile>,
     /// Kernels that are marked by no comment of their own: file, and line.
     pub selected: BTreeSet<(PathBuf, u32)>,
+    /// Warnings of selected kernels that need a comment of their own.
+    pub unmarked: Vec<Diagnostic>,
     /// Files that are not marked, with what may have been meant as a mark.
     pub nearly: Vec<MarkedFile>,
     /// What they include the header by that is asked for: its name, or a path that ends in
@@ -120,6 +122,7 @@ pub fn marked_files(
         let text = match selected {
             Some(selected) => {
                 found.selected.extend(selected.lines.into_iter().map(|line| (path.clone(), line)));
+                found.unmarked.extend(selected.unmarked);
                 selected.text
             }
             None => text,

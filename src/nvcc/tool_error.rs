@@ -62,6 +62,11 @@ pub(super) fn io(path: &Path) -> impl Fn(std::io::Error) -> ToolError + use<> {
     }
 }
 
+/// Tells whether the front end refused a text for what stands in it, by its own words.
+pub(super) fn refuses_text(message: &str) -> bool {
+    message.contains("): error: ")
+}
+
 /// Tells whether a tool failed for what the system lacked at the time, by its own words.
 pub(super) fn lacks_resources(message: &str) -> bool {
     const WORDS: [&str; 4] =

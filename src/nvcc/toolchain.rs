@@ -4,7 +4,7 @@ use super::cicc_math;
 use super::cicc_output::CiccRun;
 use super::dry_run::{Dryrun, DryrunStep, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
-use super::tool_error::{Late, ToolError, elsewhere, io, lacks_resources};
+use super::tool_error::{Late, ToolError, elsewhere, io, lacks_resources, refuses_text};
 use crate::cuda::line_markers::LineMarker;
 use crate::cuda::{innermost_loops, with_unroll_pragmas};
 use crate::emit::CiccOutput;
@@ -159,7 +159,13 @@ impl Toolchain {
         // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time
         // that cicc takes.
         let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, Math::NONE, &["-lto".into()]);
-        let asked = asked.or_else(|_| self.cicc(&question, PLACEHOLDER_MODULE_ID, Math::NONE, &[]));
+        let asked = match asked {
+            // Without the option it would say the same.
+            Err(ToolError::Failed { message, .. }) if !refuses_text(&message) => {
+                self.cicc(&question, PLACEHOLDER_MODULE_ID, Math::NONE, &[])
+            }
+            asked => asked,
+        };
         let _ = std::fs::remove_file(question);
         read(&asked?.stub)
     }

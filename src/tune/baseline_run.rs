@@ -1,14 +1,18 @@
-//! How the baseline of a kernel is launched, and on what: for who looks at it without tuning.
+//! How the baselines of kernels are launched, and on what: for who looks at them without tuning.
 
 use super::Tuner;
 use super::failure::Problem;
 use super::kernel_info::{Ahead, learn};
 use super::variants::FrontEnds;
 use crate::comment::Annotation;
+use crate::diag::console::Console;
 use crate::gpu::Machine;
-use crate::launch::{Configuration, Launch};
+use crate::launch::{Configuration, FrontEndOptions, Launch};
 use crate::nvcc::Toolchain;
+use crate::process;
+use crate::settings::Settings;
 use crate::workload::Workload;
+use rayon::prelude::*;
 
 /// The baseline of a kernel.
 pub struct BaselineRun {
@@ -24,12 +28,43 @@ pub struct BaselineRun {
 }
 
 impl BaselineRun {
-    /// Asks the compiler for what the launch depends on.
-    ///
-    /// # Errors
-    /// Why the kernel could not be tuned either.
-    pub fn new(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> Result<Self, Problem> {
-        let subject = learn(tuner, toolchain, &mut FrontEnds::new(toolchain), annotation, Ahead::Baseline)?;
+    /// Asks the compiler for what the launches of a source's kernels depend on, in order. A
+    /// kernel that could not be tuned either is warned of and left out.
+    pub fn of_all(
+        settings: &Settings,
+        console: &Console,
+        toolchain: &Toolchain,
+        annotations: &[Annotation],
+    ) -> Vec<Self> {
+        process::start_pool();
+        let mut front_ends = FrontEnds::new(toolchain);
+        if !annotations.is_empty() {
+            front_ends.get(&[FrontEndOptions::default()]);
+        }
+        let looked = annotations.par_iter().map(|annotation| {
+            let held = Console::new(false);
+            held.hold(true);
+            let run = Self::new(&Tuner::new(settings, &held), toolchain, &mut front_ends.clone(), annotation);
+            (run, held.release())
+        });
+        let mut runs = Vec::new();
+        for (annotation, (run, said)) in annotations.iter().zip(looked.collect::<Vec<_>>()) {
+            console.say(said);
+            match run {
+                Ok(run) => runs.push(run),
+                Err(problem) => problem.print(console, annotation),
+            }
+        }
+        runs
+    }
+
+    fn new(
+        tuner: &Tuner<'_>,
+        toolchain: &Toolchain,
+        front_ends: &mut FrontEnds<'_>,
+        annotation: &Annotation,
+    ) -> Result<Self, Problem> {
+        let subject = learn(tuner, toolchain, front_ends, annotation, Ahead::Baseline)?;
         let configuration = subject.baseline();
         let (launch, workload) = subject.launch(&configuration)?;
         let trips = subject.space.trip_counts(&configuration)?;

@@ -107,14 +107,29 @@ impl Problem {
 
     /// Says that the kernel stays as nvcc builds it, and why.
     pub fn print(&self, console: &Console, annotation: &Annotation) {
-        let (code, message) = (self.code(), format!("{}: not tuned: {self}", annotation.name));
+        self.print_as("not tuned", console, annotation);
+    }
+
+    /// Says that the launches of the kernel are not recorded, and why.
+    pub fn print_not_recorded(&self, console: &Console, annotation: &Annotation) {
+        self.print_as("not recorded", console, annotation);
+    }
+
+    fn print_as(&self, result: &str, console: &Console, annotation: &Annotation) {
+        let (code, message) = (self.code(), format!("{}: {result}: {self}", annotation.name));
         match self {
             // What a program recorded is no fault of the source's.
             Self::Comment(diagnostics) if annotation.clauses.recorded.is_some() => {
                 let warning = |diagnostic: &Diagnostic| diagnostic.clone().as_warning();
                 console.diagnostics(&diagnostics.iter().map(warning).collect::<Vec<_>>());
             }
-            Self::Comment(diagnostics) => console.diagnostics(diagnostics),
+            Self::Comment(diagnostics) => {
+                let of_result = |diagnostic: &Diagnostic| {
+                    let message = diagnostic.message.replace("it is not tuned", &format!("it is {result}"));
+                    Diagnostic { message, ..diagnostic.clone() }
+                };
+                console.diagnostics(&diagnostics.iter().map(of_result).collect::<Vec<_>>());
+            }
             Self::Absent => {}
             // What nvcc refuses as well is nvcc's to say.
             Self::Source(_) | Self::Macros { .. } | Self::Baseline { .. } => {

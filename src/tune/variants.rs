@@ -49,6 +49,7 @@ pub enum CompileFailure {
 }
 
 /// What the front end made under each set of options so far; kernels of one source share it.
+#[derive(Clone)]
 pub struct FrontEnds<'a> {
     toolchain: &'a Toolchain,
     made: HashMap<FrontEndOptions, Made>,

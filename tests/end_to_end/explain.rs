@@ -31,7 +31,7 @@ fn project() -> Project {
     project
 }
 
-fn explain(project: &Project, arguments: &[&str]) -> Command {
+pub fn explain(project: &Project, arguments: &[&str]) -> Command {
     let mut command = project.nvtune::<&str>(&[]);
     let mut own = Command::new(env!("CARGO_BIN_EXE_nvtune"));
     for (name, value) in command.env("NVTUNE_NVCC", nvcc()).env("COLUMNS", "80").get_envs() {

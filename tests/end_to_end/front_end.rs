@@ -1,6 +1,7 @@
 //! The final build takes what the front end made while the source was tuned, and only that.
 
 use super::environments::{profile, toolkit_with};
+use super::explain::explain;
 use super::project::{CAPS_WIN, Project, nvcc, reproducible, succeed};
 use super::results::noting;
 
@@ -49,6 +50,16 @@ fn build_of_baselines_takes_it_too_and_is_nvccs() {
     assert!(said.matches("(kept: ").count() == 2 && runs == 1, "{runs}: {said}");
     succeed(&mut project.plain(&reproducible("two.cu", "two.o")));
     assert!(object == project.bytes("two.o"), "another object");
+}
+
+#[test]
+fn comments_of_one_source_are_explained_by_one_run_beside_the_compiler_s_own() {
+    let project = project(&Project::new(&["two.cu"]).read("two.cu"), CAPS_WIN);
+    project.write("notes", "");
+    let mut explain = explain(&project, &["two.cu", "--", "-arch=sm_90"]);
+    let text = succeed(explain.env("NVTUNE_NVCC", project.path("toolkit/bin/nvcc"))).stdout;
+    assert_eq!(text.matches("the baseline of its comment").count(), 2, "{text}");
+    assert_eq!(project.read("notes").lines().count(), 2);
 }
 
 /// A project with this source and these timings, and a toolkit whose cicc notes each run.

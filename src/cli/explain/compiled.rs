@@ -9,14 +9,18 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What nvcc made of a source.
-pub struct CompiledSource {
-    pub ptx: String,
-    pub cubin: Vec<u8>,
+/// How nvcc is called for a source.
+pub struct ExplainedCall {
     /// nvcc's steps for the source.
     pub dryrun: Dryrun,
     /// The options without those that say what is made and where.
     pub options: Vec<OsString>,
+}
+
+/// What nvcc made of a source.
+pub struct CompiledSource {
+    pub ptx: String,
+    pub cubin: Vec<u8>,
 }
 
 /// Options whose output is not wanted here: what is made, and where it goes.
@@ -51,16 +55,13 @@ const LEFT_OUT: [&str; 25] = [
 /// Options that name architectures.
 const ARCHITECTURES: [&str; 3] = ["--gpu-architecture", "--gpu-code", "--generate-code"];
 
-impl CompiledSource {
-    /// Compiles a source with `-lineinfo`, which leaves the code as it is. Of several
-    /// architectures, the newest is compiled.
+impl ExplainedCall {
+    /// Asks nvcc for its steps. Of several architectures, the newest is compiled.
     ///
     /// # Errors
     /// What nvcc says.
-    pub fn new(nvcc: &RealNvcc, source: &Path, arguments: &[OsString], folder: &Path) -> Result<Self, CommandFailure> {
-        let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
-        let made =
-            TemporaryFolder::new().map_err(|error| failed(format!("cannot make a temporary folder: {error}")))?;
+    pub fn new(nvcc: &RealNvcc, source: &Path, arguments: &[OsString]) -> Result<Self, CommandFailure> {
+        let made = temporary_folder()?;
         let mut options = without_options(arguments, &LEFT_OUT, source);
         let dry = [options.clone(), to_arguments(&["-c", "-o"]), vec![made.path().join("k.o").into(), source.into()]]
             .concat();
@@ -73,24 +74,7 @@ impl CompiledSource {
             options = without_options(&options, &ARCHITECTURES, source);
             options.push(format!("-arch={newest}").into());
         }
-        let cubin = made.path().join("k.cubin");
-        let output = Command::new(&nvcc.path)
-            .args(&options)
-            .args(["-lineinfo", "-cubin", "-keep", "-keep-dir"])
-            .arg(made.path())
-            .arg("-o")
-            .arg(&cubin)
-            .arg(source)
-            .current_dir(folder)
-            .output()
-            .map_err(|error| failed(format!("cannot start '{}': {error}", nvcc.path.display())))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(failed(format!("nvcc does not compile '{}':\n{}", source.display(), said.trim_end())));
-        }
-        let read = |path: &Path| std::fs::read(path).map_err(|error| failed(format!("nvcc left no code: {error}")));
-        let ptx = ptx_in(made.path()).ok_or_else(|| failed("nvcc left no PTX".to_owned()))?;
-        Ok(Self { ptx: String::from_utf8_lossy(&read(&ptx)?).into_owned(), cubin: read(&cubin)?, dryrun, options })
+        Ok(Self { dryrun, options })
     }
 
     /// Returns the register cap of the options.
@@ -106,6 +90,42 @@ impl CompiledSource {
         }
         cap
     }
+}
+
+impl CompiledSource {
+    /// Compiles a source with `-lineinfo`, which leaves the code as it is.
+    ///
+    /// # Errors
+    /// What nvcc says.
+    pub fn new(nvcc: &RealNvcc, call: &ExplainedCall, source: &Path, folder: &Path) -> Result<Self, CommandFailure> {
+        let made = temporary_folder()?;
+        let cubin = made.path().join("k.cubin");
+        let output = Command::new(&nvcc.path)
+            .args(&call.options)
+            .args(["-lineinfo", "-cubin", "-keep", "-keep-dir"])
+            .arg(made.path())
+            .arg("-o")
+            .arg(&cubin)
+            .arg(source)
+            .current_dir(folder)
+            .output()
+            .map_err(|error| failed(format!("cannot start '{}': {error}", nvcc.path.display())))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(format!("nvcc does not compile '{}':\n{}", source.display(), said.trim_end())));
+        }
+        let read = |path: &Path| std::fs::read(path).map_err(|error| failed(format!("nvcc left no code: {error}")));
+        let ptx = ptx_in(made.path()).ok_or_else(|| failed("nvcc left no PTX".to_owned()))?;
+        Ok(Self { ptx: String::from_utf8_lossy(&read(&ptx)?).into_owned(), cubin: read(&cubin)? })
+    }
+}
+
+fn failed(problem: String) -> CommandFailure {
+    CommandFailure::new(MessageCode::CommandFailed, problem)
+}
+
+fn temporary_folder() -> Result<TemporaryFolder, CommandFailure> {
+    TemporaryFolder::new().map_err(|error| failed(format!("cannot make a temporary folder: {error}")))
 }
 
 fn to_arguments(words: &[&str]) -> Vec<OsString> {

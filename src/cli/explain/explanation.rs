@@ -1,6 +1,6 @@
 //! A compiled kernel -> what there is to say of it.
 
-use super::compiled::CompiledSource;
+use super::compiled::ExplainedCall;
 use super::source_lines::{Place, SourceLines};
 use crate::analysis::ptx_facts;
 use crate::cli::wrap::wrapped;
@@ -114,7 +114,7 @@ impl Rule {
 
 /// A kernel and what its findings are drawn from.
 pub struct KernelView<'a> {
-    pub compiled: &'a CompiledSource,
+    pub call: &'a ExplainedCall,
     pub module: &'a Module,
     pub lines: &'a SourceLines,
     /// How the kernel is launched, or why that is not known.
@@ -275,7 +275,7 @@ fn local_accesses(analysis: &Analysis, kernel: &CubinKernel<'_>, lines: &SourceL
 
 /// The register cap of the command line, if launch bounds of the kernel make it void.
 fn void_cap(looked: &KernelView<'_>, kernel: &CubinKernel<'_>) -> Vec<Finding> {
-    let cap = looked.compiled.register_cap().filter(|_| ptx_facts::has_launch_bounds(looked.module, kernel.name));
+    let cap = looked.call.register_cap().filter(|_| ptx_facts::has_launch_bounds(looked.module, kernel.name));
     let finding = |cap: u32| Finding {
         rule: Rule::VoidRegisterCap,
         message: format!(

@@ -10,18 +10,19 @@ mod source_lines;
 use super::exit_status::{CommandFailure, exit_code};
 use super::records;
 use super::wrap::columns;
-use crate::comment::Annotation;
 use crate::diag::MessageCode;
 use crate::diag::console::Console;
 use crate::driver::marked_source::{MarkedSource, read};
 use crate::nvcc::RealNvcc;
+use crate::process;
 use crate::ptx::Module;
 use crate::put_on;
 use crate::record::{Record, read_regular};
 use crate::sass::Cubin;
-use crate::tune::{BaselineRun, Tuner};
-use compiled::CompiledSource;
+use crate::tune::BaselineRun;
+use compiled::{CompiledSource, ExplainedCall};
 use explanation::{Explanation, KernelView};
+use rayon::prelude::*;
 use source_lines::SourceLines;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -67,8 +68,13 @@ fn explain(options: &ExplainOptions) -> Result<(), CommandFailure> {
     };
     // The record's folder may be another one than the current one.
     let source = if folder == current { path.clone() } else { std::path::absolute(&path).unwrap_or(path.clone()) };
-    let compiled = CompiledSource::new(&nvcc, &source, &arguments, &folder)?;
-    let explanations = explanations(&compiled, &source, kernel.as_deref())?;
+    let call = ExplainedCall::new(&nvcc, &source, &arguments)?;
+    // The compiler makes the code while it is asked for the launches.
+    let (runs, compiled) = std::thread::scope(|scope| {
+        let compiling = process::spawn_or_run(scope, || CompiledSource::new(&nvcc, &call, &source, &folder));
+        (baseline_runs(&call, &source), compiling.join())
+    });
+    let explanations = explanations(&call, &compiled?, runs, (&source, kernel.as_deref()))?;
     let failed = |error: serde_json::Error| CommandFailure::new(MessageCode::CommandFailed, error.to_string());
     let text = match options.form {
         Form::Text => explanations.iter().map(|explanation| explanation.text(columns())).collect(),
@@ -103,19 +109,19 @@ fn recorded_decision(source: &Path) -> Option<Record> {
 }
 
 fn explanations(
+    call: &ExplainedCall,
     compiled: &CompiledSource,
-    source: &Path,
-    kernel: Option<&str>,
+    runs: Result<Vec<BaselineRun>, String>,
+    (source, kernel): (&Path, Option<&str>),
 ) -> Result<Vec<Explanation>, CommandFailure> {
     let failed = |problem: String| CommandFailure::new(MessageCode::CommandFailed, problem);
     let module = Module::parse(&compiled.ptx).map_err(|error| failed(format!("cannot read nvcc's PTX: {error}")))?;
     let cubin = Cubin::parse(&compiled.cubin).map_err(|error| failed(format!("cannot read nvcc's code: {error}")))?;
     let lines = SourceLines::new(&compiled.ptx, &source.to_string_lossy());
-    let runs = baseline_runs(compiled, source);
     let is_meant = |symbol: &str| kernel.is_none_or(|kernel| is_named(symbol, kernel));
     let explanations: Vec<Explanation> = cubin
         .kernels()
-        .iter()
+        .par_iter()
         .filter(|kernel| is_meant(kernel.name))
         .map(|kernel| {
             let run = match &runs {
@@ -125,7 +131,7 @@ fn explanations(
                     .ok_or_else(|| "it has no tuning comment, so that no launch is known".to_owned()),
                 Err(problem) => Err(problem.clone()),
             };
-            Explanation::new(kernel, &KernelView { compiled, module: &module, lines: &lines, run })
+            Explanation::new(kernel, &KernelView { call, module: &module, lines: &lines, run })
         })
         .collect();
     if explanations.is_empty() {
@@ -154,11 +160,11 @@ fn is_named(symbol: &str, name: &str) -> bool {
 }
 
 /// The launches of the kernels that have a comment; the error is why they are not known.
-fn baseline_runs(compiled: &CompiledSource, source: &Path) -> Result<Vec<BaselineRun>, String> {
+fn baseline_runs(call: &ExplainedCall, source: &Path) -> Result<Vec<BaselineRun>, String> {
     let settings = compiled::settings();
     let console = Console::new(false);
     let object = crate::process::TemporaryFolder::new().map_err(|error| error.to_string())?;
-    let mut arguments = compiled.options.clone();
+    let mut arguments = call.options.clone();
     arguments.extend(["-c".into(), "-o".into(), object.path().join("k.o").into(), source.into()]);
     let unread = || "its comment cannot be read".to_owned();
     let invocation = read(&arguments).ok_or_else(unread)?;
@@ -169,14 +175,6 @@ fn baseline_runs(compiled: &CompiledSource, source: &Path) -> Result<Vec<Baselin
     if !problems.is_empty() {
         return Err(unread());
     }
-    let toolchain = marked.toolchain(&compiled.dryrun, &annotations, None)?;
-    let tuner = Tuner::new(&settings, &console);
-    let run = |annotation: &Annotation| match BaselineRun::new(&tuner, &toolchain, annotation) {
-        Ok(run) => Some(run),
-        Err(problem) => {
-            problem.print(&console, annotation);
-            None
-        }
-    };
-    Ok(annotations.iter().filter_map(run).collect())
+    let toolchain = marked.toolchain(&call.dryrun, &annotations, None)?;
+    Ok(BaselineRun::of_all(&settings, &console, &toolchain, &annotations))
 }

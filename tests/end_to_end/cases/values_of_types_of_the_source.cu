@@ -6,7 +6,7 @@ struct Plan {
     float *d;
     int sizes[2][2];
     Mode mode;
-    float2 v[3];
+    float2 v[3]; float *rows[2];
 };
 template <class T, int N> __constant__ T lut[N];
 namespace ns {
@@ -176,6 +176,17 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //#| values_of_types_of_the_source.cu(17): error: `p.sizes` is of type `int[2][2]`: an array in a structure takes a list, as in {1, 2, 3} [N0160]
 //#|   //@tune args(p = {d = random[1 << 20], sizes = 4, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //#|                                          ^~~~~
+//#|
+//#| 1 error detected in the compilation of "values_of_types_of_the_source.cu".
+
+//# build list_for_array_of_pointers
+//# args -O3 -arch=sm_90 -cubin -std=c++17
+//# env NVTUNE_STRICT=1
+//# replace mode = -1, v => mode = -1, rows = {1, 2}, v
+//# exit 2
+//#| values_of_types_of_the_source.cu(17): error: `p.rows` is of type `float *[2]`: only an array of numbers takes a list: leave the field out, or record the launch [N0160]
+//#|   //@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, rows = {1, 2}, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
+//#|                                                                           ^~~~
 //#|
 //#| 1 error detected in the compilation of "values_of_types_of_the_source.cu".
 

@@ -1,0 +1,48 @@
+// Kernels without comments: overloads, alternatives of an `#if`, a template.
+#include <cstdio>
+
+__global__ void scaled(int n, float a, float *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= a;
+}
+
+__global__ void scaled(int n, double a, double *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= a;
+}
+
+#ifdef WIDE
+__global__ void moved(long n, double *x) {
+    const long i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] += 1;
+}
+#else
+__global__ void moved(float *x, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] += 1;
+}
+#endif
+
+#ifdef WIDE
+__global__ void widened(double *x) { x[threadIdx.x] = 1; }
+#endif
+
+template <class T> __global__ void filled(int n, T value, T *out) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = value;
+}
+
+int main() {
+    float *x;
+    double *y;
+    cudaMalloc(&x, 4000);
+    cudaMalloc(&y, 8000);
+    filled<<<4, 256>>>(1000, 1.0f, x);
+    filled<<<4, 256>>>(1000, 1.0, y);
+    scaled<<<4, 256>>>(1000, 0.5f, x);
+    scaled<<<8, 128>>>(1000, 0.5, y);
+#ifndef WIDE
+    moved<<<4, 256>>>(x, 1000);
+#endif
+    std::printf("%g %g\n", x[999], y[999]);
+}
