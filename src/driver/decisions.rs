@@ -101,9 +101,8 @@ impl Build<'_> {
             // Which of the architectures is tuned depends on the GPU.
             tuner.start();
         }
-        tuning.source.preprocess(dryrun, &tuning.annotations);
         let device = tuner.device_architecture();
-        let mut made = tuning.source.toolchain(dryrun, &tuning.annotations, device);
+        let mut made = tuning.preprocess(dryrun, device);
         if let Ok(toolchain) = &made {
             match tuning.leave_out_uncompiled(toolchain, !tuning.source.is_fat(dryrun)) {
                 // The header is that of the kernels that are left.

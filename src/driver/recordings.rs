@@ -156,8 +156,7 @@ impl Build<'_> {
     fn capture_source(&self, dryrun: &Dryrun, tuning: &mut Tuning) {
         let source = tuning.source.name();
         self.console.compiling(&source);
-        tuning.source.preprocess(dryrun, &tuning.annotations);
-        let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, None) {
+        let toolchain = match tuning.preprocess(dryrun, None) {
             Ok(toolchain) => toolchain,
             Err(problem) => {
                 let message = format!("{source}: its launches are not recorded: {problem}");

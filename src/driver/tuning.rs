@@ -5,7 +5,8 @@ use super::marked_source::{MarkedSource, compiled_kernels};
 use crate::comment::{Annotation, are_conditional, has_alternatives, without_alternatives};
 use crate::diag::Diagnostic;
 use crate::emit::{Header, HeaderKernel, StubText};
-use crate::nvcc::{CiccOutputs, Invocation, Toolchain};
+use crate::nvcc::{CiccOutputs, Dryrun, Invocation, Toolchain};
+use crate::process;
 use crate::record::{FORMAT, Record, read_regular};
 use crate::search::Provenance;
 use crate::tune;
@@ -50,6 +51,27 @@ impl Tuning {
             cicc_outputs: Vec::new(),
             record: None,
             keeps_results: true,
+        }
+    }
+
+    /// Has the source preprocessed for the host and, at the same time, for `device`'s architecture;
+    /// returns what compiles it for that.
+    ///
+    /// # Errors
+    /// Why it cannot be tuned.
+    pub fn preprocess(&mut self, dryrun: &Dryrun, device: Option<u32>) -> Result<Toolchain, String> {
+        let made = self.source.toolchain(dryrun, &self.annotations, device);
+        let includes_header = self.source.includes_header;
+        std::thread::scope(|scope| {
+            // What is wrong is said by who asks for the text.
+            let ahead = || made.as_ref().is_ok_and(|toolchain| toolchain.device_source().is_ok());
+            let ahead = process::spawn_or_run(scope, ahead);
+            self.source.preprocess(dryrun, &self.annotations);
+            ahead.join();
+        });
+        match self.source.includes_header == includes_header {
+            true => made,
+            false => self.source.toolchain(dryrun, &self.annotations, device),
         }
     }
 

@@ -135,38 +135,53 @@ pub fn explore(
     };
     let known = Known::new(if budget.is_some() { Allowance::UNTIMED } else { Allowance::TIMED });
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
-    let mut round =
-        |subject: &mut KernelInfo<'_>, variants: &mut Variants, sets: &[FrontEndOptions], written: &PtxasRuns| {
-            subject.learn(front_ends, toolchain, sets);
-            variants.compile(front_ends, subject, sets, written, first);
-            let start = Instant::now();
-            let scored = scoring::score_again(ScoringInput::new(subject, front_ends, variants)?, &mut known);
-            model += start.elapsed();
-            Ok::<_, Problem>(scored?)
+    // What the next round compiles of the same sets (`ahead`) is compiled while this one is scored.
+    let mut round = |subject: &mut KernelInfo<'_>,
+                     variants: &mut Variants,
+                     sets: &[FrontEndOptions],
+                     (written, ahead): (&PtxasRuns, Option<&PtxasRuns>)| {
+        subject.learn(front_ends, toolchain, sets);
+        variants.compile(front_ends, subject, sets, written, first);
+        let start = Instant::now();
+        let laid = ScoringInput::new(subject, front_ends, variants)?;
+        let score = || {
+            let scored = scoring::score_again(laid, &mut known);
+            (scored, start.elapsed())
         };
+        let subject = &*subject;
+        let (scored, took) = match ahead {
+            Some(ahead) => rayon::join(score, || variants.compile(front_ends, subject, sets, ahead, first)).0,
+            None => score(),
+        };
+        model += took;
+        Ok::<_, Problem>(scored?)
+    };
     if was_refused {
         let baseline = subject.baseline();
         let alone = PtxasRuns { caps: vec![baseline.cap], operators: vec![baseline.cache] };
-        round(subject, &mut variants, &[baseline.front_end()], &alone)?;
+        round(subject, &mut variants, &[baseline.front_end()], (&alone, None))?;
     }
     let natural = all.natural(Edits::from(&subject.baseline()));
     let scored = if let Some(budget) = budget {
-        let scored = round(subject, &mut variants, &seen, natural.as_ref().unwrap_or(&all))?;
-        let best = macro_screening::best(&seen, |options| scored.least_time(options)).cloned();
         let count = budget.affordable_caps(all.caps.len(), all.operators.len());
         let caps = register_caps::thin_caps(&all.caps, count, subject.baseline().cap);
-        round(subject, &mut variants, best.as_slice(), &PtxasRuns { caps, ..all })?
+        let thinned = PtxasRuns { caps, operators: all.operators.clone() };
+        // Of one set it is known that it is the best.
+        let ahead = (seen.len() == 1).then_some(&thinned);
+        let scored = round(subject, &mut variants, &seen, (natural.as_ref().unwrap_or(&all), ahead))?;
+        let best = macro_screening::best(&seen, |options| scored.least_time(options)).cloned();
+        round(subject, &mut variants, best.as_slice(), (&thinned, None))?
     } else {
         let is_screened = subject.space.unroll().len() > 1;
         if let Some(natural) = natural.filter(|_| shown.is_some() || is_screened) {
-            let scored = round(subject, &mut variants, &seen, &natural)?;
+            let scored = round(subject, &mut variants, &seen, (&natural, None))?;
             variants.hopeless = hopeless(&seen, |set| scored.least_time(set));
             if let Some(shown) = shown {
                 shown(scored);
             }
         }
         let sets: Vec<FrontEndOptions> = seen.iter().filter(|set| !variants.hopeless.contains(set)).cloned().collect();
-        round(subject, &mut variants, &sets, &all)?
+        round(subject, &mut variants, &sets, (&all, None))?
     };
     Ok(CompiledSpace { variants, scored, sets: (seen.len(), sets.len()), model })
 }
