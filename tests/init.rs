@@ -142,8 +142,8 @@ fn kernel_without_a_workload_gets_its_launch_and_the_reason() {
         "__global__ void blur(int w, cudaTextureObject_t image, float *y) { y[0] = w; }\n\
          int main() { float *y; cudaMalloc(&y, 4096); blur<<<dim3(4, 8), dim3(16, 16)>>>(64, texture, y); }\n",
         expect![[r#"
-            // No workload: `image` is of a type that takes no value, or none that is found. To record one,
-            // remove threads(...) or grid(...), and build with NVTUNE=capture.
+            // No workload: the type of `image` is not found. To record one, remove threads(...) or grid(...),
+            // and build with NVTUNE=capture.
             //@tune threads(64, 128) block(auto) regs(auto) default(block = {16, 16})
             nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
         "#]],
@@ -167,7 +167,7 @@ void run(float *x, int n) { crowded<<<1, 32>>>(x); open<<<1, 32>>>(x); }
     let (code, diff, said) = init(folder.path(), &["a.cu"]);
     assert_eq!((code, diff.as_str()), (1, ""));
     expect![[r#"
-        a.cu:2: gone: `#if` leaves it out [N0235]
+        a.cu:2: gone: `#if` leaves it out: give the build's macros, as in -- -DNAME [N0235]
         a.cu:4: unlaunched: no launch of it is found in host code [N0235]
         a.cu:5: inner: only device code launches it [N0235]
         a.cu:6: outer: no launch of it is found in host code [N0235]
@@ -268,4 +268,48 @@ fn wrong_comments_and_missing_files_are_errors() {
     assert!(said.contains("c.cu: proposed: 1"), "{said}");
     assert_eq!(init(folder.path(), &["b.cu"]).0, 0);
     assert_eq!(init(folder.path(), &[]).0, 2);
+}
+
+#[test]
+fn options_of_the_build_say_where_types_are_and_what_is_compiled() {
+    let folder = folder(&[(
+        "a.cu",
+        "#include \"types.h\"\n#include <unit.h>\n\
+         #ifdef WIDE\n__global__ void wide(int n, float *x) { x[0] = n; }\n\
+         void run(float *x) { wide<<<N / 64, 64>>>(N, x); }\n#endif\n\
+         __global__ void force(int n, Grid::Box box, Unit *units) { units[0].a = n; }\n\
+         void run(Grid::Box box, Unit *u) { force<<<(512 + 63) / 64, 64>>>(512, box, u); }\n",
+    )]);
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        std::fs::write(path, text).expect("written");
+    };
+    write(
+        "inc/types.h",
+        "struct Other { struct Box { double *p; }; };\n\
+         class Grid { public: struct Box { static const int n = 3; int sides; float h[9]; float2 low; }; };\n",
+    );
+    write("lib/unit.h", "struct Unit { float a, b; };\n");
+    let (_, diff, said) = init(folder.path(), &["a.cu"]);
+    assert!(diff.contains("+// No workload: the type of `box` is not found."), "{diff}");
+    expect![[r#"
+        a.cu:4: wide: `#if` leaves it out: give the build's macros, as in -- -DNAME [N0235]
+        a.cu: 'types.h' is not found: say where headers are, as in nvtune init a.cu -- -I FOLDER [N0236]
+        nvtune: a.cu: proposed: 1; left out: 1; marked already: 0
+    "#]]
+    .assert_eq(&said);
+    let options = ["a.cu", "--", "-I", "inc", "-isystem", "lib", "-DWIDE", "-DN=2048", "-c", "a.cu"];
+    let (code, diff, said) = init(folder.path(), &options);
+    let lines: Vec<&str> = diff.lines().filter(|line| line.starts_with('+')).collect();
+    expect![[r#"
+        +++ b/a.cu
+        +// Guesses of nvtune init: size of x.
+        +//@tune threads(n) block(auto) regs(auto) default(block = 64)
+        +//@tune args(n = 2048, x = out[n])
+        +// Guesses of nvtune init: box.sides, box.h = 0, box.low.x, box.low.y, size of units.
+        +//@tune threads(n) block(auto) regs(auto) default(block = 64)
+        +//@tune args(n = 512, box = {sides = 1, low = {x = 1.0, y = 1.0}}, float units = random[1024])"#]]
+    .assert_eq(&lines.join("\n"));
+    assert_eq!((code, said.as_str()), (0, "nvtune: a.cu: proposed: 2; left out: 0; marked already: 0\n"));
 }

@@ -8,15 +8,14 @@ use super::active_code::{ActiveCode, Macro, Macros};
 use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text};
 use super::macro_statements::with_semicolons;
 use crate::diag::Source;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use tree_sitter::{Node, Parser, Tree};
 
 /// Host code of several files.
 pub struct HostProgram {
     pub(super) files: Vec<HostFile>,
-    /// Macros of each source with what it includes.
-    units: Vec<Macros>,
+    units: Vec<Unit>,
     pub(super) definitions: HashMap<String, Vec<Definition>>,
     pub(super) declarations: HashMap<String, Vec<Declaration>>,
     pub(super) memory: HashMap<String, Vec<Memory>>,
@@ -26,8 +25,26 @@ pub struct HostProgram {
     pub(super) calls: HashMap<String, Vec<FilePlace>>,
     /// `typedef` and `using`.
     pub(super) aliases: HashMap<String, String>,
-    pub(super) structures: HashMap<String, Vec<(String, String)>>,
+    structures: HashMap<String, Vec<Structure>>,
     pub(super) launches: HashMap<String, Vec<FilePlace>>,
+}
+
+/// A source with what it includes.
+struct Unit {
+    macros: Macros,
+    /// Numbers of its files.
+    files: BTreeSet<usize>,
+    /// Files that it includes with quotes and that are not there.
+    missing: BTreeSet<String>,
+}
+
+/// A structure where it is defined.
+struct Structure {
+    file: usize,
+    /// With the names of the classes around it: `Force::Sizes`.
+    name: String,
+    /// Names and types.
+    fields: Vec<(String, String)>,
 }
 
 pub(super) struct HostFile {
@@ -114,8 +131,9 @@ const COPIES: [(&str, [usize; 2], usize); 4] = [
 ];
 
 impl HostProgram {
-    /// Reads files; each is a source of its own unless one before it includes it.
-    pub fn new(files: &[(String, String)]) -> Self {
+    /// Reads files; each is a source of its own unless one before it includes it. `macros` are
+    /// those of the command line.
+    pub fn new(files: &[(String, String)], macros: &[(String, String)]) -> Self {
         let mut program = Self {
             files: Vec::new(),
             units: Vec::new(),
@@ -129,18 +147,19 @@ impl HostProgram {
             structures: HashMap::new(),
             launches: HashMap::new(),
         };
-        let mut seen = BTreeSet::new();
+        // The number that each text has as a file, if it can be parsed.
+        let mut numbers: BTreeMap<usize, Option<usize>> = BTreeMap::new();
         for root in 0..files.len() {
-            if seen.contains(&root) {
+            if numbers.contains_key(&root) {
                 continue;
             }
-            let code = ActiveCode::new(files, root);
+            let code = ActiveCode::new(files, root, macros);
+            let mut own = BTreeSet::new();
             for (index, text) in code.texts.into_iter().rev() {
-                if seen.insert(index) {
-                    program.add_file(&files[index].0, text);
-                }
+                let number = numbers.entry(index).or_insert_with(|| program.add_file(&files[index].0, text));
+                own.extend(*number);
             }
-            program.units.push(code.macros);
+            program.units.push(Unit { macros: code.macros, files: own, missing: code.missing });
         }
         for file in 0..program.files.len() {
             program.function_bytes.push(Vec::new());
@@ -149,14 +168,13 @@ impl HostProgram {
         program
     }
 
-    fn add_file(&mut self, path: &str, text: String) {
+    /// Parses a file; returns its number.
+    fn add_file(&mut self, path: &str, text: String) -> Option<usize> {
         let mut parser = Parser::new();
-        if parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).is_err() {
-            return;
-        }
-        if let Some(tree) = parser.parse(with_semicolons(&text).as_bytes(), None) {
-            self.files.push(HostFile { path: path.to_owned(), text, tree, unit: self.units.len() });
-        }
+        parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
+        let tree = parser.parse(with_semicolons(&text).as_bytes(), None)?;
+        self.files.push(HostFile { path: path.to_owned(), text, tree, unit: self.units.len() });
+        Some(self.files.len() - 1)
     }
 
     /// The text of a file; what is not compiled is blank.
@@ -164,10 +182,33 @@ impl HostProgram {
         self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 
+    fn unit(&self, file: usize) -> Option<&Unit> {
+        self.units.get(self.files.get(file)?.unit)
+    }
+
     /// A macro, by the file's own compile first.
     pub(super) fn macro_of(&self, file: usize, name: &str) -> Option<&Macro> {
-        let own = self.files.get(file).and_then(|file| self.units.get(file.unit));
-        own.into_iter().chain(&self.units).find_map(|macros| macros.get(name))
+        self.unit(file).into_iter().chain(&self.units).find_map(|unit| unit.macros.get(name))
+    }
+
+    /// The fields of a structure, by the file's own compile first.
+    pub(super) fn structure(&self, file: usize, name: &str) -> Option<&[(String, String)]> {
+        let own = self.unit(file);
+        let name: String = name.split_whitespace().collect();
+        let rank = |of: &&Structure| {
+            let is_named =
+                of.name.strip_suffix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with(':'));
+            (!own.is_some_and(|unit| unit.files.contains(&of.file)), !is_named)
+        };
+        let all = self.structures.get(name.rsplit("::").next()?)?;
+        all.iter().min_by_key(rank).map(|of| of.fields.as_slice())
+    }
+
+    /// The files that a file's compile includes with quotes and that are not there.
+    pub fn missing_files(&self, path: &str) -> Vec<&str> {
+        let file = self.files.iter().position(|file| file.path == path);
+        let unit = file.and_then(|file| self.unit(file));
+        unit.into_iter().flat_map(|unit| &unit.missing).map(String::as_str).collect()
     }
 
     /// The smallest node with these bytes.
@@ -381,7 +422,7 @@ impl Indexer<'_> {
             let Some(kind) = field.child_by_field_name("type") else { continue };
             let mut inner = field.walk();
             for declarator in field.children_by_field_name("declarator", &mut inner) {
-                if declarator.kind() == "function_declarator" {
+                if declarator.kind() == "function_declarator" || is_static(field) {
                     continue;
                 }
                 let whole = &text[declarator.byte_range()];
@@ -391,7 +432,13 @@ impl Indexer<'_> {
                 fields.push((own.to_owned(), format!("{} {stars}{extents}", type_text(kind, text))));
             }
         }
-        self.program.structures.entry(name.to_owned()).or_insert(fields);
+        let around = std::iter::successors(node.parent(), Node::parent);
+        let classes = around.filter(|outer| matches!(outer.kind(), "struct_specifier" | "class_specifier"));
+        let names = classes.filter_map(|class| class.child_by_field_name("name")).map(|name| &text[name.byte_range()]);
+        let mut names: Vec<&str> = std::iter::once(name).chain(names).collect();
+        names.reverse();
+        let structure = Structure { file: self.file, name: names.join("::"), fields };
+        self.program.structures.entry(name.to_owned()).or_default().push(structure);
     }
 
     fn allocate(&mut self, name: &str, call: Node<'_>, bytes: Option<MemoryBytes>) {
@@ -445,6 +492,12 @@ impl Indexer<'_> {
             self.insert(last_name(slice(0)), node, |program| &mut program.launches);
         }
     }
+}
+
+/// Whether a field belongs to no object.
+fn is_static(field: Node<'_>) -> bool {
+    let mut cursor = field.walk();
+    field.children(&mut cursor).any(|child| child.kind() == "storage_class_specifier")
 }
 
 fn elements(count: Range<usize>, element: &str) -> MemoryBytes {

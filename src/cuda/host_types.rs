@@ -86,7 +86,7 @@ impl Evaluation<'_> {
             }
             None => {
                 let name = stem.replace("const", "");
-                let fields = self.program.structures.get(name.trim())?;
+                let fields = self.program.structure(file, &name)?;
                 let (mut end, mut most) = (0_i64, 1_i64);
                 for (_, kind) in fields {
                     let (size, align) = self.layout(kind, file, depth.checked_sub(1)?)?;

@@ -57,7 +57,7 @@ impl Evaluation<'_> {
                 let values = self.structure(node, text, fields, scope, assumption);
                 LaunchArgument { fields: values, ..LaunchArgument::default() }
             }
-            ParameterKind::Other => LaunchArgument::default(),
+            ParameterKind::Array | ParameterKind::Other | ParameterKind::Unknown => LaunchArgument::default(),
         }
     }
 
@@ -187,7 +187,7 @@ impl Evaluation<'_> {
             return Some(resolved.trim().to_owned());
         }
         let name = replaced.trim();
-        if self.program.structures.contains_key(name) || name.contains("::") {
+        if self.program.structure(scope.file, name).is_some() || name.contains("::") {
             return Some(name.to_owned());
         }
         self.value_of_text(&replaced, scope).map(|value| value.as_integer().to_string())

@@ -104,7 +104,8 @@ pub(super) fn proposed_lines(
         "No workload: {reason}. To record one, remove threads(...) or grid(...), and build with NVTUNE=capture."
     )));
     lines.extend(tune_lines(&clauses));
-    Ok((lines, Basis::Launch))
+    let is_unknown = parameters.iter().any(|parameter| parameter.kind.is_unknown());
+    Ok((lines, if is_unknown { Basis::UnknownType } else { Basis::Launch }))
 }
 
 /// The `template` clause of a template, by its first launch.

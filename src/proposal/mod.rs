@@ -64,7 +64,7 @@ fn proposal(
     let kernel = &listed.kernel;
     let compiled = program.text(&source.path).and_then(|text| text.get(kernel.span.start..kernel.span.end));
     if compiled != Some(kernel.name.as_str()) {
-        return Err("`#if` leaves it out".to_owned());
+        return Err("`#if` leaves it out: give the build's macros, as in -- -DNAME".to_owned());
     }
     let indent = listed.indent(source).ok_or("other code is on the line where its declaration begins")?;
     let (lines, basis) = proposed_lines(source, program, listed, is_recorded(&kernel.name))?;
