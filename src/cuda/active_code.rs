@@ -45,13 +45,24 @@ pub(super) struct ActiveCode<'a> {
     pub texts: Vec<(usize, String)>,
     /// Files that are included with quotes and are not there.
     pub missing: BTreeSet<String>,
+    pub left_out: Vec<LeftOut>,
     begun: BTreeSet<usize>,
     /// Operands that the condition may still have.
     steps: Cell<u32>,
 }
 
+/// A launch that is not compiled.
+pub(super) struct LeftOut {
+    pub file: usize,
+    /// The first byte of its `<<<`.
+    pub at: usize,
+    /// What leaves it out: `#ifdef X`.
+    pub directive: String,
+}
+
 /// A conditional directive that is open.
 struct Branch {
+    directive: String,
     /// Whether the lines of this branch count.
     is_active: bool,
     /// Whether a branch before it surely counted.
@@ -66,6 +77,7 @@ impl<'a> ActiveCode<'a> {
             macros: Macros::new(),
             texts: Vec::new(),
             missing: BTreeSet::new(),
+            left_out: Vec::new(),
             begun: BTreeSet::new(),
             steps: Cell::new(0),
         };
@@ -86,7 +98,11 @@ impl<'a> ActiveCode<'a> {
             let line_end = text[at..].find('\n').map_or(text.len(), |length| at + length);
             let is_active = branches.iter().all(|branch| branch.is_active);
             let Some((word, _)) = split_directive(&text[at..line_end]) else {
-                if !is_active {
+                if let Some(branch) = branches.iter().find(|branch| !branch.is_active) {
+                    if let Some(place) = text[at..line_end].find("<<<") {
+                        let directive = branch.directive.clone();
+                        self.left_out.push(LeftOut { file: index, at: at + place, directive });
+                    }
                     blank_line(&mut kept[at..line_end]);
                 }
                 at = line_end + 1;
@@ -119,11 +135,16 @@ impl<'a> ActiveCode<'a> {
                     "if" => self.condition(rest),
                     _ => self.is_defined(first_word(rest)).map(|is_defined| is_defined == (word == "ifdef")),
                 };
-                branches.push(Branch { is_active: value != Some(false), is_decided: value == Some(true) });
+                let directive = format!("#{word} {rest}");
+                branches.push(Branch { directive, is_active: value != Some(false), is_decided: value == Some(true) });
             }
             "elif" | "else" => {
                 let value = if word == "elif" { self.condition(rest) } else { Some(true) };
                 if let Some(branch) = branches.last_mut() {
+                    branch.directive = match word {
+                        "elif" => format!("#elif {rest}"),
+                        _ => format!("#else of {}", branch.directive),
+                    };
                     branch.is_active = !branch.is_decided && value != Some(false);
                     branch.is_decided |= value == Some(true) && branch.is_active;
                 }
@@ -369,7 +390,7 @@ mod tests {
             ("d/c.h", "#define OTHER 1\n"),
         ]);
         assert_eq!(text, "yes");
-        let expected = [("B", ""), ("SIZE", "8"), ("UP", "(((a) + (b) - 1) /   (b))")];
+        let expected = [("B", ""), ("OTHER", "1"), ("SIZE", "8"), ("UP", "(((a) + (b) - 1) /   (b))")];
         assert_eq!(macros, expected.map(|(name, body)| (name.to_owned(), body.to_owned())));
     }
 

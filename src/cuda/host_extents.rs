@@ -1,6 +1,6 @@
 //! The grid or the block of a launch in host code -> its extents.
 
-use super::host_evaluation::{Evaluation, Scope};
+use super::host_evaluation::{Evaluation, Number, Scope};
 use super::host_nodes::last_name;
 use tree_sitter::{Node, Parser};
 
@@ -83,12 +83,9 @@ impl Evaluation<'_> {
         // `grid.x = n;` after it.
         for (at, extent) in ["x", "y", "z"].into_iter().enumerate() {
             let whole = format!("{name}.{extent}");
-            let assigned = self.nearest(&whole, extent, scope);
-            let mut own = assigned.into_iter().filter(|definition| definition.target == whole);
-            if let Some(definition) = own.next()
-                && let Some(value) =
-                    scope.moved(&definition.value).and_then(|moved| self.value_at(&definition.value, &moved))
-            {
+            if self.nearest(&whole, extent, scope).iter().any(|definition| definition.target == whole) {
+                let before = extents.map(|extents| Number::Int(extents[at]));
+                let value = self.assigned(&whole, extent, scope, &|| before)?;
                 extents.get_or_insert([1; 3])[at] = value.as_integer();
             }
         }

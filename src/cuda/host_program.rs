@@ -27,6 +27,8 @@ pub struct HostProgram {
     pub(super) aliases: HashMap<String, String>,
     structures: HashMap<String, Vec<Structure>>,
     pub(super) launches: HashMap<String, Vec<FilePlace>>,
+    /// The first launch of each kernel that is not compiled, as messages name it.
+    left_out: HashMap<String, String>,
 }
 
 /// A source with what it includes.
@@ -67,6 +69,12 @@ pub(super) struct FilePlace {
 pub(super) struct Definition {
     /// The value, or the arguments of a constructor.
     pub value: FilePlace,
+    /// Whether `value` is all of it: not for `n += 2`, `++n` and `scanf("%d", &n)`.
+    pub is_whole: bool,
+    /// Where it takes effect: what a `for` does between its turns follows its body.
+    pub at: usize,
+    /// The branch or the body of a loop around it.
+    pub branch: Option<Range<usize>>,
     /// What is assigned, as written: `n`, `grid.x`, `params->n`.
     pub target: String,
     /// Where a declared name is in scope; empty for an assignment.
@@ -146,6 +154,7 @@ impl HostProgram {
             aliases: HashMap::new(),
             structures: HashMap::new(),
             launches: HashMap::new(),
+            left_out: HashMap::new(),
         };
         // The number that each text has as a file, if it can be parsed.
         let mut numbers: BTreeMap<usize, Option<usize>> = BTreeMap::new();
@@ -154,6 +163,12 @@ impl HostProgram {
                 continue;
             }
             let code = ActiveCode::new(files, root, macros);
+            for launch in &code.left_out {
+                let (path, text) = &files[launch.file];
+                let line = text[..launch.at].matches('\n').count() + 1;
+                let place = format!("in line {line} of '{path}' is left out by `{}`", launch.directive);
+                program.left_out.entry(launched_name(&text[..launch.at]).to_owned()).or_insert(place);
+            }
             let mut own = BTreeSet::new();
             for (index, text) in code.texts.into_iter().rev() {
                 let number = numbers.entry(index).or_insert_with(|| program.add_file(&files[index].0, text));
@@ -163,7 +178,8 @@ impl HostProgram {
         }
         for file in 0..program.files.len() {
             program.function_bytes.push(Vec::new());
-            Indexer { program: &mut program, file, scopes: Vec::new(), functions: Vec::new() }.index();
+            let (scopes, functions, branches, updates) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            Indexer { program: &mut program, file, scopes, functions, branches, updates }.index();
         }
         program
     }
@@ -202,6 +218,11 @@ impl HostProgram {
         };
         let all = self.structures.get(name.rsplit("::").next()?)?;
         all.iter().min_by_key(rank).map(|of| of.fields.as_slice())
+    }
+
+    /// Where a launch of a kernel is left out, and by what.
+    pub fn left_out(&self, kernel: &str) -> Option<&str> {
+        self.left_out.get(kernel).map(String::as_str)
     }
 
     /// The files that a file's compile includes with quotes and that are not there.
@@ -249,7 +270,16 @@ struct Indexer<'p> {
     /// known, and functions.
     scopes: Vec<Range<usize>>,
     functions: Vec<Range<usize>>,
+    branches: Vec<Range<usize>>,
+    /// What `for` does between its turns, with the end of the statement.
+    updates: Vec<(Range<usize>, usize)>,
 }
+
+/// Names of the nodes that run or do not, or several times.
+const BRANCHES: [&str; 3] = ["consequence", "alternative", "body"];
+
+/// Functions of the runtime that write numbers where an address points.
+const WRITERS: [&str; 4] = ["cudaOccupancy", "cudaGet", "cudaDeviceGet", "cuDeviceGet"];
 
 impl Indexer<'_> {
     fn index(&mut self) {
@@ -262,6 +292,16 @@ impl Indexer<'_> {
             let is_over = |bytes: &mut Range<usize>| bytes.end <= start;
             while self.scopes.pop_if(is_over).is_some() {}
             while self.functions.pop_if(is_over).is_some() {}
+            while self.branches.pop_if(is_over).is_some() {}
+            while self.updates.pop_if(|(bytes, _)| bytes.end <= start).is_some() {}
+            match cursor.field_name() {
+                Some(name) if BRANCHES.contains(&name) => self.branches.push(node.byte_range()),
+                Some("update") => {
+                    self.updates.extend(node.parent().map(|around| (node.byte_range(), around.end_byte())));
+                }
+                _ if node.kind() == "case_statement" => self.branches.push(node.byte_range()),
+                _ => {}
+            }
             self.visit(&text, node);
             if is_scope(node) {
                 self.scopes.push(node.byte_range());
@@ -296,9 +336,25 @@ impl Indexer<'_> {
             "assignment_expression" => {
                 let parts = node.child_by_field_name("left").zip(node.child_by_field_name("right"));
                 let is_plain = node.child_by_field_name("operator").is_none_or(|operator| slice(operator) == "=");
-                if let Some((left, right)) = parts.filter(|_| is_plain) {
-                    self.define(last_name(slice(left)), slice(left), right, None);
-                    self.memory_of_value(text, last_name(slice(left)), right, node);
+                match parts {
+                    Some((left, right)) if is_plain => {
+                        self.define(last_name(slice(left)), slice(left), right, None);
+                        self.memory_of_value(text, last_name(slice(left)), right, node);
+                    }
+                    Some((left, _)) => self.change(slice(left), node),
+                    None => {}
+                }
+            }
+            "update_expression" => {
+                if let Some(target) = node.child_by_field_name("argument") {
+                    self.change(slice(target), node);
+                }
+            }
+            "binary_expression" => {
+                let parts = node.child_by_field_name("left").zip(node.child_by_field_name("right"));
+                let is_input = |left: Node<'_>| ["cin", "std::cin"].iter().any(|name| slice(left).starts_with(name));
+                if let Some((_, target)) = parts.filter(|(left, _)| is_input(*left)) {
+                    self.change(slice(target), node);
                 }
             }
             "field_initializer" => {
@@ -373,11 +429,24 @@ impl Indexer<'_> {
         }
         let definition = Definition {
             value: self.place(value),
+            is_whole: true,
+            at: self.updates.last().map_or(value.start_byte(), |(_, end)| *end),
+            branch: self.branches.last().cloned(),
             target: target.split_whitespace().collect(),
             scope,
             function: self.function(),
         };
         self.program.definitions.entry(name.to_owned()).or_default().push(definition);
+    }
+
+    /// Notes that a variable gets a value that its text does not tell.
+    fn change(&mut self, target: &str, node: Node<'_>) {
+        let name = last_name(target);
+        self.define(name, target, node, None);
+        let last = self.program.definitions.get_mut(name).and_then(|definitions| definitions.last_mut());
+        if let Some(definition) = last.filter(|definition| definition.value.range == node.byte_range()) {
+            definition.is_whole = false;
+        }
     }
 
     /// Notes the names that a declaration declares with their types.
@@ -476,6 +545,15 @@ impl Indexer<'_> {
         self.insert(name, node, |program| &mut program.calls);
         let arguments: Vec<Node<'_>> = arguments(node);
         let slice = |at: usize| arguments.get(at).map_or("", |node: &Node<'_>| &text[node.byte_range()]);
+        if !name.starts_with("cu") || WRITERS.iter().any(|known| name.starts_with(known)) {
+            for argument in &arguments {
+                let target =
+                    argument.child_by_field_name("argument").filter(|_| argument.kind() == "pointer_expression");
+                if let Some(target) = target.filter(|_| text[argument.byte_range()].starts_with('&')) {
+                    self.change(&text[target.byte_range()], node);
+                }
+            }
+        }
         if let Some((_, address, sizes)) = ALLOCATIONS.iter().find(|(known, _, _)| *known == name) {
             self.allocate(last_name(slice(*address)), node, Some(MemoryBytes::Arguments(sizes.to_vec())));
         }
@@ -492,6 +570,23 @@ impl Indexer<'_> {
             self.insert(last_name(slice(0)), node, |program| &mut program.launches);
         }
     }
+}
+
+/// The name that a text ends with before template arguments: `k` of `k<float, (1 > 0)>`.
+fn launched_name(text: &str) -> &str {
+    let mut head = text.trim_end();
+    if head.ends_with('>') {
+        let (mut depth, mut parentheses) = (0, 0);
+        let open = head.char_indices().rev().take(LONGEST).find(|&(_, c)| {
+            parentheses += i32::from(c == ')') - i32::from(c == '(');
+            if parentheses == 0 {
+                depth += i32::from(c == '>') - i32::from(c == '<');
+            }
+            depth == 0
+        });
+        head = open.map_or("", |(at, _)| head[..at].trim_end());
+    }
+    last_name(head)
 }
 
 /// Whether a field belongs to no object.

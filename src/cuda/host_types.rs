@@ -161,6 +161,20 @@ impl Evaluation<'_> {
     }
 }
 
+impl Evaluation<'_> {
+    /// Whether a text names a parameter of a template around a place.
+    pub(super) fn is_open(&self, code: &str, scope: &Scope) -> bool {
+        let place = FilePlace { file: scope.file, range: scope.at..scope.at };
+        let Some((node, file)) = self.program.node(&place).zip(self.program.files.get(scope.file)) else {
+            return false;
+        };
+        let around = std::iter::successors(Some(node), Node::parent);
+        let templates = around.filter(|node| node.kind() == "template_declaration");
+        let names: Vec<String> = templates.flat_map(|template| template_parameters(template, &file.text)).collect();
+        code.split(|c| !is_word(c)).any(|word| names.iter().any(|name| name == word))
+    }
+}
+
 /// The names of a template's parameters.
 pub(super) fn template_parameters(template: Node<'_>, text: &str) -> Vec<String> {
     let Some(list) = template.child_by_field_name("parameters") else { return Vec::new() };

@@ -1,5 +1,6 @@
 //! The type of a parameter, as the sources spell it out -> what a launch gives it.
 
+use super::declarations::opaque_handle;
 use super::host_evaluation::Evaluation;
 use super::host_program::HostProgram;
 use super::types::Type;
@@ -15,7 +16,7 @@ pub enum ParameterKind {
     Structure(Vec<(String, ParameterKind)>),
     /// A field that is an array of numbers.
     Array,
-    /// A reference, a pointer to pointers.
+    /// A reference, a pointer to pointers, a texture.
     Other,
     /// A type that no text explains.
     Unknown,
@@ -43,7 +44,9 @@ impl HostProgram {
         match Type::parse_type(&text) {
             Type::Scalar(scalar) => return ParameterKind::Scalar { is_float: scalar.is_float() },
             Type::Pointer { .. } => return ParameterKind::Pointer,
-            Type::Other(_) if text.contains(['&', '(']) => return ParameterKind::Other,
+            Type::Other(_) if text.contains(['&', '(']) || opaque_handle(&text).is_some() => {
+                return ParameterKind::Other;
+            }
             Type::Other(_) if text.contains('[') => {
                 let is_of_numbers = text.split('[').next().is_some_and(|stem| Type::element(stem.trim()).is_some());
                 return if is_of_numbers { ParameterKind::Array } else { ParameterKind::Other };

@@ -118,6 +118,9 @@ impl ArgumentWriter<'_> {
                     let value = self.value(&path, &self.field_type(kind_text, field), kind, &own, guesses)?;
                     written.push(value.replacen(&path, field, 1));
                 }
+                if written.is_empty() {
+                    return Err(format!("no value is found for `{name}`"));
+                }
                 Ok(format!("{name} = {{{}}}", written.join(", ")))
             }
             ParameterKind::Array | ParameterKind::Other => Err(format!("`{name}` is of a type that takes no value")),
