@@ -334,10 +334,8 @@ fn grid_without_a_workload_follows_the_argument_that_gives_it() {
             // with NVTUNE=capture.
             //@tune threads(n) block(auto) regs(auto) default(block = 128)
             //@tune args(n = 1 << 20)
-            // No workload: `image` is of a type that takes no value. The grid is not found either. To record
-            // both, build with NVTUNE=capture.
-            //@tune block(auto) regs(auto) default(block = 128)
-            nvtune: a.cu: proposed: 2; left out: 0; marked already: 0
+            a.cu:3: sharpen: the grid of its launch in line 4 of 'a.cu' is not found: write //@tune block(auto), and build with NVTUNE=capture [N0235]
+            nvtune: a.cu: proposed: 1; left out: 1; marked already: 0
         "#]],
     );
 }

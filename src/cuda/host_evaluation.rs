@@ -285,7 +285,12 @@ impl<'p> Evaluation<'p> {
                 let (a, b) = (value(0)?, value(1)?);
                 Some(if b.as_f64() > a.as_f64() { b } else { a })
             }
-            _ => self.returned(name, &given, text, scope).or_else(|| self.take_assumed(&format!("{name}(...)"))),
+            _ => self.returned(name, &given, text, scope).or_else(|| {
+                // With what tells it from other calls, if that is short.
+                let whole: String = text[node.byte_range()].split_whitespace().collect();
+                let is_short = whole.len() <= LONGEST_NAME && !whole.contains(['"', '\'']);
+                self.take_assumed(&if is_short { whole } else { format!("{name}(...)") })
+            }),
         }
     }
 
@@ -387,6 +392,10 @@ impl<'p> Evaluation<'p> {
             }
             return value.map_or(Defined::Unknown, Defined::Value);
         }
+        // What is summed up has neither its first value nor one that a summand tells.
+        if possible.iter().any(|definition| self.is_summed(definition)) {
+            return Defined::Unknown;
+        }
         let of = |definition: &Definition| self.sure(|| self.value_of(definition, whole, scope));
         let mut values = vec![match certain {
             Some(definition) => of(definition),
@@ -422,6 +431,12 @@ impl<'p> Evaluation<'p> {
         let value = self.value_at(place, &scope.moved(place)?)?;
         self.note_leaf(whole, self.program.slice(place), value);
         Some(value)
+    }
+
+    /// Whether a definition is `n += 2` or `++n`.
+    fn is_summed(&self, definition: &Definition) -> bool {
+        let kind = self.program.node(&definition.value).map_or("", |node| node.kind());
+        !definition.is_whole && matches!(kind, "assignment_expression" | "update_expression")
     }
 
     /// The value that `n += 2` or `++n` gives its variable.

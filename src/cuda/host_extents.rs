@@ -37,11 +37,18 @@ impl Evaluation<'_> {
                 let name: String = text[node.byte_range()].split_whitespace().collect();
                 match self.extents_named(&name, scope) {
                     Some(extents) => Some(extents),
+                    None if self.is_vector(&name, scope) => None,
                     None => Some([self.value(node, text, scope)?.as_integer(), 1, 1]),
                 }
             }
             _ => Some([self.value(node, text, scope)?.as_integer(), 1, 1]),
         }
+    }
+
+    /// Whether a variable has several extents.
+    fn is_vector(&self, name: &str, scope: &Scope) -> bool {
+        let kind = self.declared_type(name, scope).unwrap_or_default();
+        ["dim3", "uint3", "int3", "uint2", "int2"].contains(&kind.trim().trim_start_matches("const "))
     }
 
     /// The extents of a variable that is a `dim3`.
@@ -50,7 +57,7 @@ impl Evaluation<'_> {
         let scope = &scope.deeper()?;
         let last = last_name(name);
         let kind = self.declared_type(name, scope).unwrap_or_default();
-        let is_vector = ["dim3", "uint3", "int3", "uint2", "int2"].contains(&kind.trim().trim_start_matches("const "));
+        let is_vector = self.is_vector(name, scope);
         let of_macro = || {
             let found = self.program.macro_of(scope.file, name).filter(|found| found.parameters.is_none())?;
             let body = found.body.trim_start_matches('(');

@@ -55,23 +55,26 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
     let parameters = parameters(subject)?;
     let launches = launches(subject, &parameters)?;
     let launch = &launches[0];
-    let Some((grid, block)) = launch_shape(launch) else {
-        return Err(format!("the grid of its launch in line {} of '{}' is not found", launch.line, launch.path));
+    let no_grid = || {
+        let remedy = "write //@tune block(auto), and build with NVTUNE=capture";
+        format!("the grid of its launch in line {} of '{}' is not found: {remedy}", launch.line, launch.path)
     };
+    let (_, block) = launch_shape(launch).filter(|_| !launch.is_grid_assumed).ok_or_else(no_grid)?;
     let given = arguments(source, program, listed, &parameters, launch);
     let (values, reason) = match given {
         Ok(given) if !given.values.is_empty() => (Some(given), String::new()),
         Ok(_) => (None, "it has no parameters".to_owned()),
         Err(reason) => (None, reason),
     };
-    let is_guess = launch.is_grid_assumed || !launch.assumed.is_empty();
     // Numbers that nothing varies give a grid by chance.
     let may_name = values.is_some() || launch.variation.is_some() && may_lack_values(&listed.kernel);
     let (shape, sizes) = grid_clause(&parameters, &launches, may_name);
     let is_named = numbers(&parameters, launch).iter().any(|(name, _)| has_word(&shape.text, name));
     // A guess that no argument gives is the grid of no launch.
-    let has_shape = values.is_some() || is_named || !is_guess;
-    let mut clauses = if has_shape { vec![shape.text] } else { Vec::new() };
+    if values.is_none() && !is_named && !launch.assumed.is_empty() {
+        return Err(no_grid());
+    }
+    let mut clauses = vec![shape.text];
     clauses.extend(instance);
     let unread: Vec<usize> = (0..shape.dimensions).filter(|&at| !reads[at]).collect();
     let fixed = unread.iter().find(|&&at| at == 0 || block[at] > 1).map(|&at| EXTENTS[at]);
@@ -97,15 +100,10 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
     } else {
         clauses.push(format!("default(block = {})", block_text(block)));
     }
-    if launch.is_grid_assumed && has_shape {
-        guesses.push(format!("the grid ({})", block_text(grid)));
-    }
     if launch.is_cooperative {
         clauses.push("launch(cooperative)".to_owned());
     }
-    if has_shape {
-        guesses.extend(launch.assumed.iter().map(|(name, value)| format!("{name} = {value}")));
-    }
+    guesses.extend(launch.assumed.iter().map(|(name, value)| format!("{name} = {value}")));
     let fixed = fixed.map(|extent| format!("One block: it does not read blockDim.{extent}."));
     let mut lines = Vec::new();
     if let Some(Arguments { values, guesses: of_values }) = values {
@@ -118,14 +116,11 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
     }
     lines.extend(guess_lines(&guesses));
     lines.extend(fixed.iter().flat_map(|text| remark_lines(text)));
-    let remedy = match (has_shape, sizes.is_empty()) {
-        (true, false) => "To record one, remove args(...), and build with NVTUNE=capture.",
-        (true, true) => "To record one, remove threads(...) or grid(...), and build with NVTUNE=capture.",
-        (false, _) => "The grid is not found either. To record both, build with NVTUNE=capture.",
-    };
+    let clause = if sizes.is_empty() { "threads(...) or grid(...)" } else { "args(...)" };
+    let remedy = format!("To record one, remove {clause}, and build with NVTUNE=capture.");
     lines.extend(remark_lines(&format!("No workload: {reason}. {remedy}")));
     lines.extend(tune_lines(&clauses));
-    if has_shape && !sizes.is_empty() {
+    if !sizes.is_empty() {
         lines.extend(list_lines("args(", &sizes));
     }
     let is_unknown = parameters.iter().any(|parameter| parameter.kind.is_unknown());
