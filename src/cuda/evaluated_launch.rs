@@ -381,6 +381,7 @@ mod tests {
             ("int n = 0; while (next()) { ++n; }", 1024, &guess),
             ("int n = 0; n = atoi(v[1]);", 1024, &[("atoi(v[1])", 1024)]),
             ("int n = 1; for (int i = 0; i < c; i++) n *= sizes[i];", 1024, &guess),
+            ("int n = sizes[c - 1];", 1024, &[("sizes[c-1]", 1024)]),
             ("int n; std::cin >> n;", 1024, &guess),
         ] {
             let text = format!(

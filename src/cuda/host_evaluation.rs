@@ -8,7 +8,7 @@
 use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
 use super::host_program::{Definition, FilePlace, HostProgram};
 use super::integer_literal::integer;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, LazyCell, RefCell};
 use std::collections::BTreeMap;
 use tree_sitter::{Node, Parser};
 
@@ -230,6 +230,10 @@ impl<'p> Evaluation<'p> {
             "qualified_identifier" | "field_expression" => {
                 let whole: String = slice(node).split_whitespace().collect();
                 self.named(&whole, last_name(&whole), scope)
+            }
+            "subscript_expression" => {
+                let whole: String = slice(node).split_whitespace().collect();
+                self.take_assumed(&whole)
             }
             _ => None,
         }
@@ -481,6 +485,7 @@ impl<'p> Evaluation<'p> {
     fn ranked(&self, whole: &str, name: &str, scope: &Scope) -> Vec<(usize, &'p Definition)> {
         let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
         let mut found: Vec<(usize, &Definition)> = Vec::new();
+        let is_local = LazyCell::new(|| self.is_local(whole, scope));
         let field = |target: &str| target.rsplit(['.', '>', ':']).next().unwrap_or("").to_owned();
         for definition in self.program.definitions.get(name).into_iter().flatten() {
             if self.step().is_none() {
@@ -490,14 +495,13 @@ impl<'p> Evaluation<'p> {
             let is_here = *file == scope.file && definition.at < scope.at;
             let is_known = |around: &std::ops::Range<usize>| around.contains(&scope.at);
             let is_same = definition.target == whole;
-            let is_local = || self.is_local(whole, scope);
             let rank = match &definition.scope {
                 // The value of a variable itself is no value of a field of that name.
                 Some(around) if is_same && is_here && is_known(around) && definition.function == function => 0,
                 None if is_same && is_here && definition.function == function => 0,
                 Some(_) if is_same && definition.function.is_none() => 1 + usize::from(*file != scope.file),
-                None if is_same && !is_local() && !self.is_local(whole, &Scope::new(&definition.value)) => 3,
-                None if !is_same && field(&definition.target) == field(whole) && !is_local() => 4,
+                None if is_same && !*is_local && !self.is_local(whole, &Scope::new(&definition.value)) => 3,
+                None if !is_same && field(&definition.target) == field(whole) && !*is_local => 4,
                 Some(_) | None => continue,
             };
             found.push((rank, definition));
