@@ -9,7 +9,7 @@ use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
 use super::host_program::{Definition, FilePlace, HostProgram};
 use super::integer_literal::integer;
 use std::cell::{Cell, LazyCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tree_sitter::{Node, Parser};
 
 /// A number of host code.
@@ -40,6 +40,9 @@ const COSTLY: u32 = 50;
 /// The most callers of a function that are looked at.
 const MOST_CALLERS: usize = 16;
 
+/// The least rank of assignments in other functions.
+const ELSEWHERE: usize = 3;
+
 /// The most definitions of a name that are looked at.
 const MOST_DEFINITIONS: usize = 16;
 
@@ -56,6 +59,8 @@ pub struct Evaluation<'p> {
     replaced: BTreeMap<String, i64>,
     /// Names that the text gives a number, and those that were assumed.
     leaves: RefCell<BTreeMap<String, i64>>,
+    /// Names whose definitions elsewhere are looked at.
+    active: RefCell<BTreeSet<String>>,
     /// Whether a value was taken that another run may not have.
     is_choice: Cell<bool>,
     steps: Cell<u32>,
@@ -110,8 +115,8 @@ impl<'p> Evaluation<'p> {
     /// Evaluates as if these names had these values.
     pub fn with(program: &'p HostProgram, replaced: BTreeMap<String, i64>) -> Self {
         let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
-        let (is_choice, steps) = (Cell::new(false), Cell::new(MOST_STEPS));
-        Self { program, assumption, assumed, replaced, leaves, is_choice, steps }
+        let (active, is_choice, steps) = (RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
+        Self { program, assumption, assumed, replaced, leaves, active, is_choice, steps }
     }
 
     /// Returns the names that values came from since the last call of it.
@@ -365,6 +370,27 @@ impl<'p> Evaluation<'p> {
     /// The value that definitions above give a name; `elsewhere` is what it has without those.
     fn defined(&self, whole: &str, name: &str, scope: &Scope, elsewhere: &dyn Fn() -> Option<Number>) -> Defined {
         let found = self.ranked(whole, name, scope);
+        let Some((best, _)) = found.first() else { return Defined::Nothing };
+        if *best < ELSEWHERE {
+            return self.chosen(&found, whole, scope, elsewhere);
+        }
+        // Values of fields go round in circles: `a.n = n` after `n = a.n`.
+        if !self.active.borrow_mut().insert(whole.to_owned()) {
+            return Defined::Unknown;
+        }
+        let chosen = self.chosen(&found, whole, scope, elsewhere);
+        self.active.borrow_mut().remove(whole);
+        chosen
+    }
+
+    /// The value that ranked definitions give a name.
+    fn chosen(
+        &self,
+        found: &[(usize, &Definition)],
+        whole: &str,
+        scope: &Scope,
+        elsewhere: &dyn Fn() -> Option<Number>,
+    ) -> Defined {
         let Some((best, _)) = found.first() else { return Defined::Nothing };
         // The last definition that is reached in any case, and those that may follow it.
         let is_reached = |definition: &Definition| match best {
