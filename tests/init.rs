@@ -79,7 +79,8 @@ fn equal_numbers_are_told_apart_by_what_the_launch_comes_from() {
          int main() { float *a, *row; cudaMalloc(&a, ROWS * COLUMNS * 4); cudaMalloc(&row, COLUMNS * sizeof(float));\n\
          add<<<dim3(COLUMNS / 32, ROWS / 8), dim3(32, 8)>>>(ROWS, COLUMNS, a, row); }\n",
         expect![[r#"
-            //@tune threads(columns, rows) block(auto) regs(auto) default(block = {32, 8})
+            // One block: it does not read blockDim.x.
+            //@tune threads(columns, rows) regs(auto) default(block = {32, 8})
             //@tune args(rows = 512, columns = 512, a = random[rows * columns], row = random[columns])
             nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
         "#]],
@@ -93,7 +94,8 @@ fn guesses_are_named_above_the_comment() {
          void run(float *x, float *y, int n, float a) { scale<<<(n + 127) / 128, 128>>>(n, a, x, y); }\n",
         expect![[r#"
             // Guesses of nvtune init: a = 1, n = 1024, size of x, size of y.
-            //@tune threads(n) block(auto) regs(auto) default(block = 128)
+            // One block: it does not read blockDim.x.
+            //@tune threads(n) regs(auto) default(block = 128)
             //@tune args(n = 1024, a = 1.0, x = random[n], y = out[n])
             nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
         "#]],
@@ -108,10 +110,11 @@ fn template_takes_the_instance_that_is_launched() {
          int main() { double *x; cudaMalloc(&x, 4096 * sizeof(double));\n\
          tiled<double, 8><<<64, 64, 64 * sizeof(double)>>>(x, 4096); plain<<<16, 256>>>(x, 2.5); }\n",
         expect![[r#"
-            //@tune threads(n) template(double, 8) block(auto) regs(auto) shared(block.size * 8)
-            //@tune default(block = 64)
+            // One block: it does not read blockDim.x.
+            //@tune threads(n) template(double, 8) regs(auto) shared(block.size * 8) default(block = 64)
             //@tune args(x = out[n], n = 4096)
-            //@tune threads(4096) template(double) block(auto) regs(auto) default(block = 256)
+            // One block: it does not read blockDim.x.
+            //@tune threads(4096) template(double) regs(auto) default(block = 256)
             //@tune args(x = out[4096], a = 2.5)
             nvtune: a.cu: proposed: 2; left out: 0; marked already: 0
         "#]],
@@ -128,7 +131,8 @@ fn structures_and_typedefs_get_values() {
          cudaMalloc(&p, 96 * sizeof(Point)); cudaMalloc(&m, 96 * sizeof(Mixed)); cudaMalloc(&o, sizeof(REAL) * 96);\n\
          k<<<3, 32>>>(s, p, m, o, make_float2(1, 2.5)); }\n",
         expect![[r#"
-            //@tune threads(96) block(auto) regs(auto) default(block = 32)
+            // One block: it does not read blockDim.x.
+            //@tune threads(96) regs(auto) default(block = 32)
             //@tune args(sizes = {rows = 96, scale = 0.5}, float points = random[192],
             //@tune      unsigned char mixed = zeros[1536], out = out[96], corner = {x = 1.0, y = 2.5})
             nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
@@ -142,9 +146,10 @@ fn kernel_without_a_workload_gets_its_launch_and_the_reason() {
         "__global__ void blur(int w, cudaTextureObject_t image, float *y) { y[0] = w; }\n\
          int main() { float *y; cudaMalloc(&y, 4096); blur<<<dim3(4, 8), dim3(16, 16)>>>(64, texture, y); }\n",
         expect![[r#"
-            // No workload: `image` is of a type that takes no value, or none that is found. To record one,
-            // remove threads(...) or grid(...), and build with NVTUNE=capture.
-            //@tune threads(64, 128) block(auto) regs(auto) default(block = {16, 16})
+            // One block: it does not read blockDim.x.
+            // No workload: `image` is of a type that takes no value. To record one, remove threads(...) or
+            // grid(...), and build with NVTUNE=capture.
+            //@tune threads(64, 128) regs(auto) default(block = {16, 16})
             nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
         "#]],
     );
@@ -167,7 +172,7 @@ void run(float *x, int n) { crowded<<<1, 32>>>(x); open<<<1, 32>>>(x); }
     let (code, diff, said) = init(folder.path(), &["a.cu"]);
     assert_eq!((code, diff.as_str()), (1, ""));
     expect![[r#"
-        a.cu:2: gone: `#if` leaves it out [N0235]
+        a.cu:2: gone: `#if` leaves it out: give the build's macros, as in -- -DNAME [N0235]
         a.cu:4: unlaunched: no launch of it is found in host code [N0235]
         a.cu:5: inner: only device code launches it [N0235]
         a.cu:6: outer: no launch of it is found in host code [N0235]
@@ -198,12 +203,12 @@ fn launches_of_a_namesake_in_another_file_do_not_count() {
     let folder = folder(&[
         (
             "one.cu",
-            "static __global__ void k(int n, float *x) { x[0] = n; }\n\
+            "static __global__ void k(int n, float *x) { x[blockDim.x] = n; }\n\
              void one(int n, float *x) { k<<<(n + 255) / 256, 256>>>(n, x); }\n",
         ),
         (
             "two.cu",
-            "static __global__ void k(int n, float *x) { x[0] = n; }\nvoid two(float *x) { k<<<1, 32>>>(0, x); }\n",
+            "static __global__ void k(int n, float *x) { x[blockDim.x] = n; }\nvoid two(float *x) { k<<<1, 32>>>(0, x); }\n",
         ),
     ]);
     let (_, diff, _) = init(folder.path(), &["one.cu"]);
@@ -268,4 +273,157 @@ fn wrong_comments_and_missing_files_are_errors() {
     assert!(said.contains("c.cu: proposed: 1"), "{said}");
     assert_eq!(init(folder.path(), &["b.cu"]).0, 0);
     assert_eq!(init(folder.path(), &[]).0, 2);
+}
+
+#[test]
+fn options_of_the_build_say_where_types_are_and_what_is_compiled() {
+    let folder = folder(&[(
+        "a.cu",
+        "#include \"types.h\"\n#include <unit.h>\n\
+         #ifdef WIDE\n__global__ void wide(int n, float *x) { x[0] = n; }\n\
+         void run(float *x) { wide<<<N / 64, 64>>>(N, x); }\n#endif\n\
+         __global__ void force(int n, Grid::Box box, Unit *units) { units[0].a = n; }\n\
+         void run(Grid::Box box, Unit *u) { force<<<(512 + 63) / 64, 64>>>(512, box, u); }\n",
+    )]);
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        std::fs::write(path, text).expect("written");
+    };
+    write(
+        "inc/types.h",
+        "struct Other { struct Box { double *p; }; };\n\
+         class Grid { public: struct Box { static const int n = 3; int sides; float h[9]; float2 low; }; };\n",
+    );
+    write("lib/unit.h", "struct Unit { float a, b; };\n");
+    let (_, diff, said) = init(folder.path(), &["a.cu"]);
+    assert!(diff.contains("+// No workload: the type of `box` is not found."), "{diff}");
+    expect![[r#"
+        a.cu:4: wide: `#if` leaves it out: give the build's macros, as in -- -DNAME [N0235]
+        a.cu: 'types.h' is not found: say where headers are, as in nvtune init a.cu -- -I FOLDER [N0236]
+        nvtune: a.cu: proposed: 1; left out: 1; marked already: 0
+    "#]]
+    .assert_eq(&said);
+    let options = ["a.cu", "--", "-I", "inc", "-isystem", "lib", "-DWIDE", "-DN=2048", "-c", "a.cu"];
+    let (code, diff, said) = init(folder.path(), &options);
+    let lines: Vec<&str> = diff.lines().filter(|line| line.starts_with('+')).collect();
+    expect![[r#"
+        +++ b/a.cu
+        +// Guesses of nvtune init: size of x.
+        +// One block: it does not read blockDim.x.
+        +//@tune threads(n) regs(auto) default(block = 64)
+        +//@tune args(n = 2048, x = out[n])
+        +// Guesses of nvtune init: box.sides, box.h = 0, box.low.x, box.low.y, size of units.
+        +// One block: it does not read blockDim.x.
+        +//@tune threads(n) regs(auto) default(block = 64)
+        +//@tune args(n = 512, box = {sides = 1, low = {x = 1.0, y = 1.0}}, float units = random[1024])"#]]
+    .assert_eq(&lines.join("\n"));
+    assert_eq!((code, said.as_str()), (0, "nvtune: a.cu: proposed: 2; left out: 0; marked already: 0\n"));
+}
+
+#[test]
+fn grid_without_a_workload_follows_the_argument_that_gives_it() {
+    check(
+        "__global__ void blur(int n, cudaTextureObject_t image, float *y) { y[blockIdx.x * blockDim.x] = n; }\n\
+         void run(int atoms, float *y) { int blocks = (atoms - 1) / 128 + 1; blur<<<blocks, 128>>>(atoms, t, y); }\n\
+         __global__ void sharpen(cudaTextureObject_t image, float *y) { y[blockIdx.x * blockDim.x] = 1; }\n\
+         void go(int atoms, float *y) { sharpen<<<(atoms - 1) / 128 + 1, 128>>>(t, y); }\n",
+        expect![[r#"
+            // Guesses of nvtune init: atoms = 1048576.
+            // No workload: `image` is of a type that takes no value. To record one, remove args(...), and build
+            // with NVTUNE=capture.
+            //@tune threads(n) block(auto) regs(auto) default(block = 128)
+            //@tune args(n = 1 << 20)
+            a.cu:3: sharpen: the grid of its launch in line 4 of 'a.cu' is not found: write //@tune block(auto), and build with NVTUNE=capture [N0235]
+            nvtune: a.cu: proposed: 1; left out: 1; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn long_products_of_arguments_give_a_grid() {
+    check(
+        "__global__ void k(int b, int t, int c, float *x) { x[blockIdx.x * blockDim.x] = 1; }\n\
+         void run(int B, int T, int C, float *x) { int n = B * T * C; k<<<(n + 255) / 256, 256>>>(B, T, C, x); }\n",
+        expect![[r#"
+            // Guesses of nvtune init: B = 256, C = 256, T = 256, size of x.
+            //@tune threads(b * t * c) block(auto) regs(auto) default(block = 256)
+            //@tune args(b = 256, t = 256, c = 256, x = random[1 << 24])
+            nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn overloads_get_names_of_their_own() {
+    check(
+        "__global__ void copy(int n, const float *x, float *y) { y[blockIdx.x * blockDim.x] = x[0]; }\n\
+         __global__ void copy(int n, const int *at, const float *x, float *y) { y[blockDim.x] = x[at[0]]; }\n\
+         __global__ void copy(int n, int m, int *a, int *b, int *c) { a[blockDim.x] = 1; }\n\
+         __global__ void move(float *x) { x[blockDim.x] = 1; }\n__global__ void move(int *x) { x[blockDim.x] = 1; }\n\
+         int main() { float *x; int *at; cudaMalloc(&x, 4096); cudaMalloc(&at, 256);\n\
+         copy<<<4, 256>>>(1024, x, x); copy<<<1, 64>>>(64, at, x, x); move<<<1, 64>>>(x); }\n",
+        expect![[r#"
+            //@tune threads(n) block(auto) regs(auto) default(block = 256)
+            //@tune args(n = 1024, x = random[n], y = out[n])
+            //@tune name(copy_2)
+            //@tune threads(n) block(auto) regs(auto) default(block = 64)
+            //@tune args(n = 64, at = random[n], x = random[1024], y = out[1024])
+            a.cu:3: copy: no launch of this overload is found in host code [N0235]
+            a.cu:4: move: its launches may be those of another kernel of its name [N0235]
+            a.cu:5: move: its launches may be those of another kernel of its name [N0235]
+            nvtune: a.cu: proposed: 2; left out: 3; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn launch_that_a_condition_leaves_out_is_named() {
+    check(
+        "__global__ void k(int n, float *x) { x[blockDim.x] = n; }\n__global__ void j(float *x) { x[blockDim.x] = 1; }\n\
+         void run(float *x) {\n#ifdef FAST\n    k<<<4, 64>>>(256, x);\n#else\n#if 0\n    j<float, (1 > 0)> <<<1, 2>>>(x);\n#endif\n#endif\n}\n",
+        expect![[r#"
+            a.cu:1: k: its launch in line 5 of 'a.cu' is left out by `#ifdef FAST`: give the build's macros, as in -- -DNAME [N0235]
+            a.cu:2: j: its launch in line 8 of 'a.cu' is left out by `#if 0`: give the build's macros, as in -- -DNAME [N0235]
+            nvtune: a.cu: proposed: 0; left out: 2; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn kernel_that_does_not_read_its_block_keeps_it() {
+    check(
+        "__device__ int at() { return threadIdx.x; }\n\
+         __global__ void tile(float *x) { x[blockIdx.x * 64 + at()] = 1; }\n\
+         __global__ void flat(int w, int h, float *x) { x[blockIdx.y * w + blockIdx.x * blockDim.x + threadIdx.x] = 1; }\n\
+         __global__ void any(float *x) { x[blockIdx.x * 64 + threadIdx.x] = 1; }\n\
+         int main(int c, char **v) { float *x; cudaMalloc(&x, 4096); tile<<<16, 64>>>(x);\n\
+         flat<<<dim3(2, 8), dim3(64, 1)>>>(128, 8, x); any<<<16, atoi(v[1])>>>(x); }\n",
+        expect![[r#"
+            // One block: it does not read blockDim.x.
+            //@tune threads(1024) regs(auto) default(block = 64)
+            //@tune args(x = random[1024])
+            //@tune threads(w, h) block(auto) require(block.y == 1) regs(auto) default(block = 64)
+            //@tune args(w = 128, h = 8, x = random[w * h])
+            a.cu:4: any: it does not read blockDim.x, and the block of its launch is not found [N0235]
+            nvtune: a.cu: proposed: 2; left out: 1; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn parameters_of_templates_around_a_launch_are_no_template_arguments() {
+    check(
+        "template <class T> __global__ void set(T *x) { x[blockIdx.x * blockDim.x] = 1; }\n\
+         template <class T> __global__ void add(T *x) { x[blockIdx.x * blockDim.x] += 1; }\n\
+         template <class T> void run(T *x) { set<<<4, 64>>>(x); }\n\
+         template <class T> struct Adder { void go(T *x) { add<T><<<4, 64>>>(x); } };\n\
+         int main() { double *x; cudaMalloc(&x, 2048); run(x); }\n",
+        expect![[r#"
+            //@tune threads(256) template(double) block(auto) regs(auto) default(block = 64)
+            //@tune args(x = random[256])
+            a.cu:2: add: its launches do not tell its template arguments `T` [N0235]
+            nvtune: a.cu: proposed: 1; left out: 1; marked already: 0
+        "#]],
+    );
 }

@@ -155,6 +155,9 @@ pub struct Init {
     /// Write the comments into the files rather than print a diff
     #[arg(long)]
     write: bool,
+    /// Options for nvcc that say where headers are and which macros are defined
+    #[arg(last = true, value_name = "OPTION")]
+    arguments: Vec<OsString>,
 }
 
 /// `nvtune lock`
@@ -226,8 +229,8 @@ impl From<Explain> for super::explain::ExplainOptions {
 }
 
 impl From<Init> for super::init::InitOptions {
-    fn from(Init { files, write }: Init) -> Self {
-        Self { files, write }
+    fn from(Init { files, write, arguments }: Init) -> Self {
+        Self { files, write, arguments }
     }
 }
 

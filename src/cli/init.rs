@@ -4,14 +4,14 @@ use super::exit_status::{CommandFailure, exit_code};
 use crate::cuda::HostProgram;
 use crate::diag::print::bytes_to_output;
 use crate::diag::{MessageCode, Source, render};
-use crate::nvcc::{SearchPaths, quoted_files};
-use crate::proposal::{FileProposals, Proposal, insert_lines, propose, unified_diff};
+use crate::nvcc::{Invocation, SearchPaths, included_files, quoted_files};
+use crate::proposal::{Basis, FileProposals, Proposal, insert_lines, propose, unified_diff};
 use crate::record::{put_in_place, unfinished};
 use crate::recording::{RecordedKernel, folder};
 use crate::settings::Settings;
 use crate::{say, say_on};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 pub struct InitOptions {
     pub files: Vec<PathBuf>,
     pub write: bool,
+    /// Options for nvcc.
+    pub arguments: Vec<OsString>,
 }
 
 /// Sources, then headers: a header is read as the first source that includes it has it.
@@ -40,17 +42,24 @@ struct Outcome {
 /// Runs it; the exit code is 1 where no kernel of the files gets a comment, or a file cannot be
 /// read or written.
 pub fn run(options: &InitOptions) -> u8 {
+    exit_code(propose_all(options))
+}
+
+fn propose_all(options: &InitOptions) -> Result<u8, CommandFailure> {
+    let invocation = Invocation::under(&options.arguments, |name| std::env::var_os(name))
+        .map_err(|problem| CommandFailure::new(MessageCode::CommandFailed, problem.to_string()))?;
+    let paths = invocation.search;
     let mut outcome = Outcome::default();
     for (parent, files) in by_folder(&options.files) {
-        let texts = texts_around(&parent, &files);
-        let program = HostProgram::new(&texts);
+        let texts = texts_around(&parent, &files, &paths);
+        let program = HostProgram::new(&texts, &paths.macros);
         for file in files {
-            if exit_code(propose_for(&file, &program, options.write, &mut outcome).map(|()| 0)) != 0 {
+            if exit_code(propose_for(&file, &program, &paths, options.write, &mut outcome).map(|()| 0)) != 0 {
                 outcome.has_failed = true;
             }
         }
     }
-    u8::from(outcome.has_failed || outcome.proposed == 0 && outcome.refused > 0)
+    Ok(u8::from(outcome.has_failed || outcome.proposed == 0 && outcome.refused > 0))
 }
 
 /// The files by their folders, each once.
@@ -63,8 +72,9 @@ fn by_folder(files: &[PathBuf]) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
     folders
 }
 
-/// The files, the others of their folder and all that they include with quotes: path and text.
-fn texts_around(parent: &Path, files: &BTreeSet<PathBuf>) -> Vec<(String, String)> {
+/// The files, the others of their folder and all that they include but for the toolkit's and the
+/// system's headers: path and text.
+fn texts_around(parent: &Path, files: &BTreeSet<PathBuf>, paths: &SearchPaths) -> Vec<(String, String)> {
     let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let rank = |path: &Path| {
         let extension = path.extension().and_then(OsStr::to_str).unwrap_or("");
@@ -77,8 +87,9 @@ fn texts_around(parent: &Path, files: &BTreeSet<PathBuf>) -> Vec<(String, String
     others.retain(is_readable);
     others.sort();
     others.truncate(MOST_FILES);
-    let roots: Vec<PathBuf> = files.iter().cloned().chain(others).collect();
-    let found = quoted_files(roots.iter().rev().map(PathBuf::as_path), &SearchPaths::default());
+    let roots: Vec<&Path> = files.iter().chain(&others).map(PathBuf::as_path).collect();
+    // Headers of libraries have types as well.
+    let found = included_files(&roots, &SearchPaths { angled: paths.quoted.clone(), ..paths.clone() });
     let mut texts: Vec<(String, String)> = Vec::new();
     for file in found {
         let source = Source::new(file.path.to_string_lossy(), &file.text);
@@ -94,6 +105,7 @@ fn texts_around(parent: &Path, files: &BTreeSet<PathBuf>) -> Vec<(String, String
 fn propose_for(
     path: &Path,
     program: &HostProgram,
+    paths: &SearchPaths,
     is_to_write: bool,
     outcome: &mut Outcome,
 ) -> Result<(), CommandFailure> {
@@ -102,7 +114,7 @@ fn propose_for(
     let bytes = std::fs::read(path).map_err(|error| failed(format!("'{name}' cannot be read: {error}")))?;
     let source = Source::new(path.to_string_lossy(), &bytes);
     let around = || -> Vec<Source> {
-        let files = quoted_files([path], &SearchPaths::default());
+        let files = quoted_files([path], paths);
         files.into_iter().map(|file| Source::new(file.path.to_string_lossy(), &file.text)).collect()
     };
     let recordings = recording_folder(path);
@@ -128,9 +140,22 @@ fn propose_for(
     } else if !all.is_empty() {
         bytes_to_output(&unified_diff(&source.path, &bytes, &all));
     }
+    let missing = program.missing_files(&source.path);
+    if let Some(first) = missing.iter().find(|name| !is_of_toolkit(name))
+        && proposals.iter().any(|proposal| proposal.basis == Basis::UnknownType)
+    {
+        let line =
+            format!("{name}: '{first}' is not found: say where headers are, as in nvtune init {name} -- -I FOLDER");
+        say!("{}", MessageCode::HeaderMissing.tag(line));
+    }
     let verb = if is_to_write { "written" } else { "proposed" };
     say!("nvtune: {name}: {verb}: {}; left out: {}; marked already: {marked}", all.len(), refusals.len());
     Ok(())
+}
+
+/// Whether a header is one of the toolkit's, whose types take no value.
+fn is_of_toolkit(header: &str) -> bool {
+    header.starts_with("cu") || header.starts_with("device_")
 }
 
 /// Returns the folder of a source's recordings: next to an object in the source's folder, or in

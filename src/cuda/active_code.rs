@@ -1,5 +1,5 @@
-//! Source files -> the lines of them that are compiled without options of the command line, and
-//! the macros that they define: a preprocessor that knows directives and expands nothing.
+//! Source files, macros of a command line -> the lines of them that are compiled, and the
+//! macros that they define: a preprocessor that knows directives and expands nothing.
 //!
 //! What a condition says of the architecture, of the host's compiler or of anything that is no
 //! number is not known, and then all its branches count.
@@ -43,13 +43,26 @@ pub(super) struct ActiveCode<'a> {
     pub macros: Macros,
     /// Indices of the files that were read, each with its text. What is not compiled is blank.
     pub texts: Vec<(usize, String)>,
+    /// Files that are included with quotes and are not there.
+    pub missing: BTreeSet<String>,
+    pub left_out: Vec<LeftOut>,
     begun: BTreeSet<usize>,
     /// Operands that the condition may still have.
     steps: Cell<u32>,
 }
 
+/// A launch that is not compiled.
+pub(super) struct LeftOut {
+    pub file: usize,
+    /// The first byte of its `<<<`.
+    pub at: usize,
+    /// What leaves it out: `#ifdef X`.
+    pub directive: String,
+}
+
 /// A conditional directive that is open.
 struct Branch {
+    directive: String,
     /// Whether the lines of this branch count.
     is_active: bool,
     /// Whether a branch before it surely counted.
@@ -57,10 +70,18 @@ struct Branch {
 }
 
 impl<'a> ActiveCode<'a> {
-    /// Reads a file and what it includes with quotes.
-    pub fn new(files: &'a [(String, String)], root: usize) -> Self {
-        let mut code =
-            Self { files, macros: Macros::new(), texts: Vec::new(), begun: BTreeSet::new(), steps: Cell::new(0) };
+    /// Reads a file and what it includes of these files; `macros` are defined before it.
+    pub fn new(files: &'a [(String, String)], root: usize, macros: &[(String, String)]) -> Self {
+        let mut code = Self {
+            files,
+            macros: Macros::new(),
+            texts: Vec::new(),
+            missing: BTreeSet::new(),
+            left_out: Vec::new(),
+            begun: BTreeSet::new(),
+            steps: Cell::new(0),
+        };
+        macros.iter().for_each(|(name, value)| code.define(&format!("{name} {value}")));
         code.read(root, 0);
         code
     }
@@ -77,7 +98,11 @@ impl<'a> ActiveCode<'a> {
             let line_end = text[at..].find('\n').map_or(text.len(), |length| at + length);
             let is_active = branches.iter().all(|branch| branch.is_active);
             let Some((word, _)) = split_directive(&text[at..line_end]) else {
-                if !is_active {
+                if let Some(branch) = branches.iter().find(|branch| !branch.is_active) {
+                    if let Some(place) = text[at..line_end].find("<<<") {
+                        let directive = branch.directive.clone();
+                        self.left_out.push(LeftOut { file: index, at: at + place, directive });
+                    }
                     blank_line(&mut kept[at..line_end]);
                 }
                 at = line_end + 1;
@@ -86,7 +111,7 @@ impl<'a> ActiveCode<'a> {
             let end = directive_end(text.as_bytes(), at + text[at..].find('#').unwrap_or(0)).max(line_end);
             let whole = without_comments(&text[at..end].replace("\\\r\n", " ").replace("\\\n", " "));
             let rest = split_directive(&whole).map_or("", |(_, rest)| rest).trim();
-            self.directive(word, rest, is_active, &mut branches, depth);
+            self.directive(word, rest, is_active, &mut branches, (index, depth));
             if word != "define" || !is_active {
                 blank_line(&mut kept[at..end]);
             }
@@ -95,19 +120,31 @@ impl<'a> ActiveCode<'a> {
         self.texts.push((index, String::from_utf8(kept).unwrap_or_default()));
     }
 
-    /// Applies one directive.
-    fn directive(&mut self, word: &str, rest: &str, is_active: bool, branches: &mut Vec<Branch>, depth: usize) {
+    /// Applies one directive of a file that is so deep in others.
+    fn directive(
+        &mut self,
+        word: &str,
+        rest: &str,
+        is_active: bool,
+        branches: &mut Vec<Branch>,
+        (index, depth): (usize, usize),
+    ) {
         match word {
             "if" | "ifdef" | "ifndef" => {
                 let value = match word {
                     "if" => self.condition(rest),
                     _ => self.is_defined(first_word(rest)).map(|is_defined| is_defined == (word == "ifdef")),
                 };
-                branches.push(Branch { is_active: value != Some(false), is_decided: value == Some(true) });
+                let directive = format!("#{word} {rest}");
+                branches.push(Branch { directive, is_active: value != Some(false), is_decided: value == Some(true) });
             }
             "elif" | "else" => {
                 let value = if word == "elif" { self.condition(rest) } else { Some(true) };
                 if let Some(branch) = branches.last_mut() {
+                    branch.directive = match word {
+                        "elif" => format!("#elif {rest}"),
+                        _ => format!("#else of {}", branch.directive),
+                    };
                     branch.is_active = !branch.is_decided && value != Some(false);
                     branch.is_decided |= value == Some(true) && branch.is_active;
                 }
@@ -116,15 +153,32 @@ impl<'a> ActiveCode<'a> {
             "define" if is_active => self.define(rest),
             "undef" if is_active => drop(self.macros.remove(first_word(rest))),
             "include" if is_active => {
-                let name = rest.strip_prefix('"').and_then(|rest| rest.split('"').next());
-                let file = name.and_then(|name| name.rsplit('/').next());
-                let is_meant = |path: &str| path.rsplit('/').next() == file;
-                if let Some(index) = file.and_then(|_| self.files.iter().position(|(path, _)| is_meant(path))) {
-                    self.read(index, depth + 1);
+                let quoted = rest.strip_prefix('"').and_then(|rest| rest.split('"').next());
+                let angled = rest.strip_prefix('<').and_then(|rest| rest.split('>').next());
+                match (self.included(quoted, angled, index), quoted) {
+                    (Some(index), _) => self.read(index, depth + 1),
+                    (None, Some(name)) => drop(self.missing.insert(name.to_owned())),
+                    (None, None) => {}
                 }
             }
             _ => {}
         }
+    }
+
+    /// Finds what an `#include` of a file names: the file next to it, else one whose path ends
+    /// like this.
+    fn included(&self, quoted: Option<&str>, angled: Option<&str>, index: usize) -> Option<usize> {
+        let name = quoted.or(angled)?;
+        let folder = self.files[index].0.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let find = |is_it: &dyn Fn(&str) -> bool| self.files.iter().position(|(path, _)| is_it(path));
+        let by_end = |name: &str| {
+            let end = format!("/{name}");
+            find(&|path| path == name || path.ends_with(&end))
+        };
+        let is_next = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.trim_end_matches('/') == folder);
+        let next = || quoted.and_then(|_| find(&is_next));
+        let by_name = || by_end(quoted?.rsplit('/').next()?);
+        next().or_else(|| by_end(name)).or_else(by_name)
     }
 
     fn define(&mut self, rest: &str) {
@@ -297,7 +351,7 @@ mod tests {
     fn active(files: &[(&str, &str)]) -> (String, Vec<(String, String)>) {
         let files: Vec<(String, String)> =
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
-        let code = ActiveCode::new(&files, 0);
+        let code = ActiveCode::new(&files, 0, &[]);
         let text = code.texts.iter().find(|(index, _)| *index == 0).map(|(_, text)| text.clone());
         let lines: Vec<String> = text
             .unwrap_or_default()
@@ -336,8 +390,27 @@ mod tests {
             ("d/c.h", "#define OTHER 1\n"),
         ]);
         assert_eq!(text, "yes");
-        let expected = [("B", ""), ("SIZE", "8"), ("UP", "(((a) + (b) - 1) /   (b))")];
+        let expected = [("B", ""), ("OTHER", "1"), ("SIZE", "8"), ("UP", "(((a) + (b) - 1) /   (b))")];
         assert_eq!(macros, expected.map(|(name, body)| (name.to_owned(), body.to_owned())));
+    }
+
+    #[test]
+    fn macros_of_the_command_line_come_first_and_paths_tell_files_apart() {
+        let own = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+        let files = [
+            own(
+                "d/a.cu",
+                "#include \"b.h\"\n#include \"x/b.h\"\n#include <y/b.h>\n#include \"no.h\"\n#include <vector>\n",
+            ),
+            own("x/b.h", "#ifdef GIVEN\n#define X GIVEN\n#endif"),
+            own("d/b.h", "#define HERE"),
+            own("z/y/b.h", "#define Y"),
+        ];
+        let code = ActiveCode::new(&files, 0, &[own("GIVEN", "2")]);
+        let macros: Vec<(&str, &str)> =
+            code.macros.iter().map(|(name, of)| (name.as_str(), of.body.as_str())).collect();
+        assert_eq!(macros, [("GIVEN", "2"), ("HERE", ""), ("X", "GIVEN"), ("Y", "")]);
+        assert_eq!(Vec::from_iter(&code.missing), ["no.h"]);
     }
 
     #[test]

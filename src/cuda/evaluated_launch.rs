@@ -8,6 +8,7 @@ use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;
 use super::parameter_kind::ParameterKind;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use tree_sitter::Node;
 
 /// A launch in host code with its values.
@@ -43,14 +44,23 @@ const ASSUMED_GRID: i64 = 1024;
 /// How far numbers of a variation are apart: whole tiles and blocks of usual sizes.
 const VARIED_BY: i64 = 1024;
 
+/// Dynamic shared memory of a block that needs no leave (all GPUs).
+const MOST_SHARED: i64 = 48 << 10;
+
 /// Threads of a block (all GPUs).
 const MOST_THREADS: i64 = 1024;
 
 /// The most bytes of the name of a kernel that a pointer is given.
 const LONGEST_NAME: usize = 120;
 
+/// Of a kernel that has no namesake.
+pub const ANY_COUNT: ArgumentCounts = 0..=usize::MAX;
+
 /// The most launches of a kernel that are looked at.
 const MOST_LAUNCHES: usize = 16;
+
+/// The numbers of arguments that a kernel takes.
+pub type ArgumentCounts = RangeInclusive<usize>;
 
 /// The parts of a launch in the text.
 struct LaunchParts<'t> {
@@ -69,20 +79,21 @@ impl HostProgram {
         places.into_iter().any(|place| self.is_in_device_code(place))
     }
 
-    /// The launches of a kernel with these parameters. Numbers that the text does not tell are
-    /// `assumption`.
+    /// The launches of a kernel with these parameters, by as many arguments. Numbers that the
+    /// text does not tell are `assumption`.
     pub fn evaluated_launches(
         &self,
         kernel: &str,
+        counts: &ArgumentCounts,
         parameters: &[ParameterKind],
         assumption: i64,
     ) -> Vec<EvaluatedLaunch> {
-        let places = self.host_launches(kernel);
+        let places = self.host_launches(kernel, counts);
         places.into_iter().filter_map(|place| self.evaluated(place, parameters, assumption)).collect()
     }
 
     /// The launches of a kernel in host code: by its name, or by a pointer that is given it.
-    fn host_launches(&self, kernel: &str) -> Vec<&FilePlace> {
+    fn host_launches(&self, kernel: &str, counts: &ArgumentCounts) -> Vec<&FilePlace> {
         let is_given = |name: &String| {
             let mut definitions = self.definitions.get(name).into_iter().flatten();
             let is_it = |place: &FilePlace| place.range.len() < LONGEST_NAME && last_name(self.slice(place)) == kernel;
@@ -93,7 +104,14 @@ impl HostProgram {
             self.launches.iter().filter(|(name, _)| *name != kernel && is_given(name)).collect();
         pointers.sort_by_key(|(name, _)| name.as_str());
         let by_pointer = pointers.into_iter().flat_map(|(_, places)| places);
-        own.chain(by_pointer).filter(|place| !self.is_in_device_code(place)).take(MOST_LAUNCHES).collect()
+        let fits = |place: &FilePlace| {
+            let parts = if *counts == ANY_COUNT { None } else { self.parts(place) };
+            parts.is_none_or(|parts| counts.contains(&parts.arguments.len()))
+        };
+        own.chain(by_pointer)
+            .filter(|place| !self.is_in_device_code(place) && fits(place))
+            .take(MOST_LAUNCHES)
+            .collect()
     }
 
     fn is_in_device_code(&self, place: &FilePlace) -> bool {
@@ -130,7 +148,9 @@ impl HostProgram {
         let sure = evaluation.extents(parts.block, text, &scope).filter(is_launched);
         let is_block_assumed = sure.is_none();
         let block = sure.or_else(|| {
+            let known = evaluation.assumed();
             ASSUMED_BLOCK.into_iter().find_map(|threads| {
+                evaluation.keep_assumed(&known);
                 evaluation.assume(Some(threads));
                 let block = evaluation.extents(parts.block, text, &scope);
                 block.filter(is_launched).filter(|block| block.iter().product::<i64>() <= MOST_THREADS)
@@ -144,6 +164,15 @@ impl HostProgram {
             Some(node) => evaluation.value(node, text, &scope).map(Number::as_integer),
         };
         evaluation.assume(Some(assumption));
+        let shared = shared.or_else(|| {
+            let known = evaluation.assumed();
+            let bytes = evaluation.value(parts.shared?, text, &scope).map(Number::as_integer);
+            let bytes = bytes.filter(|bytes| (0..=MOST_SHARED).contains(bytes));
+            if bytes.is_none() {
+                evaluation.keep_assumed(&known);
+            }
+            bytes
+        });
         let grid = evaluation.extents(parts.grid, text, &scope).filter(is_launched);
         let is_grid_assumed = grid.is_none();
         let grid = grid.or(Some([ASSUMED_GRID, 1, 1]));
@@ -155,6 +184,8 @@ impl HostProgram {
         let mut varied = BTreeMap::new();
         let mut given: Vec<LaunchArgument> = vec![LaunchArgument::default(); parameters.len()];
         for wants_pointers in [true, false] {
+            // What no text tells of buffers takes nothing away from numbers.
+            evaluation.renew_steps();
             for (number, kind) in parameters.iter().enumerate() {
                 if (*kind == ParameterKind::Pointer) == wants_pointers {
                     evaluation.take_leaves();
@@ -254,8 +285,8 @@ fn without_address<'t>(element: Node<'t>, text: &str) -> Node<'t> {
 
 impl HostProgram {
     /// The declared type of each argument of a kernel's first launch in host code.
-    pub fn argument_types(&self, kernel: &str) -> Vec<Option<String>> {
-        let Some(place) = self.host_launches(kernel).into_iter().next() else { return Vec::new() };
+    pub fn argument_types(&self, kernel: &str, counts: &ArgumentCounts) -> Vec<Option<String>> {
+        let Some(place) = self.host_launches(kernel, counts).into_iter().next() else { return Vec::new() };
         let (Some(parts), Some(file)) = (self.parts(place), self.files.get(place.file)) else { return Vec::new() };
         let (evaluation, scope) = (Evaluation::new(self), Scope::new(place));
         parts.arguments.iter().map(|node| evaluation.type_of_argument(*node, &file.text, &scope)).collect()
@@ -264,7 +295,7 @@ impl HostProgram {
 
 #[cfg(test)]
 mod tests {
-    use super::{EvaluatedLaunch, HostProgram, ParameterKind};
+    use super::{ANY_COUNT, EvaluatedLaunch, HostProgram, ParameterKind};
     use crate::cuda::Number;
 
     /// The first launch of `k(int n, float *x)`.
@@ -272,7 +303,7 @@ mod tests {
         let files: Vec<(String, String)> =
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
         let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
-        HostProgram::new(&files).evaluated_launches("k", &kinds, 1024).swap_remove(0)
+        HostProgram::new(&files, &[]).evaluated_launches("k", &ANY_COUNT, &kinds, 1024).swap_remove(0)
     }
 
     type Extents = Option<[i64; 3]>;
@@ -324,8 +355,77 @@ mod tests {
     fn names_without_a_value_are_assumed_and_listed() {
         let text = "int main(int c, char **v) { int n = atoi(v[1]); float *x; cudaMalloc(&x, 4 * n); k<<<n / 64, 64>>>(n, x); }";
         let launch = launch(&[("a.cu", text)]);
-        assert_eq!(launch.assumed, [("atoi(...)".to_owned(), 1024)]);
+        assert_eq!(launch.assumed, [("atoi(v[1])".to_owned(), 1024)]);
         assert_eq!((launch.grid, launch.is_block_assumed), (Some([16, 1, 1]), false));
+    }
+
+    #[test]
+    fn value_of_a_variable_that_changes_is_marked_or_unknown() {
+        let known = [("n", 640)];
+        let guess = [("n", 1024)];
+        for (before, expected, assumed) in [
+            // What surely holds, or is computed.
+            ("int n = 3; n = 640;", 640, &[][..]),
+            ("int n = 600; n += 39; n++;", 640, &[]),
+            ("int n = 640; if (c) n = 640;", 640, &[]),
+            ("int n = 640; if (c) { n = 128; k2(n); }", 640, &known),
+            ("int n = 0; if (c) n = 640;", 640, &known),
+            ("int n; if (c) n = 640; else n = 128;", 128, &[("n", 128)]),
+            // A default that the command line may change.
+            ("int n = 640; if (c > 1) n = atoi(v[1]);", 640, &known),
+            ("int n = c > 1 ? atoi(v[1]) : 640;", 640, &known),
+            ("int n = 640; scanf(\"%d\", &n);", 1024, &guess),
+            ("int n = 640; if (c) read(v, &n);", 640, &known),
+            // Sums of what is not known.
+            ("int n = 0; for (int i = 0; i < c; i++) n += sizes[i];", 1024, &guess),
+            ("int n = 0; while (next()) { ++n; }", 1024, &guess),
+            ("int n = 0; n = atoi(v[1]);", 1024, &[("atoi(v[1])", 1024)]),
+            ("int n = 1; for (int i = 0; i < c; i++) n *= sizes[i];", 1024, &guess),
+            ("int n = sizes[c - 1];", 1024, &[("sizes[c-1]", 1024)]),
+            ("int n; std::cin >> n;", 1024, &guess),
+        ] {
+            let text = format!(
+                "int main(int c, char **v) {{ {before} float *x; cudaMalloc(&x, 4 * n); k<<<n / 64, 64>>>(n, x); }}"
+            );
+            let launch = launch(&[("a.cu", &text)]);
+            let assumed: Vec<(String, i64)> = assumed.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+            let sizes =
+                [launch.arguments[0].value, launch.arguments[1].buffer.map(|buffer| Number::Int(buffer.bytes / 4))];
+            assert_eq!((sizes, &launch.assumed), ([Some(Number::Int(expected)); 2], &assumed), "{before}");
+            assert_eq!(launch.grid, Some([expected / 64, 1, 1]), "{before}");
+        }
+    }
+
+    #[test]
+    fn first_launch_of_a_loop_has_the_values_before_its_update() {
+        let launch =
+            launch(&[("a.cu", "void f(float *x) { for (int n = 64; n <= 512; n *= 2) k<<<n / 32, 32>>>(n, x); }")]);
+        assert_eq!((launch.grid, launch.assumed.len()), (Some([2, 1, 1]), 0));
+    }
+
+    #[test]
+    fn block_of_several_unknown_extents_fits() {
+        for text in [
+            "void run(int bx, int by) { dim3 block(bx, by); dim3 grid(4, 8); k<<<grid, block>>>(1, nullptr); }",
+            "void run(int bx, int by) { dim3 block(bx, by), grid(4, 8); k<<<grid, block>>>(1, nullptr); }",
+            "void run(int bx, int by) { dim3 block; block.x = bx; block.y = by; k<<<dim3(4, 8), block>>>(1, nullptr); }",
+        ] {
+            let launch = launch(&[("a.cu", text)]);
+            let shape = (launch.grid, launch.block, launch.is_block_assumed);
+            assert_eq!(shape, (Some([4, 8, 1]), Some([16, 16, 1]), true), "{text}");
+        }
+    }
+
+    #[test]
+    fn caller_in_the_same_file_counts() {
+        let launch = launch(&[
+            ("b.cu", "int main() { run(8, 3, nullptr); }"),
+            (
+                "a.cu",
+                "void run(int m, int n, float *x) { k<<<n / 64, 64>>>(n, x); }\nint main() { run(3, 640, nullptr); }",
+            ),
+        ]);
+        assert_eq!((launch.grid, launch.arguments[0].value), (Some([10, 1, 1]), Some(Number::Int(640))));
     }
 
     #[test]
@@ -340,6 +440,6 @@ mod tests {
     #[test]
     fn unknown_shapes_are_marked() {
         let launch = launch(&[("a.cu", "void run(dim3 g, dim3 b) { k<<<g, b>>>(1, nullptr); }")]);
-        assert_eq!((launch.is_block_assumed, launch.is_grid_assumed, launch.arguments[1].is_null), (true, false, true));
+        assert_eq!((launch.is_block_assumed, launch.is_grid_assumed, launch.arguments[1].is_null), (true, true, true));
     }
 }

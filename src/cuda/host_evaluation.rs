@@ -2,13 +2,14 @@
 //!
 //! Of several definitions of a name the last one above counts, of several callers of a function
 //! the first whose argument has a value. What no text tells may be assumed: each name then has
-//! one value throughout, and is listed.
+//! one value throughout, and is listed. So is a name that a branch or a loop may give another
+//! value; it has the one that it has without them.
 
 use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
 use super::host_program::{Definition, FilePlace, HostProgram};
 use super::integer_literal::integer;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::{Cell, LazyCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use tree_sitter::{Node, Parser};
 
 /// A number of host code.
@@ -30,7 +31,7 @@ pub(super) struct Scope {
 /// How deep names, calls and callers lead to others.
 const DEEPEST: u32 = 24;
 
-/// The most expressions that are looked at for one launch.
+/// The most expressions that are looked at for the shape, the buffers and the numbers of a launch.
 const MOST_STEPS: u32 = 50_000;
 
 /// What text that is parsed, or searched for in all files, counts as.
@@ -38,6 +39,12 @@ const COSTLY: u32 = 50;
 
 /// The most callers of a function that are looked at.
 const MOST_CALLERS: usize = 16;
+
+/// The least rank of assignments in other functions.
+const ELSEWHERE: usize = 3;
+
+/// The most definitions of a name that are looked at.
+const MOST_DEFINITIONS: usize = 16;
 
 /// The most bytes of an assumed name.
 const LONGEST_NAME: usize = 40;
@@ -52,7 +59,19 @@ pub struct Evaluation<'p> {
     replaced: BTreeMap<String, i64>,
     /// Names that the text gives a number, and those that were assumed.
     leaves: RefCell<BTreeMap<String, i64>>,
+    /// Names whose definitions elsewhere are looked at.
+    active: RefCell<BTreeSet<String>>,
+    /// Whether a value was taken that another run may not have.
+    is_choice: Cell<bool>,
     steps: Cell<u32>,
+}
+
+/// What definitions say of a name.
+enum Defined {
+    Value(Number),
+    /// Something else than what a parameter or a macro of the name is.
+    Unknown,
+    Nothing,
 }
 
 impl Scope {
@@ -96,7 +115,8 @@ impl<'p> Evaluation<'p> {
     /// Evaluates as if these names had these values.
     pub fn with(program: &'p HostProgram, replaced: BTreeMap<String, i64>) -> Self {
         let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
-        Self { program, assumption, assumed, replaced, leaves, steps: Cell::new(MOST_STEPS) }
+        let (active, is_choice, steps) = (RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
+        Self { program, assumption, assumed, replaced, leaves, active, is_choice, steps }
     }
 
     /// Returns the names that values came from since the last call of it.
@@ -112,6 +132,24 @@ impl<'p> Evaluation<'p> {
     /// The names that have assumed values.
     pub fn assumed(&self) -> Vec<(String, i64)> {
         self.assumed.borrow().iter().map(|(name, value)| (name.clone(), *value)).collect()
+    }
+
+    /// Forgets names that were assumed, but for these.
+    pub(super) fn keep_assumed(&self, names: &[(String, i64)]) {
+        self.assumed.borrow_mut().retain(|name, _| names.iter().any(|(kept, _)| kept == name));
+    }
+
+    /// What follows without further assumptions.
+    fn sure<T>(&self, value: impl FnOnce() -> T) -> T {
+        let assumption = self.assumption.replace(None);
+        let found = value();
+        self.assumption.set(assumption);
+        found
+    }
+
+    /// Allows as many steps as at first.
+    pub(super) fn renew_steps(&self) {
+        self.steps.set(MOST_STEPS);
     }
 
     pub(super) fn step(&self) -> Option<()> {
@@ -171,11 +209,17 @@ impl<'p> Evaluation<'p> {
                 apply_binary(slice(field("operator")?), left, right)
             }
             "conditional_expression" => {
-                let part = match self.value(field("condition")?, text, scope) {
-                    Some(condition) if condition.as_f64() == 0.0 => field("alternative")?,
-                    _ => field("consequence")?,
-                };
-                self.value(part, text, scope)
+                let (condition, yes, no) = (field("condition")?, field("consequence")?, field("alternative")?);
+                match self.sure(|| self.value(condition, text, scope)) {
+                    Some(condition) if condition.as_f64() == 0.0 => self.value(no, text, scope),
+                    Some(_) => self.value(yes, text, scope),
+                    None => {
+                        let sure = [yes, no].map(|part| self.sure(|| self.value(part, text, scope)));
+                        self.is_choice.set(self.is_choice.get() || sure[0] != sure[1]);
+                        let [yes_value, no_value] = sure.map(|value| value.filter(|value| value.as_f64() > 0.0));
+                        yes_value.or(no_value).or_else(|| self.value(yes, text, scope))
+                    }
+                }
             }
             "sizeof_expression" => {
                 let kind = field("type").or_else(|| field("value"))?;
@@ -191,6 +235,10 @@ impl<'p> Evaluation<'p> {
             "qualified_identifier" | "field_expression" => {
                 let whole: String = slice(node).split_whitespace().collect();
                 self.named(&whole, last_name(&whole), scope)
+            }
+            "subscript_expression" => {
+                let whole: String = slice(node).split_whitespace().collect();
+                self.take_assumed(&whole)
             }
             _ => None,
         }
@@ -246,13 +294,19 @@ impl<'p> Evaluation<'p> {
                 let (a, b) = (value(0)?, value(1)?);
                 Some(if b.as_f64() > a.as_f64() { b } else { a })
             }
-            _ => self.returned(name, &given, text, scope).or_else(|| self.take_assumed(&format!("{name}(...)"))),
+            _ => self.returned(name, &given, text, scope).or_else(|| {
+                // With what tells it from other calls, if that is short.
+                let whole: String = text[node.byte_range()].split_whitespace().collect();
+                let is_short = whole.len() <= LONGEST_NAME && !whole.contains(['"', '\'']);
+                self.take_assumed(&if is_short { whole } else { format!("{name}(...)") })
+            }),
         }
     }
 
     /// What a function of the program returns that is one `return`.
     fn returned(&self, name: &str, given: &[Node<'_>], text: &str, scope: &Scope) -> Option<Number> {
-        let place = self.program.functions.get(name)?.first()?;
+        let places = self.program.functions.get(name)?;
+        let place = places.iter().find(|place| place.file == scope.file).or(places.first())?;
         let node = self.program.node(place)?;
         let own = &self.program.files.get(place.file)?.text;
         let mut cursor = node.walk();
@@ -283,31 +337,160 @@ impl<'p> Evaluation<'p> {
         {
             return Some(Number::Int(extents[usize::from(extent.as_bytes()[0] - b'x')]));
         }
-        self.defined(whole, name, scope)
-            .or_else(|| {
+        let elsewhere = || {
+            let of_macro = || {
                 let found = self.program.macro_of(scope.file, name).filter(|found| found.parameters.is_none())?;
                 let value = self.value_of_text(&found.body, &scope.deeper()?)?;
                 self.note_leaf(whole, &found.body, value);
                 Some(value)
-            })
-            .or_else(|| self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope)))
-            .or_else(|| self.of_template_parameter(whole, scope))
-            .or_else(|| self.take_assumed(whole))
+            };
+            of_macro()
+                .or_else(|| self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope)))
+                .or_else(|| self.of_template_parameter(whole, scope))
+        };
+        self.assigned(whole, name, scope, &elsewhere)
     }
 
-    /// The value that the nearest definition above gives a name.
-    fn defined(&self, whole: &str, name: &str, scope: &Scope) -> Option<Number> {
-        self.nearest(whole, name, scope).into_iter().find_map(|definition| {
-            let place = &definition.value;
-            let node = self.program.node(place)?;
-            // `dim3 grid(w, h)` as the grammar has it.
-            if node.kind() == "parameter_list" {
-                return self.value_of_text(self.program.slice(place), &scope.moved(place)?);
+    /// The value that a name is given, or has elsewhere, or is assumed to have.
+    pub(super) fn assigned(
+        &self,
+        whole: &str,
+        name: &str,
+        scope: &Scope,
+        elsewhere: &dyn Fn() -> Option<Number>,
+    ) -> Option<Number> {
+        let value = match self.defined(whole, name, scope, elsewhere) {
+            Defined::Value(value) => Some(value),
+            Defined::Unknown => None,
+            Defined::Nothing => elsewhere(),
+        };
+        value.or_else(|| self.take_assumed(whole))
+    }
+
+    /// The value that definitions above give a name; `elsewhere` is what it has without those.
+    fn defined(&self, whole: &str, name: &str, scope: &Scope, elsewhere: &dyn Fn() -> Option<Number>) -> Defined {
+        let found = self.ranked(whole, name, scope);
+        let Some((best, _)) = found.first() else { return Defined::Nothing };
+        if *best < ELSEWHERE {
+            return self.chosen(&found, whole, scope, elsewhere);
+        }
+        // Values of fields go round in circles: `a.n = n` after `n = a.n`.
+        if !self.active.borrow_mut().insert(whole.to_owned()) {
+            return Defined::Unknown;
+        }
+        let chosen = self.chosen(&found, whole, scope, elsewhere);
+        self.active.borrow_mut().remove(whole);
+        chosen
+    }
+
+    /// The value that ranked definitions give a name.
+    fn chosen(
+        &self,
+        found: &[(usize, &Definition)],
+        whole: &str,
+        scope: &Scope,
+        elsewhere: &dyn Fn() -> Option<Number>,
+    ) -> Defined {
+        let Some((best, _)) = found.first() else { return Defined::Nothing };
+        // The last definition that is reached in any case, and those that may follow it.
+        let is_reached = |definition: &Definition| match best {
+            0 => definition.branch.as_ref().is_none_or(|branch| branch.contains(&scope.at)),
+            _ => definition.scope.is_some(),
+        };
+        let of_this = found.iter().filter(|(rank, _)| (*rank == 0) == (*best == 0)).map(|(_, of)| *of);
+        let (mut certain, mut possible) = (None, Vec::new());
+        for definition in of_this.take(MOST_DEFINITIONS) {
+            if is_reached(definition) {
+                certain = certain.or(Some(definition));
+                if *best == 0 {
+                    break;
+                }
+            } else {
+                possible.push(definition);
             }
-            let value = self.value_at(place, &scope.moved(place)?)?;
-            self.note_leaf(whole, self.program.slice(place), value);
-            Some(value)
-        })
+        }
+        if certain.is_none() && *best > 0 && possible.len() == 1 {
+            certain = possible.pop();
+        }
+        if possible.is_empty() {
+            let is_choice = self.is_choice.replace(false);
+            let value = certain.and_then(|definition| self.value_of(definition, whole, scope));
+            if self.is_choice.replace(is_choice)
+                && let Some(value) = value
+            {
+                self.note_guess(whole, value);
+            }
+            return value.map_or(Defined::Unknown, Defined::Value);
+        }
+        // What is summed up has neither its first value nor one that a summand tells.
+        if possible.iter().any(|definition| self.is_summed(definition)) {
+            return Defined::Unknown;
+        }
+        let of = |definition: &Definition| self.sure(|| self.value_of(definition, whole, scope));
+        let mut values = vec![match certain {
+            Some(definition) => of(definition),
+            None if *best == 0 => self.sure(elsewhere),
+            None => possible.pop().and_then(of),
+        }];
+        values.extend(possible.into_iter().map(|definition| Some(definition).filter(|of| of.is_whole).and_then(of)));
+        let is_one = values.iter().all(|value| value.is_some() && *value == values[0]);
+        let likely = values.into_iter().flatten().find(|value| is_one || value.as_f64() > 0.0);
+        let assumed = || certain.and_then(|definition| self.value_of(definition, whole, scope));
+        match likely.or_else(|| assumed().filter(|value| value.as_f64() > 0.0)) {
+            Some(value) => {
+                if !is_one {
+                    self.note_guess(whole, value);
+                }
+                Defined::Value(value)
+            }
+            None => Defined::Unknown,
+        }
+    }
+
+    /// The value of a definition of a name.
+    fn value_of(&self, definition: &Definition, whole: &str, scope: &Scope) -> Option<Number> {
+        let place = &definition.value;
+        let node = self.program.node(place)?;
+        if !definition.is_whole {
+            return self.changed(node, &scope.moved(place)?);
+        }
+        // `dim3 grid(w, h)` as the grammar has it.
+        if node.kind() == "parameter_list" {
+            return self.value_of_text(self.program.slice(place), &scope.moved(place)?);
+        }
+        let value = self.value_at(place, &scope.moved(place)?)?;
+        self.note_leaf(whole, self.program.slice(place), value);
+        Some(value)
+    }
+
+    /// Whether a definition is `n += 2` or `++n`.
+    fn is_summed(&self, definition: &Definition) -> bool {
+        let kind = self.program.node(&definition.value).map_or("", |node| node.kind());
+        !definition.is_whole && matches!(kind, "assignment_expression" | "update_expression")
+    }
+
+    /// The value that `n += 2` or `++n` gives its variable.
+    fn changed(&self, node: Node<'_>, scope: &Scope) -> Option<Number> {
+        let text = &self.program.files.get(scope.file)?.text;
+        let field = |name: &str| node.child_by_field_name(name);
+        let (before, operator, by) = match node.kind() {
+            "assignment_expression" => (field("left")?, field("operator")?, self.value(field("right")?, text, scope)?),
+            "update_expression" => (field("argument")?, field("operator")?, Number::Int(1)),
+            _ => return None,
+        };
+        let operator = text[operator.byte_range()].trim_end_matches('=');
+        let operator = operator.strip_suffix(['+', '-']).filter(|rest| !rest.is_empty()).unwrap_or(operator);
+        apply_binary(operator, self.value(before, text, scope)?, by)
+    }
+
+    /// Lists a name among those with assumed values.
+    fn note_guess(&self, name: &str, value: Number) {
+        if let Number::Int(value) = value
+            && name.len() <= LONGEST_NAME
+        {
+            self.assumed.borrow_mut().insert(name.to_owned(), value);
+            self.leaves.borrow_mut().insert(name.to_owned(), value);
+        }
     }
 
     /// Notes that a name has the value of a literal.
@@ -319,15 +502,23 @@ impl<'p> Evaluation<'p> {
 
     /// The definitions of a name that may count at a place, the likeliest first.
     pub(super) fn nearest(&self, whole: &str, name: &str, scope: &Scope) -> Vec<&'p Definition> {
+        let found = self.ranked(whole, name, scope);
+        found.into_iter().map(|(_, definition)| definition).filter(|definition| definition.is_whole).collect()
+    }
+
+    /// All that gives a name a value, the likeliest first: 0 is the rank of those in the same
+    /// function, 3 and more that of assignments elsewhere.
+    fn ranked(&self, whole: &str, name: &str, scope: &Scope) -> Vec<(usize, &'p Definition)> {
         let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
         let mut found: Vec<(usize, &Definition)> = Vec::new();
+        let is_local = LazyCell::new(|| self.is_local(whole, scope));
         let field = |target: &str| target.rsplit(['.', '>', ':']).next().unwrap_or("").to_owned();
         for definition in self.program.definitions.get(name).into_iter().flatten() {
             if self.step().is_none() {
                 break;
             }
-            let FilePlace { file, range } = &definition.value;
-            let is_here = *file == scope.file && range.start < scope.at;
+            let file = &definition.value.file;
+            let is_here = *file == scope.file && definition.at < scope.at;
             let is_known = |around: &std::ops::Range<usize>| around.contains(&scope.at);
             let is_same = definition.target == whole;
             let rank = match &definition.scope {
@@ -335,18 +526,17 @@ impl<'p> Evaluation<'p> {
                 Some(around) if is_same && is_here && is_known(around) && definition.function == function => 0,
                 None if is_same && is_here && definition.function == function => 0,
                 Some(_) if is_same && definition.function.is_none() => 1 + usize::from(*file != scope.file),
-                None if is_same && !self.is_local(whole, scope) => 3,
-                None if !is_same && field(&definition.target) == field(whole) && !self.is_local(whole, scope) => 4,
+                None if is_same && !*is_local && !self.is_local(whole, &Scope::new(&definition.value)) => 3,
+                None if !is_same && field(&definition.target) == field(whole) && !*is_local => 4,
                 Some(_) | None => continue,
             };
             found.push((rank, definition));
         }
         // Of those in the same function the last.
         found.sort_by_key(|(rank, definition)| {
-            let start = definition.value.range.start;
-            (*rank, if *rank == 0 { usize::MAX - start } else { start })
+            (*rank, if *rank == 0 { usize::MAX - definition.at } else { definition.at })
         });
-        found.into_iter().map(|(_, definition)| definition).collect()
+        found
     }
 
     /// Whether a name is declared in the function at a place, itself or as a parameter.
@@ -379,11 +569,15 @@ impl<'p> Evaluation<'p> {
         let (function, number) = self.parameter(base, scope)?;
         let text = &self.program.files.get(scope.file)?.text;
         let own_name = function.child_by_field_name("declarator").map(|node| function_name(node, text))?;
-        let calls = self.program.calls.get(own_name).into_iter().flatten();
+        let most = parameter_names(function, text).len();
+        let calls = || self.program.calls.get(own_name).into_iter().flatten();
+        // Another file may have a function of the same name.
+        let is_own = calls().any(|call| call.file == scope.file);
+        let calls = calls().filter(|call| !is_own || call.file == scope.file);
         calls.take(MOST_CALLERS).find_map(|call| {
             self.step()?;
-            let node = self.program.node(call)?;
-            let argument = *arguments(node).get(number)?;
+            let given = arguments(self.program.node(call)?);
+            let argument = *given.get(number).filter(|_| given.len() <= most)?;
             // A call by itself leads nowhere.
             if call.file == scope.file && function.byte_range().contains(&call.range.start) {
                 return None;

@@ -1,6 +1,6 @@
 //! The grid or the block of a launch in host code -> its extents.
 
-use super::host_evaluation::{Evaluation, Scope};
+use super::host_evaluation::{Evaluation, Number, Scope};
 use super::host_nodes::last_name;
 use tree_sitter::{Node, Parser};
 
@@ -37,11 +37,18 @@ impl Evaluation<'_> {
                 let name: String = text[node.byte_range()].split_whitespace().collect();
                 match self.extents_named(&name, scope) {
                     Some(extents) => Some(extents),
+                    None if self.is_vector(&name, scope) => None,
                     None => Some([self.value(node, text, scope)?.as_integer(), 1, 1]),
                 }
             }
             _ => Some([self.value(node, text, scope)?.as_integer(), 1, 1]),
         }
+    }
+
+    /// Whether a variable has several extents.
+    fn is_vector(&self, name: &str, scope: &Scope) -> bool {
+        let kind = self.declared_type(name, scope).unwrap_or_default();
+        ["dim3", "uint3", "int3", "uint2", "int2"].contains(&kind.trim().trim_start_matches("const "))
     }
 
     /// The extents of a variable that is a `dim3`.
@@ -50,7 +57,7 @@ impl Evaluation<'_> {
         let scope = &scope.deeper()?;
         let last = last_name(name);
         let kind = self.declared_type(name, scope).unwrap_or_default();
-        let is_vector = ["dim3", "uint3", "int3", "uint2", "int2"].contains(&kind.trim().trim_start_matches("const "));
+        let is_vector = self.is_vector(name, scope);
         let of_macro = || {
             let found = self.program.macro_of(scope.file, name).filter(|found| found.parameters.is_none())?;
             let body = found.body.trim_start_matches('(');
@@ -83,12 +90,9 @@ impl Evaluation<'_> {
         // `grid.x = n;` after it.
         for (at, extent) in ["x", "y", "z"].into_iter().enumerate() {
             let whole = format!("{name}.{extent}");
-            let assigned = self.nearest(&whole, extent, scope);
-            let mut own = assigned.into_iter().filter(|definition| definition.target == whole);
-            if let Some(definition) = own.next()
-                && let Some(value) =
-                    scope.moved(&definition.value).and_then(|moved| self.value_at(&definition.value, &moved))
-            {
+            if self.nearest(&whole, extent, scope).iter().any(|definition| definition.target == whole) {
+                let before = extents.map(|extents| Number::Int(extents[at]));
+                let value = self.assigned(&whole, extent, scope, &|| before)?;
                 extents.get_or_insert([1; 3])[at] = value.as_integer();
             }
         }

@@ -8,15 +8,14 @@ use super::active_code::{ActiveCode, Macro, Macros};
 use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text};
 use super::macro_statements::with_semicolons;
 use crate::diag::Source;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use tree_sitter::{Node, Parser, Tree};
 
 /// Host code of several files.
 pub struct HostProgram {
     pub(super) files: Vec<HostFile>,
-    /// Macros of each source with what it includes.
-    units: Vec<Macros>,
+    units: Vec<Unit>,
     pub(super) definitions: HashMap<String, Vec<Definition>>,
     pub(super) declarations: HashMap<String, Vec<Declaration>>,
     pub(super) memory: HashMap<String, Vec<Memory>>,
@@ -26,8 +25,28 @@ pub struct HostProgram {
     pub(super) calls: HashMap<String, Vec<FilePlace>>,
     /// `typedef` and `using`.
     pub(super) aliases: HashMap<String, String>,
-    pub(super) structures: HashMap<String, Vec<(String, String)>>,
+    structures: HashMap<String, Vec<Structure>>,
     pub(super) launches: HashMap<String, Vec<FilePlace>>,
+    /// The first launch of each kernel that is not compiled, as messages name it.
+    left_out: HashMap<String, String>,
+}
+
+/// A source with what it includes.
+struct Unit {
+    macros: Macros,
+    /// Numbers of its files.
+    files: BTreeSet<usize>,
+    /// Files that it includes with quotes and that are not there.
+    missing: BTreeSet<String>,
+}
+
+/// A structure where it is defined.
+struct Structure {
+    file: usize,
+    /// With the names of the classes around it: `Force::Sizes`.
+    name: String,
+    /// Names and types.
+    fields: Vec<(String, String)>,
 }
 
 pub(super) struct HostFile {
@@ -50,6 +69,12 @@ pub(super) struct FilePlace {
 pub(super) struct Definition {
     /// The value, or the arguments of a constructor.
     pub value: FilePlace,
+    /// Whether `value` is all of it: not for `n += 2`, `++n` and `scanf("%d", &n)`.
+    pub is_whole: bool,
+    /// Where it takes effect: what a `for` does between its turns follows its body.
+    pub at: usize,
+    /// The branch or the body of a loop around it.
+    pub branch: Option<Range<usize>>,
     /// What is assigned, as written: `n`, `grid.x`, `params->n`.
     pub target: String,
     /// Where a declared name is in scope; empty for an assignment.
@@ -114,8 +139,9 @@ const COPIES: [(&str, [usize; 2], usize); 4] = [
 ];
 
 impl HostProgram {
-    /// Reads files; each is a source of its own unless one before it includes it.
-    pub fn new(files: &[(String, String)]) -> Self {
+    /// Reads files; each is a source of its own unless one before it includes it. `macros` are
+    /// those of the command line.
+    pub fn new(files: &[(String, String)], macros: &[(String, String)]) -> Self {
         let mut program = Self {
             files: Vec::new(),
             units: Vec::new(),
@@ -128,35 +154,43 @@ impl HostProgram {
             aliases: HashMap::new(),
             structures: HashMap::new(),
             launches: HashMap::new(),
+            left_out: HashMap::new(),
         };
-        let mut seen = BTreeSet::new();
+        // The number that each text has as a file, if it can be parsed.
+        let mut numbers: BTreeMap<usize, Option<usize>> = BTreeMap::new();
         for root in 0..files.len() {
-            if seen.contains(&root) {
+            if numbers.contains_key(&root) {
                 continue;
             }
-            let code = ActiveCode::new(files, root);
-            for (index, text) in code.texts.into_iter().rev() {
-                if seen.insert(index) {
-                    program.add_file(&files[index].0, text);
-                }
+            let code = ActiveCode::new(files, root, macros);
+            for launch in &code.left_out {
+                let (path, text) = &files[launch.file];
+                let line = text[..launch.at].matches('\n').count() + 1;
+                let place = format!("in line {line} of '{path}' is left out by `{}`", launch.directive);
+                program.left_out.entry(launched_name(&text[..launch.at]).to_owned()).or_insert(place);
             }
-            program.units.push(code.macros);
+            let mut own = BTreeSet::new();
+            for (index, text) in code.texts.into_iter().rev() {
+                let number = numbers.entry(index).or_insert_with(|| program.add_file(&files[index].0, text));
+                own.extend(*number);
+            }
+            program.units.push(Unit { macros: code.macros, files: own, missing: code.missing });
         }
         for file in 0..program.files.len() {
             program.function_bytes.push(Vec::new());
-            Indexer { program: &mut program, file, scopes: Vec::new(), functions: Vec::new() }.index();
+            let (scopes, functions, branches, updates) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            Indexer { program: &mut program, file, scopes, functions, branches, updates }.index();
         }
         program
     }
 
-    fn add_file(&mut self, path: &str, text: String) {
+    /// Parses a file; returns its number.
+    fn add_file(&mut self, path: &str, text: String) -> Option<usize> {
         let mut parser = Parser::new();
-        if parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).is_err() {
-            return;
-        }
-        if let Some(tree) = parser.parse(with_semicolons(&text).as_bytes(), None) {
-            self.files.push(HostFile { path: path.to_owned(), text, tree, unit: self.units.len() });
-        }
+        parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
+        let tree = parser.parse(with_semicolons(&text).as_bytes(), None)?;
+        self.files.push(HostFile { path: path.to_owned(), text, tree, unit: self.units.len() });
+        Some(self.files.len() - 1)
     }
 
     /// The text of a file; what is not compiled is blank.
@@ -164,10 +198,38 @@ impl HostProgram {
         self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 
+    fn unit(&self, file: usize) -> Option<&Unit> {
+        self.units.get(self.files.get(file)?.unit)
+    }
+
     /// A macro, by the file's own compile first.
     pub(super) fn macro_of(&self, file: usize, name: &str) -> Option<&Macro> {
-        let own = self.files.get(file).and_then(|file| self.units.get(file.unit));
-        own.into_iter().chain(&self.units).find_map(|macros| macros.get(name))
+        self.unit(file).into_iter().chain(&self.units).find_map(|unit| unit.macros.get(name))
+    }
+
+    /// The fields of a structure, by the file's own compile first.
+    pub(super) fn structure(&self, file: usize, name: &str) -> Option<&[(String, String)]> {
+        let own = self.unit(file);
+        let name: String = name.split_whitespace().collect();
+        let rank = |of: &&Structure| {
+            let is_named =
+                of.name.strip_suffix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with(':'));
+            (!own.is_some_and(|unit| unit.files.contains(&of.file)), !is_named)
+        };
+        let all = self.structures.get(name.rsplit("::").next()?)?;
+        all.iter().min_by_key(rank).map(|of| of.fields.as_slice())
+    }
+
+    /// Where a launch of a kernel is left out, and by what.
+    pub fn left_out(&self, kernel: &str) -> Option<&str> {
+        self.left_out.get(kernel).map(String::as_str)
+    }
+
+    /// The files that a file's compile includes with quotes and that are not there.
+    pub fn missing_files(&self, path: &str) -> Vec<&str> {
+        let file = self.files.iter().position(|file| file.path == path);
+        let unit = file.and_then(|file| self.unit(file));
+        unit.into_iter().flat_map(|unit| &unit.missing).map(String::as_str).collect()
     }
 
     /// The smallest node with these bytes.
@@ -208,7 +270,16 @@ struct Indexer<'p> {
     /// known, and functions.
     scopes: Vec<Range<usize>>,
     functions: Vec<Range<usize>>,
+    branches: Vec<Range<usize>>,
+    /// What `for` does between its turns, with the end of the statement.
+    updates: Vec<(Range<usize>, usize)>,
 }
+
+/// Names of the nodes that run or do not, or several times.
+const BRANCHES: [&str; 3] = ["consequence", "alternative", "body"];
+
+/// Functions of the runtime that write numbers where an address points.
+const WRITERS: [&str; 4] = ["cudaOccupancy", "cudaGet", "cudaDeviceGet", "cuDeviceGet"];
 
 impl Indexer<'_> {
     fn index(&mut self) {
@@ -221,6 +292,16 @@ impl Indexer<'_> {
             let is_over = |bytes: &mut Range<usize>| bytes.end <= start;
             while self.scopes.pop_if(is_over).is_some() {}
             while self.functions.pop_if(is_over).is_some() {}
+            while self.branches.pop_if(is_over).is_some() {}
+            while self.updates.pop_if(|(bytes, _)| bytes.end <= start).is_some() {}
+            match cursor.field_name() {
+                Some(name) if BRANCHES.contains(&name) => self.branches.push(node.byte_range()),
+                Some("update") => {
+                    self.updates.extend(node.parent().map(|around| (node.byte_range(), around.end_byte())));
+                }
+                _ if node.kind() == "case_statement" => self.branches.push(node.byte_range()),
+                _ => {}
+            }
             self.visit(&text, node);
             if is_scope(node) {
                 self.scopes.push(node.byte_range());
@@ -255,9 +336,25 @@ impl Indexer<'_> {
             "assignment_expression" => {
                 let parts = node.child_by_field_name("left").zip(node.child_by_field_name("right"));
                 let is_plain = node.child_by_field_name("operator").is_none_or(|operator| slice(operator) == "=");
-                if let Some((left, right)) = parts.filter(|_| is_plain) {
-                    self.define(last_name(slice(left)), slice(left), right, None);
-                    self.memory_of_value(text, last_name(slice(left)), right, node);
+                match parts {
+                    Some((left, right)) if is_plain => {
+                        self.define(last_name(slice(left)), slice(left), right, None);
+                        self.memory_of_value(text, last_name(slice(left)), right, node);
+                    }
+                    Some((left, _)) => self.change(slice(left), node),
+                    None => {}
+                }
+            }
+            "update_expression" => {
+                if let Some(target) = node.child_by_field_name("argument") {
+                    self.change(slice(target), node);
+                }
+            }
+            "binary_expression" => {
+                let parts = node.child_by_field_name("left").zip(node.child_by_field_name("right"));
+                let is_input = |left: Node<'_>| ["cin", "std::cin"].iter().any(|name| slice(left).starts_with(name));
+                if let Some((_, target)) = parts.filter(|(left, _)| is_input(*left)) {
+                    self.change(slice(target), node);
                 }
             }
             "field_initializer" => {
@@ -332,11 +429,24 @@ impl Indexer<'_> {
         }
         let definition = Definition {
             value: self.place(value),
+            is_whole: true,
+            at: self.updates.last().map_or(value.start_byte(), |(_, end)| *end),
+            branch: self.branches.last().cloned(),
             target: target.split_whitespace().collect(),
             scope,
             function: self.function(),
         };
         self.program.definitions.entry(name.to_owned()).or_default().push(definition);
+    }
+
+    /// Notes that a variable gets a value that its text does not tell.
+    fn change(&mut self, target: &str, node: Node<'_>) {
+        let name = last_name(target);
+        self.define(name, target, node, None);
+        let last = self.program.definitions.get_mut(name).and_then(|definitions| definitions.last_mut());
+        if let Some(definition) = last.filter(|definition| definition.value.range == node.byte_range()) {
+            definition.is_whole = false;
+        }
     }
 
     /// Notes the names that a declaration declares with their types.
@@ -381,7 +491,7 @@ impl Indexer<'_> {
             let Some(kind) = field.child_by_field_name("type") else { continue };
             let mut inner = field.walk();
             for declarator in field.children_by_field_name("declarator", &mut inner) {
-                if declarator.kind() == "function_declarator" {
+                if declarator.kind() == "function_declarator" || is_static(field) {
                     continue;
                 }
                 let whole = &text[declarator.byte_range()];
@@ -391,7 +501,13 @@ impl Indexer<'_> {
                 fields.push((own.to_owned(), format!("{} {stars}{extents}", type_text(kind, text))));
             }
         }
-        self.program.structures.entry(name.to_owned()).or_insert(fields);
+        let around = std::iter::successors(node.parent(), Node::parent);
+        let classes = around.filter(|outer| matches!(outer.kind(), "struct_specifier" | "class_specifier"));
+        let names = classes.filter_map(|class| class.child_by_field_name("name")).map(|name| &text[name.byte_range()]);
+        let mut names: Vec<&str> = std::iter::once(name).chain(names).collect();
+        names.reverse();
+        let structure = Structure { file: self.file, name: names.join("::"), fields };
+        self.program.structures.entry(name.to_owned()).or_default().push(structure);
     }
 
     fn allocate(&mut self, name: &str, call: Node<'_>, bytes: Option<MemoryBytes>) {
@@ -429,6 +545,15 @@ impl Indexer<'_> {
         self.insert(name, node, |program| &mut program.calls);
         let arguments: Vec<Node<'_>> = arguments(node);
         let slice = |at: usize| arguments.get(at).map_or("", |node: &Node<'_>| &text[node.byte_range()]);
+        if !name.starts_with("cu") || WRITERS.iter().any(|known| name.starts_with(known)) {
+            for argument in &arguments {
+                let target =
+                    argument.child_by_field_name("argument").filter(|_| argument.kind() == "pointer_expression");
+                if let Some(target) = target.filter(|_| text[argument.byte_range()].starts_with('&')) {
+                    self.change(&text[target.byte_range()], node);
+                }
+            }
+        }
         if let Some((_, address, sizes)) = ALLOCATIONS.iter().find(|(known, _, _)| *known == name) {
             self.allocate(last_name(slice(*address)), node, Some(MemoryBytes::Arguments(sizes.to_vec())));
         }
@@ -445,6 +570,29 @@ impl Indexer<'_> {
             self.insert(last_name(slice(0)), node, |program| &mut program.launches);
         }
     }
+}
+
+/// The name that a text ends with before template arguments: `k` of `k<float, (1 > 0)>`.
+fn launched_name(text: &str) -> &str {
+    let mut head = text.trim_end();
+    if head.ends_with('>') {
+        let (mut depth, mut parentheses) = (0, 0);
+        let open = head.char_indices().rev().take(LONGEST).find(|&(_, c)| {
+            parentheses += i32::from(c == ')') - i32::from(c == '(');
+            if parentheses == 0 {
+                depth += i32::from(c == '>') - i32::from(c == '<');
+            }
+            depth == 0
+        });
+        head = open.map_or("", |(at, _)| head[..at].trim_end());
+    }
+    last_name(head)
+}
+
+/// Whether a field belongs to no object.
+fn is_static(field: Node<'_>) -> bool {
+    let mut cursor = field.walk();
+    field.children(&mut cursor).any(|child| child.kind() == "storage_class_specifier")
 }
 
 fn elements(count: Range<usize>, element: &str) -> MemoryBytes {

@@ -86,7 +86,7 @@ impl Evaluation<'_> {
             }
             None => {
                 let name = stem.replace("const", "");
-                let fields = self.program.structures.get(name.trim())?;
+                let fields = self.program.structure(file, &name)?;
                 let (mut end, mut most) = (0_i64, 1_i64);
                 for (_, kind) in fields {
                     let (size, align) = self.layout(kind, file, depth.checked_sub(1)?)?;
@@ -158,6 +158,20 @@ impl Evaluation<'_> {
             }
         }
         None
+    }
+}
+
+impl Evaluation<'_> {
+    /// Whether a text names a parameter of a template around a place.
+    pub(super) fn is_open(&self, code: &str, scope: &Scope) -> bool {
+        let place = FilePlace { file: scope.file, range: scope.at..scope.at };
+        let Some((node, file)) = self.program.node(&place).zip(self.program.files.get(scope.file)) else {
+            return false;
+        };
+        let around = std::iter::successors(Some(node), Node::parent);
+        let templates = around.filter(|node| node.kind() == "template_declaration");
+        let names: Vec<String> = templates.flat_map(|template| template_parameters(template, &file.text)).collect();
+        code.split(|c| !is_word(c)).any(|word| names.iter().any(|name| name == word))
     }
 }
 

@@ -57,7 +57,7 @@ impl Evaluation<'_> {
                 let values = self.structure(node, text, fields, scope, assumption);
                 LaunchArgument { fields: values, ..LaunchArgument::default() }
             }
-            ParameterKind::Other => LaunchArgument::default(),
+            ParameterKind::Array | ParameterKind::Other | ParameterKind::Unknown => LaunchArgument::default(),
         }
     }
 
@@ -147,8 +147,10 @@ impl Evaluation<'_> {
                 self.bytes_of(self.program.node(place)?, &self.program.files.get(place.file)?.text, scope)
             })
         };
-        let anywhere = || own.iter().filter(|memory| !is_copy(memory)).find_map(bytes);
-        let copied = || own.iter().filter(is_here).chain(own.iter()).filter(is_copy).find_map(bytes);
+        let is_near = |memory: &&&Memory| memory.call.file == scope.file;
+        let near = || own.iter().filter(is_near).chain(own.iter());
+        let anywhere = || near().filter(|memory| !is_copy(memory)).find_map(bytes);
+        let copied = || own.iter().filter(is_here).chain(near()).filter(is_copy).find_map(bytes);
         here.or_else(from_definition).or_else(from_caller).or_else(anywhere).or_else(copied)
     }
 
@@ -181,13 +183,16 @@ impl Evaluation<'_> {
     /// A template argument as a comment has it: a type, or a number.
     pub(super) fn template_text(&self, argument: &str, scope: &Scope) -> Option<String> {
         let replaced = self.in_scope(argument, scope);
+        if self.is_open(&replaced, scope) {
+            return None;
+        }
         let resolved = self.program.resolved_type(scope.file, &replaced, &[]);
         let is_type = !matches!(Type::parse_type(&resolved), Type::Other(_)) || Type::element(&resolved).is_some();
         if is_type || matches!(resolved.as_str(), "true" | "false") {
             return Some(resolved.trim().to_owned());
         }
         let name = replaced.trim();
-        if self.program.structures.contains_key(name) || name.contains("::") {
+        if self.program.structure(scope.file, name).is_some() || name.contains("::") {
             return Some(name.to_owned());
         }
         self.value_of_text(&replaced, scope).map(|value| value.as_integer().to_string())
@@ -198,6 +203,13 @@ impl Evaluation<'_> {
         let code = text[node.byte_range()].trim();
         let name = last_name(code);
         let kind = self.declared_type(name, scope)?;
+        if self.is_open(&self.in_scope(&kind, scope), scope) {
+            // The template around it is called with the type.
+            return self.of_parameter(name, scope, &|place, scope| {
+                let text = &self.program.files.get(place.file)?.text;
+                self.type_of_argument(self.program.node(place)?, text, scope)
+            });
+        }
         let kind = words(&kind, |word| (word == "const").then(String::new));
         Some(self.program.resolved_type(scope.file, &self.in_scope(&kind, scope), &[]))
     }

@@ -3,6 +3,7 @@
 //! Text in, facts out. An unknown form is no fact; nothing here is an error of the user's.
 
 mod active_code;
+mod block_reads;
 pub mod brackets;
 mod conditionals;
 pub mod declarations;
@@ -32,7 +33,7 @@ mod types;
 
 pub use declarations::{may_be_structure, points_to_arrays, takes_no_value};
 pub use element::{Element, Scalar};
-pub use evaluated_launch::EvaluatedLaunch;
+pub use evaluated_launch::{ANY_COUNT, ArgumentCounts, EvaluatedLaunch};
 pub use host_evaluation::Number;
 pub use host_launches::{HostCode, HostLaunch};
 pub use host_program::HostProgram;

@@ -1,5 +1,6 @@
 //! The type of a parameter, as the sources spell it out -> what a launch gives it.
 
+use super::declarations::opaque_handle;
 use super::host_evaluation::Evaluation;
 use super::host_program::HostProgram;
 use super::types::Type;
@@ -13,8 +14,23 @@ pub enum ParameterKind {
     Pointer,
     /// A structure with its fields: names and types.
     Structure(Vec<(String, ParameterKind)>),
-    /// A texture, a reference, a type that no text explains.
+    /// A field that is an array of numbers.
+    Array,
+    /// A reference, a pointer to pointers, a texture.
     Other,
+    /// A type that no text explains.
+    Unknown,
+}
+
+impl ParameterKind {
+    /// Whether no text explains the type, or that of a field.
+    pub fn is_unknown(&self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Structure(fields) => fields.iter().any(|(_, kind)| kind.is_unknown()),
+            Self::Scalar { .. } | Self::Pointer | Self::Array | Self::Other => false,
+        }
+    }
 }
 
 impl HostProgram {
@@ -28,13 +44,20 @@ impl HostProgram {
         match Type::parse_type(&text) {
             Type::Scalar(scalar) => return ParameterKind::Scalar { is_float: scalar.is_float() },
             Type::Pointer { .. } => return ParameterKind::Pointer,
-            Type::Other(_) if text.contains(['&', '(', '[']) => return ParameterKind::Other,
+            Type::Other(_) if text.contains(['&', '(']) || opaque_handle(&text).is_some() => {
+                return ParameterKind::Other;
+            }
+            Type::Other(_) if text.contains('[') => {
+                let is_of_numbers = text.split('[').next().is_some_and(|stem| Type::element(stem.trim()).is_some());
+                return if is_of_numbers { ParameterKind::Array } else { ParameterKind::Other };
+            }
             Type::Other(_) => {}
         }
         let stem = text.replace("const", "");
         if stem.contains('*') {
             return if stem.matches('*').count() == 1 { ParameterKind::Pointer } else { ParameterKind::Other };
         }
+        let file = self.files.iter().position(|file| file.path == path).unwrap_or(0);
         let fields: Vec<(String, String)> = match Type::element(&stem) {
             Some(element) => {
                 let names = ["x", "y", "z", "w"].into_iter().take(element.lanes.into());
@@ -43,9 +66,9 @@ impl HostProgram {
             None if stem.trim() == "dim3" => {
                 ["x", "y", "z"].map(|name| (name.to_owned(), "unsigned int".to_owned())).into()
             }
-            None => match self.structures.get(stem.trim()) {
-                Some(fields) if depth > 0 && !fields.is_empty() => fields.clone(),
-                _ => return ParameterKind::Other,
+            None => match self.structure(file, &stem) {
+                Some(fields) if depth > 0 && !fields.is_empty() => fields.to_vec(),
+                _ => return ParameterKind::Unknown,
             },
         };
         let kinds = fields.into_iter().map(|(name, kind)| {
@@ -67,7 +90,7 @@ impl HostProgram {
         let evaluation = Evaluation::new(self);
         let kind = self.resolved_type(file, kind, &[]).replace("const", "");
         let size = evaluation.size_of(&kind, file)?;
-        let fields = self.structures.get(kind.trim())?;
+        let fields = self.structure(file, &kind)?;
         let mut scalars = fields.iter().map(|(_, kind)| {
             let text = self.resolved_type(file, kind, &[]);
             let stem = text.split('[').next().unwrap_or("").trim().to_owned();
@@ -80,7 +103,8 @@ impl HostProgram {
     /// The type of a structure's field, as seen from a file.
     pub fn field_type(&self, path: &str, kind: &str, field: &str) -> Option<String> {
         let kind = self.parameter_type(path, kind).replace("const", "");
-        let fields = self.structures.get(kind.trim())?;
+        let file = self.files.iter().position(|file| file.path == path)?;
+        let fields = self.structure(file, &kind)?;
         let (_, own) = fields.iter().find(|(name, _)| name == field)?;
         Some(self.parameter_type(path, own))
     }

@@ -211,6 +211,7 @@ codes! {
     DatabaseNotRead = 233, "the compilation database cannot be read";
     NothingMarked = 234, "no call compiles a marked kernel";
     NotProposed = 235, "no comment is proposed for a kernel";
+    HeaderMissing = 236, "a header with a type is not found";
 }
 
 impl MessageCode {

@@ -183,7 +183,7 @@ impl MarkedSource {
         if options.iter().any(|value| value.contains("##")) {
             return;
         }
-        let files = included_files(&self.path, &self.search);
+        let files = included_files(&[&self.path], &self.search);
         let texts = files.iter().map(|file| file.text.as_slice());
         let texts = texts.chain(options.iter().map(|value| value.as_bytes()));
         let uses = |name: &str| texts.clone().map(|text| count_word(text, name)).sum::<usize>();

@@ -317,7 +317,8 @@ impl Reader {
 
 /// A macro with its value, without the backslashes that a shell is to remove.
 fn definition(definition: &OsStr) -> Option<(String, String)> {
-    let (name, value) = definition.to_str()?.split_once('=')?;
+    let whole = definition.to_str()?;
+    let (name, value) = whole.split_once('=').unwrap_or((whole, "1"));
     Some((name.to_owned(), value.replace('\\', "")))
 }
 
@@ -438,13 +439,13 @@ mod tests {
 
     #[test]
     fn include_options_of_the_host_compiler_count() {
-        let line = r#"-Xcompiler -iquote,q -Xcompiler -iquote -Xcompiler r -Xcompiler -Ii,-DD=k -include a.h,b.h -DA='\"x.h\"' -DB=<y.h>,C=1 -c a.cu"#;
+        let line = r#"-Xcompiler -iquote,q -Xcompiler -iquote -Xcompiler r -Xcompiler -Ii,-DD=k -include a.h,b.h -DA='\"x.h\"' -DB=<y.h>,C=1,E -c a.cu"#;
         let SearchPaths { quoted, angled, first, macros } = read(line).search;
         assert_eq!((quoted, angled), (["q", "r", "i"].map(PathBuf::from).to_vec(), vec![PathBuf::from("i")]));
         assert_eq!(first, ["a.h", "b.h"].map(PathBuf::from));
         assert_eq!(
             macros,
-            [("A", "\"x.h\""), ("B", "<y.h>"), ("C", "1"), ("D", "k")]
+            [("A", "\"x.h\""), ("B", "<y.h>"), ("C", "1"), ("E", "1"), ("D", "k")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
     }

@@ -23,7 +23,7 @@ pub struct SearchPaths {
     pub angled: Vec<PathBuf>,
     /// What is included before each source (`-include`).
     pub first: Vec<PathBuf>,
-    /// The macros of the command line that have values.
+    /// The macros of the command line; one without a value is 1.
     pub macros: Vec<(String, String)>,
 }
 
@@ -84,11 +84,11 @@ const TOOLKIT: &str = "cuda_runtime.h";
 /// Folders that a compiler takes for the system's, also where `-I` names them.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/include", "/usr/local/include"];
 
-/// A source and all that it includes but for the system's headers, in the order in which they
+/// Sources and all that they include but for the system's headers, in the order in which they
 /// are met.
-pub fn included_files(source: &Path, paths: &SearchPaths) -> Vec<MarkedFile> {
+pub fn included_files(sources: &[&Path], paths: &SearchPaths) -> Vec<MarkedFile> {
     let mut files = Vec::new();
-    walk_included(source, paths, |file| files.push(MarkedFile { path: file.path, text: file.text }));
+    walk_included(sources, paths, |file| files.push(MarkedFile { path: file.path, text: file.text }));
     files
 }
 
@@ -101,7 +101,7 @@ pub fn marked_files(
     selection: &KernelSelection,
 ) -> ScannedFiles {
     let mut found = ScannedFiles::default();
-    walk_included(source, paths, |Visited { path, text, directives, is_quoted }| {
+    walk_included(&[source], paths, |Visited { path, text, directives, is_quoted }| {
         let Directives { includes, queries, has_tune_pragma } = directives;
         for name in queries.into_iter().filter(|name| is_misspelled(name, header_name)) {
             let folders = path.parent().into_iter().chain(paths.quoted.iter().map(PathBuf::as_path));
@@ -200,8 +200,8 @@ struct Directives {
     has_tune_pragma: bool,
 }
 
-/// Visits a source and what it includes, but for the system's headers.
-fn walk_included(source: &Path, paths: &SearchPaths, visit: impl FnMut(Visited)) {
+/// Visits sources and what they include, but for the system's headers.
+fn walk_included(sources: &[&Path], paths: &SearchPaths, visit: impl FnMut(Visited)) {
     let is_own = |folder: &&PathBuf| {
         !SYSTEM_FOLDERS.iter().any(|other| *folder == Path::new(other)) && !folder.join(TOOLKIT).is_file()
     };
@@ -211,7 +211,7 @@ fn walk_included(source: &Path, paths: &SearchPaths, visit: impl FnMut(Visited))
         places.find(|place| place.is_file())
     });
     // The last is the first to be read.
-    let mut from: Vec<PathBuf> = first.chain([source.to_path_buf()]).collect();
+    let mut from: Vec<PathBuf> = first.chain(sources.iter().map(|path| path.to_path_buf())).collect();
     from.reverse();
     walk(from, &paths, visit);
 }

@@ -110,27 +110,21 @@ impl ArgumentWriter<'_> {
                 for (index, (field, kind)) in fields.iter().enumerate() {
                     let own = argument.fields.get(index).cloned().unwrap_or_default();
                     let path = format!("{name}.{field}");
-                    let text = self.field_type(kind_text, field);
-                    match kind {
-                        ParameterKind::Scalar { .. } => {
-                            let value = own.value.unwrap_or_else(|| {
-                                guesses.push(path.clone());
-                                Number::Int(1)
-                            });
-                            written.push(format!("{field} = {}", scalar_text(&text, value)));
-                        }
-                        ParameterKind::Pointer if own.buffer.is_some() && text.contains('*') => {
-                            let value = self.buffer(&path, &text, &own, guesses)?;
-                            written.push(value.replacen(&path, field, 1));
-                        }
-                        ParameterKind::Pointer | ParameterKind::Structure(_) | ParameterKind::Other => {
-                            return Err(format!("no value is found for `{path}`"));
-                        }
+                    if *kind == ParameterKind::Array {
+                        // What is not given is 0.
+                        guesses.push(format!("{path} = 0"));
+                        continue;
                     }
+                    let value = self.value(&path, &self.field_type(kind_text, field), kind, &own, guesses)?;
+                    written.push(value.replacen(&path, field, 1));
+                }
+                if written.is_empty() {
+                    return Err(format!("no value is found for `{name}`"));
                 }
                 Ok(format!("{name} = {{{}}}", written.join(", ")))
             }
-            ParameterKind::Other => Err(format!("`{name}` is of a type that takes no value, or none that is found")),
+            ParameterKind::Array | ParameterKind::Other => Err(format!("`{name}` is of a type that takes no value")),
+            ParameterKind::Unknown => Err(format!("the type of `{name}` is not found")),
         }
     }
 

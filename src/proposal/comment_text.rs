@@ -3,7 +3,9 @@
 use super::arguments::{Arguments, LaunchedParameter, arguments, integer_text, numbers, threads};
 use super::proposed::Basis;
 use crate::comment::Expr;
-use crate::cuda::{EvaluatedLaunch, HostProgram, Kernel, ListedKernel, ParameterKind};
+use crate::cuda::{
+    ANY_COUNT, ArgumentCounts, EvaluatedLaunch, HostProgram, Kernel, ListedKernel, ParameterKind, takes_no_value,
+};
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use crate::recording::{InferredGrid, KnownLaunch, infer_grid};
@@ -22,55 +24,71 @@ const MOST_THREADS: i64 = 1 << 26;
 /// Dynamic shared memory for each thread up to which it is taken for a multiple of the block.
 const MOST_SHARED_OF_THREAD: i64 = 128;
 
+/// What is before the values of a list.
+const INDENT: usize = 13;
+
 /// The columns of a comment's lines.
 const COLUMNS: usize = 100;
+
+/// The kernel that gets a comment, and where it stands.
+pub(super) struct Subject<'a> {
+    pub source: &'a Source,
+    pub program: &'a HostProgram,
+    pub listed: &'a ListedKernel,
+    /// The numbers of arguments that tell it from its namesakes.
+    pub counts: ArgumentCounts,
+}
 
 /// The lines of a kernel's comment, without indentation.
 ///
 /// # Errors
 /// Why it gets none.
-pub(super) fn proposed_lines(
-    source: &Source,
-    program: &HostProgram,
-    listed: &ListedKernel,
-    is_recorded: bool,
-) -> Result<(Vec<String>, Basis), String> {
-    let kernel = &listed.kernel;
-    let instance = instance(program, kernel)?;
+pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result<(Vec<String>, Basis), String> {
+    let Subject { source, program, listed, .. } = *subject;
+    let reads = program.reads_block(&source.path, listed.body.clone());
+    let instance = instance(subject)?;
     if is_recorded {
-        let clauses = [instance, Some("block(auto)".to_owned()), Some("regs(auto)".to_owned())];
+        let block = reads[0].then(|| "block(auto)".to_owned());
+        let clauses = [instance, block, Some("regs(auto)".to_owned())];
         return Ok((tune_lines(&clauses.into_iter().flatten().collect::<Vec<_>>()), Basis::Recording));
     }
-    let parameters = parameters(source, program, kernel)?;
-    let launches = launches(source, program, kernel, &parameters)?;
+    let parameters = parameters(subject)?;
+    let launches = launches(subject, &parameters)?;
     let launch = &launches[0];
-    let Some((grid, block)) = launch_shape(launch) else {
-        return Err(format!("the grid of its launch in line {} of '{}' is not found", launch.line, launch.path));
+    let no_grid = || {
+        let remedy = "write //@tune block(auto), and build with NVTUNE=capture";
+        format!("the grid of its launch in line {} of '{}' is not found: {remedy}", launch.line, launch.path)
     };
+    let (_, block) = launch_shape(launch).filter(|_| !launch.is_grid_assumed).ok_or_else(no_grid)?;
     let given = arguments(source, program, listed, &parameters, launch);
-    let (is_complete, reason) = match &given {
-        Ok(given) => (!given.values.is_empty(), "it has no parameters".to_owned()),
-        Err(reason) => (false, reason.clone()),
+    let (values, reason) = match given {
+        Ok(given) if !given.values.is_empty() => (Some(given), String::new()),
+        Ok(_) => (None, "it has no parameters".to_owned()),
+        Err(reason) => (None, reason),
     };
-    let of = |launch: &EvaluatedLaunch| {
-        let (grid, block) = launch_shape(launch)?;
-        // 0 and 1 give too many grids by chance.
-        let arguments = if is_complete { numbers(&parameters, launch) } else { Vec::new() };
-        let arguments = arguments.into_iter().filter(|(_, value)| *value > 1).collect();
-        Some(KnownLaunch { grid, block, arguments })
-    };
-    let alike = launches.iter().filter(|other| other.block == launch.block && other.assumed.is_empty());
-    let own = if launch.assumed.is_empty() { None } else { Some(launch) };
-    let mut known: Vec<KnownLaunch> = own.into_iter().chain(alike).filter_map(of).collect();
-    let variation = launch.variation.as_deref().filter(|other| other.block == launch.block);
-    match variation.and_then(of) {
-        // No argument gives this grid.
-        Some(other) if other.grid == grid && known.len() == 1 => known.iter_mut().for_each(|one| one.arguments.clear()),
-        Some(other) => known.insert(1.min(known.len()), other),
-        None => {}
+    // Numbers that nothing varies give a grid by chance.
+    let may_name = values.is_some() || launch.variation.is_some() && may_lack_values(&listed.kernel);
+    let (shape, sizes) = grid_clause(&parameters, &launches, may_name);
+    let is_named = numbers(&parameters, launch).iter().any(|(name, _)| has_word(&shape.text, name));
+    // A guess that no argument gives is the grid of no launch.
+    if values.is_none() && !is_named && !launch.assumed.is_empty() {
+        return Err(no_grid());
     }
-    let mut clauses = vec![inferred_text(&known, grid, block)];
-    clauses.extend([instance, Some("block(auto)".to_owned()), Some("regs(auto)".to_owned())].into_iter().flatten());
+    let mut clauses = vec![shape.text];
+    clauses.extend(instance);
+    let unread: Vec<usize> = (0..shape.dimensions).filter(|&at| !reads[at]).collect();
+    let fixed = unread.iter().find(|&&at| at == 0 || block[at] > 1).map(|&at| EXTENTS[at]);
+    match fixed {
+        None => {
+            clauses.push("block(auto)".to_owned());
+            clauses.extend(unread.iter().map(|&at| format!("require(block.{} == 1)", EXTENTS[at])));
+        }
+        Some(extent) if launch.is_block_assumed => {
+            return Err(format!("it does not read blockDim.{extent}, and the block of its launch is not found"));
+        }
+        Some(_) => {}
+    }
+    clauses.push("regs(auto)".to_owned());
     let mut guesses: Vec<String> = Vec::new();
     match launch.shared {
         Some(0) => {}
@@ -82,52 +100,106 @@ pub(super) fn proposed_lines(
     } else {
         clauses.push(format!("default(block = {})", block_text(block)));
     }
-    if launch.is_grid_assumed {
-        guesses.push(format!("the grid ({})", block_text(grid)));
-    }
     if launch.is_cooperative {
         clauses.push("launch(cooperative)".to_owned());
     }
     guesses.extend(launch.assumed.iter().map(|(name, value)| format!("{name} = {value}")));
+    let fixed = fixed.map(|extent| format!("One block: it does not read blockDim.{extent}."));
     let mut lines = Vec::new();
-    if let Ok(Arguments { values, guesses: of_values }) = given
-        && is_complete
-    {
+    if let Some(Arguments { values, guesses: of_values }) = values {
         guesses.extend(of_values);
         lines.extend(guess_lines(&guesses));
+        lines.extend(fixed.iter().flat_map(|text| remark_lines(text)));
         lines.extend(tune_lines(&clauses));
         lines.extend(list_lines("args(", &values));
         return Ok((lines, Basis::Workload));
     }
     lines.extend(guess_lines(&guesses));
-    lines.extend(remark_lines(&format!(
-        "No workload: {reason}. To record one, remove threads(...) or grid(...), and build with NVTUNE=capture."
-    )));
+    lines.extend(fixed.iter().flat_map(|text| remark_lines(text)));
+    let clause = if sizes.is_empty() { "threads(...) or grid(...)" } else { "args(...)" };
+    let remedy = format!("To record one, remove {clause}, and build with NVTUNE=capture.");
+    lines.extend(remark_lines(&format!("No workload: {reason}. {remedy}")));
     lines.extend(tune_lines(&clauses));
-    Ok((lines, Basis::Launch))
+    if !sizes.is_empty() {
+        lines.extend(list_lines("args(", &sizes));
+    }
+    let is_unknown = parameters.iter().any(|parameter| parameter.kind.is_unknown());
+    Ok((lines, if is_unknown { Basis::UnknownType } else { Basis::Launch }))
+}
+
+/// The names of dimensions.
+const EXTENTS: [&str; 3] = ["x", "y", "z"];
+
+/// A `threads` or `grid` clause, and in how many dimensions `block(auto)` varies with it.
+struct GridClause {
+    text: String,
+    dimensions: usize,
+}
+
+/// The clause that gives the grid of the first launch, and the values of the arguments in it.
+fn grid_clause(
+    parameters: &[LaunchedParameter],
+    launches: &[EvaluatedLaunch],
+    may_name: bool,
+) -> (GridClause, Vec<String>) {
+    let launch = &launches[0];
+    let of = |launch: &EvaluatedLaunch| {
+        // Other numbers may give a grid that no GPU launches.
+        let (grid, block) = extents(launch.grid?).zip(extents(launch.block?))?;
+        // 0 and 1 give too many grids by chance.
+        let arguments = if may_name { numbers(parameters, launch) } else { Vec::new() };
+        let arguments = arguments.into_iter().filter(|(_, value)| *value > 1).collect();
+        Some(KnownLaunch { grid, block, arguments })
+    };
+    let alike = launches.iter().filter(|other| other.block == launch.block && other.assumed.is_empty());
+    let own = if launch.assumed.is_empty() { None } else { Some(launch) };
+    let mut known: Vec<KnownLaunch> = own.into_iter().chain(alike).filter_map(of).collect();
+    let (grid, block) = launch_shape(launch).unwrap_or(([1; 3], [1; 3]));
+    let variation = launch.variation.as_deref().filter(|other| other.block == launch.block);
+    match variation.and_then(of) {
+        // No argument gives this grid.
+        Some(other) if other.grid == grid && known.len() == 1 => known.iter_mut().for_each(|one| one.arguments.clear()),
+        Some(other) => known.insert(1.min(known.len()), other),
+        None => {}
+    }
+    let (text, dimensions) = inferred_text(&known, grid, block);
+    let given = numbers(parameters, launch).into_iter().filter(|(name, _)| has_word(&text, name));
+    let sizes = given.map(|(name, value)| format!("{name} = {}", integer_text(value))).collect();
+    (GridClause { text, dimensions }, sizes)
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|own| own == word)
+}
+
+/// Whether `args` may give numbers alone, of which the launch follows.
+fn may_lack_values(kernel: &Kernel) -> bool {
+    kernel.declarations.iter().any(|declaration| declaration.contains(['*', '[']) || takes_no_value(declaration))
 }
 
 /// The `template` clause of a template, by its first launch.
-fn instance(program: &HostProgram, kernel: &Kernel) -> Result<Option<String>, String> {
-    Ok(template_arguments(program, kernel)?.map(|arguments| format!("template({})", arguments.join(", "))))
+fn instance(subject: &Subject<'_>) -> Result<Option<String>, String> {
+    Ok(template_arguments(subject)?.map(|arguments| format!("template({})", arguments.join(", "))))
 }
 
 /// The template arguments of a kernel's first launch that tells them; `None` if it is no
 /// template.
-fn template_arguments(program: &HostProgram, kernel: &Kernel) -> Result<Option<Vec<String>>, String> {
+fn template_arguments(subject: &Subject<'_>) -> Result<Option<Vec<String>>, String> {
+    let Subject { program, counts, .. } = subject;
+    let kernel = &subject.listed.kernel;
     if kernel.template.is_none() || kernel.arguments.is_some() {
         return Ok(None);
     }
-    let launches = program.evaluated_launches(&kernel.name, &[], 1);
+    let launches = program.evaluated_launches(&kernel.name, counts, &[], 1);
     if launches.is_empty() {
-        return Err(no_launch(program, &kernel.name));
+        return Err(no_launch(subject));
     }
     let whole = launches.iter().find_map(|launch| {
         let arguments: Option<Vec<String>> = launch.template_arguments.iter().cloned().collect();
         arguments.filter(|arguments| !arguments.is_empty())
     });
     let deduced = || {
-        let types = program.argument_types(&kernel.name);
+        let types = program.argument_types(&kernel.name, counts);
         let of = |parameter: &Option<crate::cuda::TemplateParameter>| {
             let name = parameter.as_ref().filter(|parameter| parameter.is_type)?.name.as_str();
             let declared = kernel.declarations.iter().zip(&types);
@@ -155,8 +227,10 @@ fn deduced_type(name: &str, declaration: &str, argument: &str) -> Option<String>
 }
 
 /// The parameters with their types, in which names of the template's parameters are replaced.
-fn parameters(source: &Source, program: &HostProgram, kernel: &Kernel) -> Result<Vec<LaunchedParameter>, String> {
-    let given = template_arguments(program, kernel)?.unwrap_or_default();
+fn parameters(subject: &Subject<'_>) -> Result<Vec<LaunchedParameter>, String> {
+    let Subject { source, program, .. } = subject;
+    let kernel = &subject.listed.kernel;
+    let given = template_arguments(subject)?.unwrap_or_default();
     let names = kernel.template_parameters.iter().map(|of| of.as_ref().map_or("", |of| of.name.as_str()));
     let instance: Vec<(&str, &String)> = names.zip(&given).collect();
     let one = |(name, declaration): (&Option<String>, &String)| {
@@ -179,16 +253,13 @@ fn parameters(source: &Source, program: &HostProgram, kernel: &Kernel) -> Result
 
 /// The launches of a kernel, the one that is best known first. Where its own file launches it,
 /// those alone: another file may have a kernel of the same name.
-fn launches(
-    source: &Source,
-    program: &HostProgram,
-    kernel: &Kernel,
-    parameters: &[LaunchedParameter],
-) -> Result<Vec<EvaluatedLaunch>, String> {
+fn launches(subject: &Subject<'_>, parameters: &[LaunchedParameter]) -> Result<Vec<EvaluatedLaunch>, String> {
+    let Subject { source, program, listed, counts } = subject;
+    let kernel = &listed.kernel;
     let kinds: Vec<ParameterKind> = parameters.iter().map(|parameter| parameter.kind.clone()).collect();
     let mut last = Vec::new();
     for assumption in ASSUMPTIONS {
-        let mut launches = program.evaluated_launches(&kernel.name, &kinds, assumption);
+        let mut launches = program.evaluated_launches(&kernel.name, counts, &kinds, assumption);
         if launches.iter().any(|launch| launch.path == source.path) {
             launches.retain(|launch| launch.path == source.path);
         }
@@ -203,7 +274,7 @@ fn launches(
             let is_unknown = launch_shape(launch).is_none() || launch.is_grid_assumed;
             (is_unknown, unknown(launch), std::cmp::Reverse(threads(launch)))
         });
-        let Some(first) = launches.first() else { return Err(no_launch(program, &kernel.name)) };
+        let Some(first) = launches.first() else { return Err(no_launch(subject)) };
         let bytes = first.arguments.iter().filter_map(|argument| argument.buffer);
         let bytes = bytes.fold(0_i64, |sum, buffer| sum.saturating_add(buffer.bytes));
         // Several names that are multiplied are no size each.
@@ -218,43 +289,54 @@ fn launches(
     Ok(last)
 }
 
-fn no_launch(program: &HostProgram, kernel: &str) -> String {
-    match program.is_launched_by_device(kernel) {
-        true => "only device code launches it".to_owned(),
-        false => "no launch of it is found in host code".to_owned(),
+fn no_launch(subject: &Subject<'_>) -> String {
+    let (program, kernel) = (subject.program, subject.listed.kernel.name.as_str());
+    match program.left_out(kernel) {
+        _ if subject.counts != ANY_COUNT => "no launch of this overload is found in host code".to_owned(),
+        _ if program.is_launched_by_device(kernel) => "only device code launches it".to_owned(),
+        Some(place) => format!("its launch {place}: give the build's macros, as in -- -DNAME"),
+        None => "no launch of it is found in host code".to_owned(),
     }
+}
+
+fn extents(values: [i64; 3]) -> Option<Dim3> {
+    let mut extents = [0; 3];
+    for (extent, value) in extents.iter_mut().zip(values) {
+        *extent = u32::try_from(value).ok().filter(|extent| *extent > 0)?;
+    }
+    Some(extents)
 }
 
 /// Grid and block of a launch that a GPU can do.
 fn launch_shape(launch: &EvaluatedLaunch) -> Option<(Dim3, Dim3)> {
-    let extents = |values: [i64; 3]| -> Option<Dim3> {
-        let mut extents = [0; 3];
-        for (extent, value) in extents.iter_mut().zip(values) {
-            *extent = u32::try_from(value).ok().filter(|extent| *extent > 0)?;
-        }
-        Some(extents)
-    };
     let (grid, block) = (extents(launch.grid?)?, extents(launch.block?)?);
     let fits = grid.iter().zip(MAX_GRID).all(|(extent, most)| *extent <= most);
     (fits && Limits::default().allows(block)).then_some((grid, block))
 }
 
-/// The `threads` or `grid` clause.
-fn inferred_text(known: &[KnownLaunch], grid: Dim3, block: Dim3) -> String {
+/// The `threads` or `grid` clause, and in how many dimensions `block(auto)` varies with it.
+fn inferred_text(known: &[KnownLaunch], grid: Dim3, block: Dim3) -> (String, usize) {
     let list = |expressions: &[Expr]| expressions.iter().map(written).collect::<Vec<_>>().join(", ");
     match infer_grid(known, Span { start: 0, end: 0 }) {
-        Some(InferredGrid::Threads(threads)) => format!("threads({})", list(&threads)),
-        Some(InferredGrid::Blocks(blocks)) => format!("grid({})", list(&blocks)),
+        Some(InferredGrid::Threads(threads)) => (format!("threads({})", list(&threads)), threads.len()),
+        Some(InferredGrid::Blocks(blocks)) => {
+            let dimensions = 3 - block.iter().rev().take_while(|extent| **extent == 1).count();
+            (format!("grid({})", list(&blocks)), dimensions.max(1))
+        }
         None => {
             let threads = grid.iter().zip(block).map(|(blocks, threads)| i64::from(*blocks) * i64::from(threads));
             let threads: Vec<String> = threads.map(integer_text).collect();
-            format!("threads({})", threads.join(", "))
+            (format!("threads({})", threads.join(", ")), threads.len())
         }
     }
 }
 
 fn written(expression: &Expr) -> String {
-    let text = expression.unparenthesized();
+    let mut text = expression.unparenthesized();
+    // A product of names needs no parentheses.
+    if text.chars().all(|c| c.is_alphanumeric() || "_ *()".contains(c)) && !text.contains("ceildiv") {
+        text.retain(|c| !"()".contains(c));
+    }
     text.parse().map_or(text, integer_text)
 }
 
@@ -290,7 +372,12 @@ fn list_lines(opening: &str, values: &[String]) -> Vec<String> {
         .enumerate()
         .map(|(at, value)| if at == last { format!("{value})") } else { format!("{value},") })
         .collect();
-    wrap_clauses(&format!("//@tune {opening}"), "//@tune      ", closed.iter().map(String::as_str), " ")
+    // Of a structure that is longer than a line the fields are on several.
+    let parts = closed.iter().flat_map(|value| match value.chars().count() + INDENT > COLUMNS {
+        true => value.split_inclusive(", ").map(str::trim_end).collect(),
+        false => vec![value.as_str()],
+    });
+    wrap_clauses(&format!("//@tune {opening}"), "//@tune      ", parts, " ")
 }
 
 /// The remark that lists what is a guess.

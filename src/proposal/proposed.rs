@@ -30,6 +30,8 @@ pub enum Basis {
     Workload,
     /// The source tells the launch alone.
     Launch,
+    /// The same, for a type of a parameter that is not found.
+    UnknownType,
 }
 
 /// A kernel that gets no comment.

@@ -99,6 +99,7 @@ fn extent_candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = E
     let alone: Vec<Expr> = names.iter().map(of).collect();
     let pairs = names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(move |other| (one, other)));
     let products: Vec<Expr> = pairs.map(|(one, other)| binary_node(Binary::Multiply, of(one), of(other))).collect();
+    let longer = longer_products(&names, span);
     let divided = alone
         .iter()
         .flat_map(|of| FACTORS.map(|factor| Extent::Threads(ceildiv_node(of.clone(), number_node(factor, of.span)))));
@@ -128,8 +129,32 @@ fn extent_candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = E
         .chain(multiplied(i64::from(WARP)))
         .chain(tiles)
         .chain(FACTORS.into_iter().flat_map(multiplied))
+        .chain(longer.iter().map(|of| Extent::Threads(of.clone())))
+        .chain(longer.iter().map(|of| Extent::Blocks(of.clone())))
         .collect();
     candidates.into_iter()
+}
+
+/// Products of three and four names.
+fn longer_products(names: &[&str], span: Span) -> Vec<Expr> {
+    let mut products: Vec<(usize, Expr)> =
+        names.iter().enumerate().map(|(at, name)| (at, name_node(name, span))).collect();
+    let mut longer = Vec::new();
+    for length in 2..=4 {
+        let extended = |(last, product): &(usize, Expr)| {
+            let (last, product) = (*last, product.clone());
+            let names = names.iter().enumerate().skip(last + 1);
+            let times = move |(at, name): (usize, &&str)| {
+                (at, binary_node(Binary::Multiply, product.clone(), name_node(name, span)))
+            };
+            names.map(times).collect::<Vec<_>>()
+        };
+        products = products.iter().flat_map(extended).collect();
+        if length > 2 {
+            longer.extend(products.iter().map(|(_, product)| product.clone()));
+        }
+    }
+    longer
 }
 
 /// Whether an expression gives a launch its blocks in one dimension.

@@ -3,7 +3,7 @@
 //! Invariant: no panic, within bounded time.
 
 use nvtune::comment::near_misses;
-use nvtune::cuda::{HostCode, HostProgram, ParameterKind, compiled_files, compiled_text, kernels_of};
+use nvtune::cuda::{ANY_COUNT, HostCode, HostProgram, ParameterKind, compiled_files, compiled_text, kernels_of};
 use nvtune::diag::Source;
 use nvtune::proposal::propose;
 use std::collections::BTreeSet;
@@ -13,9 +13,9 @@ pub fn run(bytes: &[u8]) {
     let source = Source::new("a.cu", bytes);
     let _ = (near_misses(&source), compiled_files(bytes), compiled_text(&source.text, &BTreeSet::from([2, 5])));
     let _ = kernels_of(&source);
-    let program = HostProgram::new(&[(source.path.clone(), source.text.clone())]);
+    let program = HostProgram::new(&[(source.path.clone(), source.text.clone())], &[]);
     let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
-    let _ = (program.evaluated_launches("k", &kinds, 1024), program.argument_types("k"));
+    let _ = (program.evaluated_launches("k", &ANY_COUNT, &kinds, 1024), program.argument_types("k", &ANY_COUNT));
     let _ = propose(&source, &program, &Vec::new, &|_| false);
     let code = HostCode::new([Arc::new(source)]);
     let _ = (code.launches_of("k"), code.by_address("k"), code.has_name("M"));
