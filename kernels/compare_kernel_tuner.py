@@ -190,12 +190,18 @@ def race(name, strategy, budget):
     return {"seconds": seconds, "evaluated": len(results), "timed": len(timed), "winner": configuration({key: best[key] for key in problem["tune_params"]})}
 
 
-def regret(name, winner, folder):
-    """How much slower than the best of the space the winner is by the record; None where the record lacks it."""
+def regret(name, winner, folder, speedup=None):
+    """How much slower than the best of the space the winner is by the record; None where the record lacks it.
+
+    A record has no code for exactly a block. Such a winner's time is the record's of the default launch, divided by the speedup.
+    """
     try:
-        return bench.space_facts(folder / f"{name}.json.gz", winner).get("regret")
+        facts = bench.space_facts(folder / f"{name}.json.gz", winner)
     except bench.Failure:
         return None
+    if winner.get("exact_block") and speedup:
+        return facts["baseline_us"] / speedup / facts["best_us"] - 1
+    return facts.get("regret")
 
 
 def compare(tools, name, spaces, searches):
@@ -203,7 +209,7 @@ def compare(tools, name, spaces, searches):
     for number in range(searches):
         found = trust.search(tools, name, number)
         seconds = {key: value for key, value in found["seconds"].items() if key != "waited"}
-        result["nvtune"].append({"seconds": sum(seconds.values()), "phases": seconds, "timed": found["timed"], "winner": found["winner"], "regret": regret(name, found["winner"], spaces)})
+        result["nvtune"].append({"seconds": sum(seconds.values()), "phases": seconds, "timed": found["timed"], "winner": found["winner"], "regret": regret(name, found["winner"], spaces, found["speedup"])})
     # The first of a process compiles slower than those after it.
     race(name, "random_sample", 2)
     for strategy in STRATEGIES:

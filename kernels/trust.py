@@ -37,7 +37,7 @@ def search(tools, name, number):
     kernels = json.loads((folder / f"{name}.tune.json").read_text())["kernels"]
     kernel = next(kernel for kernel in kernels if kernel["name"] == name)
     winner = kernel["configurations"][kernel["winner"]]
-    keep = ("block", "cap", "grid", "macros", "cache", "carveout", "math")
+    keep = ("block", "cap", "grid", "macros", "cache", "carveout", "math", "exact_block")
     return {
         "winner": {key: winner[key] for key in keep if key in winner},
         "provenance": kernel["provenance"],
@@ -91,7 +91,8 @@ def look_up(name, searches, folder):
     result = {"kernel": name, "searches": searches, "winners": [], "failures": []}
     try:
         for found, chosen in distinct(searches):
-            facts = bench.space_facts(folder / f"{name}.json.gz", found["winner"])
+            # A record of the space has no code for exactly a block.
+            facts = bench.space_facts(folder / f"{name}.json.gz", {**found["winner"], "exact_block": None})
             result["winners"].append({"winner": found["winner"], "chosen": chosen, "plain_us": facts["baseline_us"], "nvtune_us": facts["winner_us"], "regret": facts["regret"]})
             result["space"] = facts["size"]
     except (Failure, KeyError) as why:
