@@ -1,8 +1,8 @@
 //! Paired samples of a duel's contenders -> who is out, and whether it is decided.
 //!
 //! In: the times of all contenders round by round, the baseline's first. Out: who is sampled
-//! further. Invariant: what is concluded from all looks together is wrong no more often than
-//! [`ERROR_RATE`].
+//! further. Invariant: what is concluded from these looks together is wrong no more often than
+//! [`ERROR_RATE`]; the verdict after the last round may be wrong as often again.
 
 use super::outcome::quantile;
 use super::verdict::{ERROR_RATE, Verdict, faster_by, median_interval, ratios};

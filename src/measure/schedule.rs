@@ -8,7 +8,7 @@
 //! before.
 
 use super::bench::{Bench, Halt, Sampling};
-use super::candidate::Plan;
+use super::candidate::{Caches, Plan};
 use super::protocol::{Job, Reply, Rounds};
 use super::race::{self, Racer};
 use super::sampled::Sampled;
@@ -185,11 +185,15 @@ pub(super) fn duel(
     for job in jobs {
         send(Reply::Running(job.slot));
         let warm = bench.warm(job, &mut || send(Reply::Working));
-        if send_result(job, warm, send)?.is_none() {
-            continue;
+        let us = match send_result(job, warm, send)? {
+            Some(_) => warm_up(bench, job, pace.is_warm(), send)?,
+            None => None,
+        };
+        // The first is the baseline, here too: without it there is nothing to decide.
+        if us.is_none() && field.is_empty() {
+            break;
         }
-        if let Some(us) = warm_up(bench, job, pace.is_warm(), send)? {
-            // The first is the baseline, here too.
+        if let Some(us) = us {
             if field.is_empty() {
                 sampling.short = if bench.has_reference(job) { pace.is_short(us) } else { us < SHORT_US };
             }
@@ -198,6 +202,8 @@ pub(super) fn duel(
         }
     }
     let mut order = Order::new(rounds.seed, jobs.len());
+    // With warm caches it is asked who is slower, not who is fastest.
+    let may_end = rounds.caches == Caches::Cold;
     let mut round = 0;
     while round < rounds.count && !field.is_empty() {
         let mut turns: Vec<usize> = (0..field.len()).collect();
@@ -216,7 +222,7 @@ pub(super) fn duel(
             us.is_some()
         });
         // Without the baseline there is nothing to decide.
-        if !is_whole || counts && race::is_decided(&mut field) {
+        if !is_whole || may_end && counts && race::is_decided(&mut field) {
             break;
         }
     }

@@ -25,7 +25,7 @@ pub struct CompiledSpace {
     pub scored: Scored,
     /// The sets of macros that were compiled, and how many the space has.
     pub sets: (usize, usize),
-    /// Spent in the model; the rest is the compiler's tools.
+    /// Spent in the model, with what is compiled meanwhile; the rest is the compiler's tools.
     pub model: Duration,
 }
 

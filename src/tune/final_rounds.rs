@@ -113,30 +113,11 @@ impl Finals<'_> {
         let Some(baseline) = contenders.first().filter(|first| first.row == self.laid.baseline).cloned() else {
             return Ok(false);
         };
-        if contenders.len() == 1 {
-            return Ok(false);
-        }
-        let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
-        let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
-        let mut met: Vec<(Contender, Vec<f64>)> = contenders
-            .into_iter()
-            .zip(samples)
-            .filter_map(|(contender, samples)| Some((contender, samples?)))
-            .collect();
-        for (contender, samples) in &met {
-            note_paired(decision, contender.row, samples);
-        }
-        exact_block::keep_faster(&mut met);
-        let Some(position) = met.iter().position(|(contender, _)| contender.row == baseline.row) else {
-            return Ok(false);
-        };
-        let (_, reference) = met.remove(position);
-        let faster = |met: &[(Contender, Vec<f64>)]| {
-            let samples = met.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
-            settled(&reference, samples)
-        };
         let mut is_open = false;
-        while let Some((index, ratio)) = faster(&met) {
+        while contenders.len() > 1 {
+            let Some((reference, mut met)) = Self::meet(&contenders, measurer, decision)? else { break };
+            let samples = met.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
+            let Some((index, ratio)) = settled(&reference, samples) else { break };
             let (winner, _) = met.remove(index);
             let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
                 decision.winner = winner.row;
@@ -153,8 +134,33 @@ impl Finals<'_> {
             );
             decision.configurations[winner.row].refused = Some(reason);
             is_open = true;
+            // Those that dropped out for this one had too few rounds to be judged.
+            contenders =
+                std::iter::once(baseline.clone()).chain(met.into_iter().map(|(contender, _)| contender)).collect();
         }
         Ok(is_open)
+    }
+
+    /// Has the contenders, of which the first is the baseline, meet in paired rounds. Returns the
+    /// baseline's samples and who is left with theirs; `None` where the baseline fails.
+    fn meet(
+        contenders: &[Contender],
+        measurer: &mut impl Measurer,
+        decision: &mut Decision,
+    ) -> Result<Option<(Vec<f64>, Vec<(Contender, Vec<f64>)>)>, Error> {
+        let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
+        let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
+        let met = contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
+        let mut met: Vec<(Contender, Vec<f64>)> = met.collect();
+        for (contender, samples) in &met {
+            note_paired(decision, contender.row, samples);
+        }
+        exact_block::keep_faster(&mut met);
+        let Some(position) = met.iter().position(|(contender, _)| contender.row == contenders[0].row) else {
+            return Ok(None);
+        };
+        let (_, reference) = met.remove(position);
+        Ok(Some((reference, met)))
     }
 
     /// Whether a configuration is worth a try with its spills in shared memory: it has some, and

@@ -38,6 +38,8 @@ impl Allowance {
     pub const UNTIMED: Self = Self { own: 10_000_000, lenders: 5_000_000 };
 }
 
+/// What a profile takes though nothing is left: a launch without one cannot be compared.
+const LEAST_FOR_PROFILE: u64 = 20_000;
 /// What one takes at most, so that a round of one launch leaves something for the others.
 const MOST_FOR_PROFILE: u64 = 1_000_000;
 const MOST_FOR_LENDER: u64 = 10_000_000;
@@ -70,8 +72,8 @@ impl Known {
 
     /// Takes the allowance of `count` new profiles; returns what each may take.
     fn take_for_profiles(&mut self, count: usize) -> u64 {
-        let each = (self.left.own / count.max(1) as u64).min(MOST_FOR_PROFILE);
-        self.left.own -= each * count as u64;
+        let each = (self.left.own / count.max(1) as u64).clamp(LEAST_FOR_PROFILE, MOST_FOR_PROFILE);
+        self.left.own = self.left.own.saturating_sub(each * count as u64);
         each
     }
 

@@ -58,18 +58,15 @@ pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
     ranked.into_iter().take(FINALISTS).map(|(index, _)| index).collect()
 }
 
-/// The finalist that is faster than the baseline with 99% confidence, and among several the
-/// fastest, with its gain; from samples of paired rounds. `None`: the baseline stays.
+/// The finalist that is faster than the baseline with 99% confidence, and among several the one
+/// that gains most, with its gain; from samples of paired rounds, of which those that dropped out
+/// have fewer. `None`: the baseline stays.
 pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
-    let mut best: Option<(usize, f64, f64)> = None;
-    for (index, samples) in finalists {
-        let Verdict::Faster { ratio } = verdict::faster(baseline, samples) else { continue };
-        let time = median(samples);
-        if best.is_none_or(|(_, least, _)| time < least) {
-            best = Some((index, time, ratio));
-        }
-    }
-    best.map(|(index, _, ratio)| (index, ratio))
+    let gain = |(index, samples)| match verdict::faster(baseline, samples) {
+        Verdict::Faster { ratio } => Some((index, ratio)),
+        Verdict::Slower { .. } | Verdict::Ambiguous { .. } => None,
+    };
+    finalists.into_iter().filter_map(gain).reduce(|best, other| if other.1 > best.1 { other } else { best })
 }
 
 /// What a search may take.
