@@ -65,7 +65,7 @@ mod tests {
             ("x[cg::this_thread_block().size()] = 1;", [true; 3]),
         ] {
             let text = format!("{head}{body}");
-            let program = HostProgram::new(&[("a.cu".to_owned(), text.clone())], &[]);
+            let program = HostProgram::new(&[("a.cu".to_owned(), text.clone())], &[], &[]);
             assert_eq!(program.reads_block("a.cu", head.len()..text.len()), expected, "{body}");
         }
     }
@@ -80,7 +80,7 @@ mod tests {
             [(helper.to_owned(), format!("{words} column();"), [true, false, false]), (macros, read, [true; 3])]
         {
             let text = format!("{head}{body}");
-            let program = HostProgram::new(&[("a.cu".to_owned(), text.clone())], &[]);
+            let program = HostProgram::new(&[("a.cu".to_owned(), text.clone())], &[], &[]);
             assert_eq!(program.reads_block("a.cu", head.len()..text.len()), expected, "{body}");
         }
     }
