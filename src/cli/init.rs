@@ -49,10 +49,12 @@ fn propose_all(options: &InitOptions) -> Result<u8, CommandFailure> {
     let invocation = Invocation::under(&options.arguments, |name| std::env::var_os(name))
         .map_err(|problem| CommandFailure::new(MessageCode::CommandFailed, problem.to_string()))?;
     let paths = invocation.search;
+    // Headers of libraries have macros as well.
+    let folders: Vec<String> = paths.quoted.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
     let mut outcome = Outcome::default();
     for (parent, files) in by_folder(&options.files) {
         let texts = texts_around(&parent, &files, &paths);
-        let program = HostProgram::new(&texts, &paths.macros);
+        let program = HostProgram::new(&texts, &folders, &paths.macros);
         for file in files {
             if exit_code(propose_for(&file, &program, &paths, options.write, &mut outcome).map(|()| 0)) != 0 {
                 outcome.has_failed = true;

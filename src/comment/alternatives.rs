@@ -37,10 +37,9 @@ impl Conditions {
 
     /// Whether the lines are of two branches of one `#if`, so that at most one is compiled.
     pub(super) fn exclude(&self, first: u32, second: u32) -> bool {
-        let mut pairs = self.0.iter().flat_map(|one| self.0.iter().map(move |other| (one, other)));
-        pairs.any(|(one, other)| {
-            let is_other = one.group == other.group && one.lines != other.lines;
-            is_other && one.lines.contains(&first) && other.lines.contains(&second)
+        self.0.iter().filter(|one| one.lines.contains(&first)).any(|one| {
+            let mut others = self.0.iter().filter(|other| other.group == one.group && other.lines != one.lines);
+            others.any(|other| other.lines.contains(&second))
         })
     }
 }

@@ -9,6 +9,7 @@ use super::annotations::annotations;
 use crate::cuda::{ListedKernel, TemplateParameter, kernels_of};
 use crate::diag::{Diagnostic, MessageCode, Source};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// A source in which kernels are marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,18 +42,14 @@ pub fn mark_selected(path: &str, bytes: &[u8], selects: &dyn Fn(&str) -> bool) -
             Err(reason) => unmarked.push(warning(&source, listed, &reason)),
         }
     }
-    let is_read = |marks: &[Mark<'_>]| annotations(&Source::new(path, &marked_text(bytes, marks))).is_ok();
-    if !is_read(&marks) {
-        marks.retain(|mark| {
-            let is_read = is_read(std::slice::from_ref(mark));
-            if !is_read {
-                unmarked.push(warning(&source, mark.listed, "its declaration is not understood: write a comment"));
-            }
-            is_read
-        });
-    }
-    if !is_read(&marks) {
-        return None;
+    // What is wrong with some of them may have no line of theirs: then all are left out.
+    for is_last in [false, true] {
+        let Err(problems) = annotations(&Source::new(path, &marked_text(bytes, &marks))) else { break };
+        let is_wrong = |mark: &Mark<'_>| problems.iter().any(|problem| mark.lines().contains(&problem.line));
+        let (wrong, good): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| is_last || is_wrong(mark));
+        marks = good;
+        let reason = "its declaration is not understood: write a comment";
+        unmarked.extend(wrong.iter().map(|mark| warning(&source, mark.listed, reason)));
     }
     let lines = marks.iter().map(|mark| mark.listed.kernel.line).collect();
     Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked })
@@ -88,6 +85,11 @@ impl<'a> Mark<'a> {
             false => format!("/*@tune name({name})*/ "),
         };
         Ok(Self { listed, line: source.line(listed.start), indent: indent.len(), comment })
+    }
+
+    /// The lines of the declaration up to the kernel's name.
+    fn lines(&self) -> RangeInclusive<u32> {
+        self.line..=self.listed.kernel.line
     }
 }
 
@@ -210,6 +212,22 @@ mod tests {
             assert_eq!(said.len(), 1);
             assert!(said[0].starts_with(&format!("NVTUNE_KERNELS does not mark `k`: {reason}")), "{said:?}");
         }
+    }
+
+    #[test]
+    fn kernels_whose_comments_are_refused_are_left_and_others_marked() {
+        let found = selected(
+            "template <class T> __global__ void k(T x) {}\n\
+             template <> __global__ void k<int>(int x) {}\n\
+             template <> __global__ void k<int>(int *x) {}\n\
+             __global__ void k2() {}\n",
+        )
+        .expect("kernels are selected");
+        assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [2, 4]);
+        let said: Vec<(u32, &str)> =
+            found.unmarked.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
+        let [(1, _), (3, refused)] = said[..] else { panic!("{said:?}") };
+        assert!(refused.contains("its declaration is not understood: write a comment"), "{refused}");
     }
 
     #[test]

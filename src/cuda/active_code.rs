@@ -40,6 +40,8 @@ const MOST_STEPS: u32 = 10_000;
 pub(super) struct ActiveCode<'a> {
     /// All files by path.
     files: &'a [(String, String)],
+    /// Searched for includes with angle brackets.
+    folders: &'a [String],
     pub macros: Macros,
     /// Indices of the files that were read, each with its text. What is not compiled is blank.
     pub texts: Vec<(usize, String)>,
@@ -70,10 +72,12 @@ struct Branch {
 }
 
 impl<'a> ActiveCode<'a> {
-    /// Reads a file and what it includes of these files; `macros` are defined before it.
-    pub fn new(files: &'a [(String, String)], root: usize, macros: &[(String, String)]) -> Self {
+    /// Reads a file and what it includes of these files, with angle brackets from these folders;
+    /// `macros` are defined before it.
+    pub fn new(files: &'a [(String, String)], root: usize, folders: &'a [String], macros: &[(String, String)]) -> Self {
         let mut code = Self {
             files,
+            folders,
             macros: Macros::new(),
             texts: Vec::new(),
             missing: BTreeSet::new(),
@@ -165,20 +169,24 @@ impl<'a> ActiveCode<'a> {
         }
     }
 
-    /// Finds what an `#include` of a file names: the file next to it, else one whose path ends
-    /// like this.
+    /// Finds what an `#include` of a file names: in the folders if in angle brackets, else the
+    /// file next to it or one whose path ends like this.
     fn included(&self, quoted: Option<&str>, angled: Option<&str>, index: usize) -> Option<usize> {
-        let name = quoted.or(angled)?;
-        let folder = self.files[index].0.rsplit_once('/').map_or("", |(folder, _)| folder);
         let find = |is_it: &dyn Fn(&str) -> bool| self.files.iter().position(|(path, _)| is_it(path));
+        let is_in = |path: &str, folder: &str, name: &str| {
+            path.strip_suffix(name).is_some_and(|rest| rest.trim_end_matches('/') == folder.trim_end_matches('/'))
+        };
+        let Some(name) = quoted else {
+            let name = angled?;
+            return self.folders.iter().find_map(|folder| find(&|path| is_in(path, folder, name)));
+        };
         let by_end = |name: &str| {
             let end = format!("/{name}");
             find(&|path| path == name || path.ends_with(&end))
         };
-        let is_next = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.trim_end_matches('/') == folder);
-        let next = || quoted.and_then(|_| find(&is_next));
-        let by_name = || by_end(quoted?.rsplit('/').next()?);
-        next().or_else(|| by_end(name)).or_else(by_name)
+        let folder = self.files[index].0.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let next = find(&|path| is_in(path, folder, name));
+        next.or_else(|| by_end(name)).or_else(|| by_end(name.rsplit('/').next()?))
     }
 
     fn define(&mut self, rest: &str) {
@@ -351,7 +359,8 @@ mod tests {
     fn active(files: &[(&str, &str)]) -> (String, Vec<(String, String)>) {
         let files: Vec<(String, String)> =
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
-        let code = ActiveCode::new(&files, 0, &[]);
+        let folders = ["d".to_owned()];
+        let code = ActiveCode::new(&files, 0, &folders, &[]);
         let text = code.texts.iter().find(|(index, _)| *index == 0).map(|(_, text)| text.clone());
         let lines: Vec<String> = text
             .unwrap_or_default()
@@ -382,12 +391,14 @@ mod tests {
     #[test]
     fn macros_of_included_files_count() {
         let (text, macros) = active(&[
-            ("d/a.cu", "#include \"x/b.cuh\"\n#include <c.h>\n#if SIZE == 8\nyes\n#endif\n"),
+            ("d/a.cu", "#include \"x/b.cuh\"\n#include <c.h>\n#include <string.h>\n#if SIZE == 8\nyes\n#endif\n"),
             (
                 "d/x/b.cuh",
                 "#ifndef B\n#define B\n#define SIZE 8\n#define UP(a, b) (((a) + (b) - 1) / \\\n (b))\n#endif\n",
             ),
             ("d/c.h", "#define OTHER 1\n"),
+            // It is in none of the folders.
+            ("other/string.h", "#define WRONG 1\n"),
         ]);
         assert_eq!(text, "yes");
         let expected = [("B", ""), ("OTHER", "1"), ("SIZE", "8"), ("UP", "(((a) + (b) - 1) /   (b))")];
@@ -406,7 +417,8 @@ mod tests {
             own("d/b.h", "#define HERE"),
             own("z/y/b.h", "#define Y"),
         ];
-        let code = ActiveCode::new(&files, 0, &[own("GIVEN", "2")]);
+        let folders = ["z/".to_owned()];
+        let code = ActiveCode::new(&files, 0, &folders, &[own("GIVEN", "2")]);
         let macros: Vec<(&str, &str)> =
             code.macros.iter().map(|(name, of)| (name.as_str(), of.body.as_str())).collect();
         assert_eq!(macros, [("GIVEN", "2"), ("HERE", ""), ("X", "GIVEN"), ("Y", "")]);

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Names of cooperative groups, which read the whole block.
 const GROUPS: [&str; 4] = ["cooperative_groups", "this_thread_block", "this_grid", "thread_rank"];
 
-/// The most functions and macros that are looked into.
+/// The most functions and macros that are looked into; code with more may read anything.
 const MOST_CALLED: usize = 256;
 
 impl HostProgram {
@@ -30,10 +30,17 @@ impl HostProgram {
                         (".", Some(dimension)) => reads[dimension] = true,
                         _ => reads = [true; 3],
                     }
-                } else if seen.len() < MOST_CALLED && seen.insert(name) {
+                } else if !seen.contains(name) {
+                    let before = pending.len();
                     pending.extend(self.macro_of(file, name).map(|found| (file, found.body.as_str())));
                     let called = self.functions.get(name).into_iter().flatten();
                     pending.extend(called.map(|place| (place.file, self.slice(place))));
+                    if pending.len() > before {
+                        seen.insert(name);
+                    }
+                    if seen.len() > MOST_CALLED {
+                        return [true; 3];
+                    }
                 }
             }
         }
@@ -58,7 +65,22 @@ mod tests {
             ("x[cg::this_thread_block().size()] = 1;", [true; 3]),
         ] {
             let text = format!("{head}{body}");
-            let program = HostProgram::new(&[("a.cu".to_owned(), text.clone())], &[]);
+            let program = HostProgram::new(&[("a.cu".to_owned(), text.clone())], &[], &[]);
+            assert_eq!(program.reads_block("a.cu", head.len()..text.len()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn only_functions_and_macros_count_among_what_is_looked_into() {
+        let helper = "__device__ int column() { return blockDim.x; }\n";
+        let words: String = (0..300).map(|at| format!("int v{at}; ")).collect();
+        let macros: String = (0..300).map(|at| format!("#define M{at} 1\n")).collect();
+        let read: String = (0..300).map(|at| format!("M{at}; ")).collect();
+        for (head, body, expected) in
+            [(helper.to_owned(), format!("{words} column();"), [true, false, false]), (macros, read, [true; 3])]
+        {
+            let text = format!("{head}{body}");
+            let program = HostProgram::new(&[("a.cu".to_owned(), text.clone())], &[], &[]);
             assert_eq!(program.reads_block("a.cu", head.len()..text.len()), expected, "{body}");
         }
     }

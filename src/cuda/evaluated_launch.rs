@@ -303,7 +303,7 @@ mod tests {
         let files: Vec<(String, String)> =
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
         let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
-        HostProgram::new(&files, &[]).evaluated_launches("k", &ANY_COUNT, &kinds, 1024).swap_remove(0)
+        HostProgram::new(&files, &[], &[]).evaluated_launches("k", &ANY_COUNT, &kinds, 1024).swap_remove(0)
     }
 
     type Extents = Option<[i64; 3]>;

@@ -139,9 +139,9 @@ const COPIES: [(&str, [usize; 2], usize); 4] = [
 ];
 
 impl HostProgram {
-    /// Reads files; each is a source of its own unless one before it includes it. `macros` are
-    /// those of the command line.
-    pub fn new(files: &[(String, String)], macros: &[(String, String)]) -> Self {
+    /// Reads files; each is a source of its own unless one before it includes it. The command line
+    /// gives the folders of includes with angle brackets, and macros.
+    pub fn new(files: &[(String, String)], folders: &[String], macros: &[(String, String)]) -> Self {
         let mut program = Self {
             files: Vec::new(),
             units: Vec::new(),
@@ -162,7 +162,7 @@ impl HostProgram {
             if numbers.contains_key(&root) {
                 continue;
             }
-            let code = ActiveCode::new(files, root, macros);
+            let code = ActiveCode::new(files, root, folders, macros);
             for launch in &code.left_out {
                 let (path, text) = &files[launch.file];
                 let line = text[..launch.at].matches('\n').count() + 1;

@@ -42,6 +42,9 @@ const FACTORS: [i64; 6] = [2, 4, 8, 16, 32, 64];
 /// Threads by which a grid is smaller or larger than an argument: the borders of stencils.
 const BORDERS: [i64; 6] = [-1, -2, 1, 2, -4, -8];
 
+/// The most names of which products of three and four are looked for.
+const MOST_MULTIPLIED: usize = 12;
+
 /// Finds the grid of all launches, or of the first if nothing fits all; all are launched with
 /// the first one's block. Places are `span`.
 pub fn infer_grid(launches: &[KnownLaunch], span: Span) -> Option<InferredGrid> {
@@ -99,7 +102,6 @@ fn extent_candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = E
     let alone: Vec<Expr> = names.iter().map(of).collect();
     let pairs = names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(move |other| (one, other)));
     let products: Vec<Expr> = pairs.map(|(one, other)| binary_node(Binary::Multiply, of(one), of(other))).collect();
-    let longer = longer_products(&names, span);
     let divided = alone
         .iter()
         .flat_map(|of| FACTORS.map(|factor| Extent::Threads(ceildiv_node(of.clone(), number_node(factor, of.span)))));
@@ -129,14 +131,16 @@ fn extent_candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = E
         .chain(multiplied(i64::from(WARP)))
         .chain(tiles)
         .chain(FACTORS.into_iter().flat_map(multiplied))
-        .chain(longer.iter().map(|of| Extent::Threads(of.clone())))
-        .chain(longer.iter().map(|of| Extent::Blocks(of.clone())))
         .collect();
-    candidates.into_iter()
+    let longer = move |extent: fn(Expr) -> Extent| longer_products(&names, span).into_iter().map(extent);
+    candidates.into_iter().chain([Extent::Threads as fn(Expr) -> Extent, Extent::Blocks].into_iter().flat_map(longer))
 }
 
-/// Products of three and four names.
+/// Products of three and four names, if there are not too many.
 fn longer_products(names: &[&str], span: Span) -> Vec<Expr> {
+    if names.len() > MOST_MULTIPLIED {
+        return Vec::new();
+    }
     let mut products: Vec<(usize, Expr)> =
         names.iter().enumerate().map(|(at, name)| (at, name_node(name, span))).collect();
     let mut longer = Vec::new();
@@ -237,6 +241,15 @@ mod tests {
         assert_eq!(inferred(&[mixed]), "threads(n, images)");
         let two_blocks = launch([8, 5, 1], [32, 2, 1], &[("n", 250), ("images", 5)]);
         assert_eq!(inferred(&[two_blocks]), "grid(ceildiv(n, block.x), images)");
+    }
+
+    #[test]
+    fn products_of_three_are_looked_for_among_few_arguments() {
+        for (count, expected) in [(12, "threads((a0 * a1) * a2)"), (100, "threads(27)")] {
+            let names: Vec<String> = (0..count).map(|at| format!("a{at}")).collect();
+            let arguments: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 3)).collect();
+            assert_eq!(inferred(&[launch([27, 1, 1], [1, 1, 1], &arguments)]), expected);
+        }
     }
 
     #[test]
