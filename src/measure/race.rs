@@ -65,13 +65,12 @@ mod tests {
         let all: Vec<Vec<f64>> = means.iter().map(|&mean| times(mean, 41, &mut random)).collect();
         let mut racers: Vec<Racer<usize>> =
             (0..means.len()).map(|contender| Racer { contender, times: Vec::new() }).collect();
-        for round in 0..41 {
+        let mut round = 0;
+        while round < 41 && !is_decided(&mut racers) {
             for racer in &mut racers {
                 racer.times.push(all[racer.contender][round]);
             }
-            if is_decided(&mut racers) {
-                break;
-            }
+            round += 1;
         }
         (racers[0].times.len(), racers.iter().map(|racer| racer.contender).collect())
     }

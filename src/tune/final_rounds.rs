@@ -61,6 +61,9 @@ pub struct Contender {
     pub inexact: Option<usize>,
 }
 
+/// A contender and its samples, in microseconds.
+type Met = (Contender, Vec<f64>);
+
 impl Finals<'_> {
     /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest
     /// that nothing speaks against; if that leaves none, the same with the next ones. `permit`
@@ -147,11 +150,11 @@ impl Finals<'_> {
         contenders: &[Contender],
         measurer: &mut impl Measurer,
         decision: &mut Decision,
-    ) -> Result<Option<(Vec<f64>, Vec<(Contender, Vec<f64>)>)>, Error> {
+    ) -> Result<Option<(Vec<f64>, Vec<Met>)>, Error> {
         let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
         let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
         let met = contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
-        let mut met: Vec<(Contender, Vec<f64>)> = met.collect();
+        let mut met: Vec<Met> = met.collect();
         for (contender, samples) in &met {
             note_paired(decision, contender.row, samples);
         }
