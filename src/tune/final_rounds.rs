@@ -64,6 +64,9 @@ pub struct Contender {
 /// A contender and its samples, in microseconds.
 type Met = (Contender, Vec<f64>);
 
+/// The baseline's samples, and who is left with theirs.
+type Paired = (Vec<f64>, Vec<Met>);
+
 impl Finals<'_> {
     /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest
     /// that nothing speaks against; if that leaves none, the same with the next ones. `permit`
@@ -150,7 +153,7 @@ impl Finals<'_> {
         contenders: &[Contender],
         measurer: &mut impl Measurer,
         decision: &mut Decision,
-    ) -> Result<Option<(Vec<f64>, Vec<Met>)>, Error> {
+    ) -> Result<Option<Paired>, Error> {
         let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
         let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
         let met = contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
