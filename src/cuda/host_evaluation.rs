@@ -56,6 +56,8 @@ pub struct Evaluation<'p> {
     /// What names without a value are taken for; `None` if nothing is assumed.
     assumption: Cell<Option<i64>>,
     assumed: RefCell<BTreeMap<String, i64>>,
+    /// Names that a branch may give another value: listed, and no value of a namesake elsewhere.
+    guessed: RefCell<BTreeMap<String, i64>>,
     /// Names that have other values than the text gives them.
     replaced: BTreeMap<String, i64>,
     /// Names that the text gives a number, and those that were assumed.
@@ -119,8 +121,8 @@ impl<'p> Evaluation<'p> {
     pub fn with(program: &'p HostProgram, replaced: BTreeMap<String, i64>) -> Self {
         let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
         let (active, is_choice, steps) = (RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
-        let without_bytes = RefCell::default();
-        Self { program, assumption, assumed, replaced, leaves, active, without_bytes, is_choice, steps }
+        let (guessed, without_bytes) = (RefCell::default(), RefCell::default());
+        Self { program, assumption, assumed, guessed, replaced, leaves, active, without_bytes, is_choice, steps }
     }
 
     /// Returns the names that values came from since the last call of it.
@@ -137,12 +139,16 @@ impl<'p> Evaluation<'p> {
 
     /// The names that have assumed values.
     pub fn assumed(&self) -> Vec<(String, i64)> {
-        self.assumed.borrow().iter().map(|(name, value)| (name.clone(), *value)).collect()
+        let mut all = self.guessed.borrow().clone();
+        all.extend(self.assumed.borrow().clone());
+        all.into_iter().collect()
     }
 
     /// Forgets names that were assumed, but for these.
     pub(super) fn keep_assumed(&self, names: &[(String, i64)]) {
-        self.assumed.borrow_mut().retain(|name, _| names.iter().any(|(kept, _)| kept == name));
+        for map in [&self.assumed, &self.guessed] {
+            map.borrow_mut().retain(|name, _| names.iter().any(|(kept, _)| kept == name));
+        }
     }
 
     /// What follows without further assumptions.
@@ -514,7 +520,7 @@ impl<'p> Evaluation<'p> {
         if let Number::Int(value) = value
             && name.len() <= LONGEST_NAME
         {
-            self.assumed.borrow_mut().insert(name.to_owned(), value);
+            self.guessed.borrow_mut().insert(name.to_owned(), value);
             self.leaves.borrow_mut().insert(name.to_owned(), value);
         }
     }
