@@ -157,7 +157,24 @@ fn propose_for(
 
 /// Whether a header is one of the toolkit's, whose types take no value.
 fn is_of_toolkit(header: &str) -> bool {
-    header.starts_with("cu") || header.starts_with("device_")
+    const OWN: [&str; 15] = [
+        "cuda",
+        "cub/",
+        "cublas",
+        "cufft",
+        "cufile",
+        "cuComplex.h",
+        "cudnn",
+        "cupti",
+        "curand",
+        "cusolver",
+        "cusparse",
+        "cutensor",
+        "cute/",
+        "cutlass",
+        "device_",
+    ];
+    OWN.iter().any(|own| header.starts_with(own))
 }
 
 /// Returns the folder of a source's recordings: next to an object in the source's folder, or in
@@ -187,7 +204,16 @@ fn replace_file(path: &Path, before: &[u8], after: &[u8]) -> Result<(), String> 
 
 #[cfg(test)]
 mod tests {
-    use super::replace_file;
+    use super::{is_of_toolkit, replace_file};
+
+    #[test]
+    fn headers_of_the_toolkit_are_known_by_name() {
+        for (header, expected) in
+            [("cuda_fp16.h", true), ("curand_kernel.h", true), ("cube.h", false), ("curve.h", false)]
+        {
+            assert_eq!(is_of_toolkit(header), expected, "{header}");
+        }
+    }
 
     #[test]
     fn file_that_changed_meanwhile_is_left_as_it_is() {

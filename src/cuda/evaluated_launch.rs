@@ -376,6 +376,9 @@ mod tests {
             ("int n = c > 1 ? atoi(v[1]) : 640;", 640, &known),
             ("int n = 640; scanf(\"%d\", &n);", 1024, &guess),
             ("int n = 640; if (c) read(v, &n);", 640, &known),
+            ("int n = 640; cutGetCmdLineArgumenti(c, v, \"n\", &n);", 1024, &guess),
+            ("int n = 640; cuMemAlloc(&n, 4);", 640, &[]),
+            ("int n = 640; cinfo.w >> n;", 640, &[]),
             // Sums of what is not known.
             ("int n = 0; for (int i = 0; i < c; i++) n += sizes[i];", 1024, &guess),
             ("int n = 0; while (next()) { ++n; }", 1024, &guess),
@@ -394,6 +397,15 @@ mod tests {
             assert_eq!((sizes, &launch.assumed), ([Some(Number::Int(expected)); 2], &assumed), "{before}");
             assert_eq!(launch.grid, Some([expected / 64, 1, 1]), "{before}");
         }
+    }
+
+    #[test]
+    fn guess_of_a_name_is_not_the_value_of_its_namesake() {
+        let text = "void run(int n, int size) { k<<<size / 64, 64>>>(n, nullptr); }\n\
+                    int main(int c, char **v) { int n = 640; if (c) n = atoi(v[1]); run(8, n); }";
+        let launch = launch(&[("a.cu", text)]);
+        assert_eq!((launch.grid, launch.arguments[0].value), (Some([10, 1, 1]), Some(Number::Int(8))));
+        assert_eq!(launch.assumed, [("n".to_owned(), 640)]);
     }
 
     #[test]

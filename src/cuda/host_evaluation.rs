@@ -8,8 +8,9 @@
 use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
 use super::host_program::{Definition, FilePlace, HostProgram};
 use super::integer_literal::integer;
+use super::launch_argument::BufferBytes;
 use std::cell::{Cell, LazyCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tree_sitter::{Node, Parser};
 
 /// A number of host code.
@@ -55,12 +56,16 @@ pub struct Evaluation<'p> {
     /// What names without a value are taken for; `None` if nothing is assumed.
     assumption: Cell<Option<i64>>,
     assumed: RefCell<BTreeMap<String, i64>>,
+    /// Names that a branch may give another value: listed, and no value of a namesake elsewhere.
+    guessed: RefCell<BTreeMap<String, i64>>,
     /// Names that have other values than the text gives them.
     replaced: BTreeMap<String, i64>,
     /// Names that the text gives a number, and those that were assumed.
     leaves: RefCell<BTreeMap<String, i64>>,
     /// Names whose definitions elsewhere are looked at.
     active: RefCell<BTreeSet<String>>,
+    /// Names without known bytes, by file, place and name, with the depth that did not suffice.
+    without_bytes: RefCell<HashMap<(usize, usize, String), u32>>,
     /// Whether a value was taken that another run may not have.
     is_choice: Cell<bool>,
     steps: Cell<u32>,
@@ -116,7 +121,8 @@ impl<'p> Evaluation<'p> {
     pub fn with(program: &'p HostProgram, replaced: BTreeMap<String, i64>) -> Self {
         let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
         let (active, is_choice, steps) = (RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
-        Self { program, assumption, assumed, replaced, leaves, active, is_choice, steps }
+        let (guessed, without_bytes) = (RefCell::default(), RefCell::default());
+        Self { program, assumption, assumed, guessed, replaced, leaves, active, without_bytes, is_choice, steps }
     }
 
     /// Returns the names that values came from since the last call of it.
@@ -126,17 +132,23 @@ impl<'p> Evaluation<'p> {
 
     /// From now on names without a value have this one, unless they have another already.
     pub fn assume(&self, value: Option<i64>) {
-        self.assumption.set(value);
+        if self.assumption.replace(value) != value {
+            self.without_bytes.take();
+        }
     }
 
     /// The names that have assumed values.
     pub fn assumed(&self) -> Vec<(String, i64)> {
-        self.assumed.borrow().iter().map(|(name, value)| (name.clone(), *value)).collect()
+        let mut all = self.guessed.borrow().clone();
+        all.extend(self.assumed.borrow().clone());
+        all.into_iter().collect()
     }
 
     /// Forgets names that were assumed, but for these.
     pub(super) fn keep_assumed(&self, names: &[(String, i64)]) {
-        self.assumed.borrow_mut().retain(|name, _| names.iter().any(|(kept, _)| kept == name));
+        for map in [&self.assumed, &self.guessed] {
+            map.borrow_mut().retain(|name, _| names.iter().any(|(kept, _)| kept == name));
+        }
     }
 
     /// What follows without further assumptions.
@@ -150,6 +162,26 @@ impl<'p> Evaluation<'p> {
     /// Allows as many steps as at first.
     pub(super) fn renew_steps(&self) {
         self.steps.set(MOST_STEPS);
+        self.without_bytes.take();
+    }
+
+    /// The bytes that `search` finds for a name, unless it found none there before. Callers that
+    /// call each other lead to the same place over and over.
+    pub(super) fn bytes_once(
+        &self,
+        name: &str,
+        scope: &Scope,
+        search: impl FnOnce() -> Option<BufferBytes>,
+    ) -> Option<BufferBytes> {
+        let key = (scope.file, scope.at, name.to_owned());
+        if self.without_bytes.borrow().get(&key).is_some_and(|depth| *depth >= scope.depth) {
+            return None;
+        }
+        let found = search();
+        if found.is_none() {
+            self.without_bytes.borrow_mut().insert(key, scope.depth);
+        }
+        found
     }
 
     pub(super) fn step(&self) -> Option<()> {
@@ -488,7 +520,7 @@ impl<'p> Evaluation<'p> {
         if let Number::Int(value) = value
             && name.len() <= LONGEST_NAME
         {
-            self.assumed.borrow_mut().insert(name.to_owned(), value);
+            self.guessed.borrow_mut().insert(name.to_owned(), value);
             self.leaves.borrow_mut().insert(name.to_owned(), value);
         }
     }

@@ -352,7 +352,7 @@ impl Indexer<'_> {
             }
             "binary_expression" => {
                 let parts = node.child_by_field_name("left").zip(node.child_by_field_name("right"));
-                let is_input = |left: Node<'_>| ["cin", "std::cin"].iter().any(|name| slice(left).starts_with(name));
+                let is_input = |left: Node<'_>| is_input(left, text);
                 if let Some((_, target)) = parts.filter(|(left, _)| is_input(*left)) {
                     self.change(slice(target), node);
                 }
@@ -545,7 +545,7 @@ impl Indexer<'_> {
         self.insert(name, node, |program| &mut program.calls);
         let arguments: Vec<Node<'_>> = arguments(node);
         let slice = |at: usize| arguments.get(at).map_or("", |node: &Node<'_>| &text[node.byte_range()]);
-        if !name.starts_with("cu") || WRITERS.iter().any(|known| name.starts_with(known)) {
+        if !is_of_runtime(name) || WRITERS.iter().any(|known| name.starts_with(known)) {
             for argument in &arguments {
                 let target =
                     argument.child_by_field_name("argument").filter(|_| argument.kind() == "pointer_expression");
@@ -570,6 +570,21 @@ impl Indexer<'_> {
             self.insert(last_name(slice(0)), node, |program| &mut program.launches);
         }
     }
+}
+
+/// Whether a function is one of the runtime or the driver, by its name.
+fn is_of_runtime(name: &str) -> bool {
+    let rest = name.strip_prefix("cu").unwrap_or("");
+    rest.starts_with("da") || rest.starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+/// Whether an operand is the standard input, or what `std::cin >> m` returns.
+fn is_input(operand: Node<'_>, text: &str) -> bool {
+    let mut first = operand;
+    while let Some(left) = first.child_by_field_name("left").filter(|_| first.kind() == "binary_expression") {
+        first = left;
+    }
+    matches!(&text[first.byte_range()], "cin" | "std::cin")
 }
 
 /// The name that a text ends with before template arguments: `k` of `k<float, (1 > 0)>`.

@@ -129,6 +129,10 @@ impl Evaluation<'_> {
     fn bytes_named(&self, whole: &str, name: &str, scope: &Scope) -> Option<BufferBytes> {
         self.step()?;
         let scope = &scope.deeper()?;
+        self.bytes_once(whole, scope, || self.bytes_searched(whole, name, scope))
+    }
+
+    fn bytes_searched(&self, whole: &str, name: &str, scope: &Scope) -> Option<BufferBytes> {
         let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
         let own: Vec<&Memory> = self.program.memory.get(name).into_iter().flatten().collect();
         let is_here = |memory: &&&Memory| memory.call.file == scope.file && memory.function == function;
