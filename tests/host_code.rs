@@ -26,7 +26,7 @@ fn asked(text: &str) -> usize {
     let source = Source::new("a.cu", text.as_bytes());
     let _ = (near_misses(&source), compiled_text(text, &BTreeSet::from([3, 9])), compiled_files(text.as_bytes()));
     let _ = kernels_of(&source);
-    let program = HostProgram::new(&[("a.cu".to_owned(), text.to_owned())], &[]);
+    let program = HostProgram::new(&[("a.cu".to_owned(), text.to_owned())], &[], &[]);
     let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
     let _ = (program.evaluated_launches("k", &ANY_COUNT, &kinds, 1024), program.argument_types("k", &ANY_COUNT));
     let _ = propose(&source, &program, &Vec::new, &|_| false);

@@ -13,7 +13,7 @@ pub fn run(bytes: &[u8]) {
     let source = Source::new("a.cu", bytes);
     let _ = (near_misses(&source), compiled_files(bytes), compiled_text(&source.text, &BTreeSet::from([2, 5])));
     let _ = kernels_of(&source);
-    let program = HostProgram::new(&[(source.path.clone(), source.text.clone())], &[]);
+    let program = HostProgram::new(&[(source.path.clone(), source.text.clone())], &[], &[]);
     let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
     let _ = (program.evaluated_launches("k", &ANY_COUNT, &kinds, 1024), program.argument_types("k", &ANY_COUNT));
     let _ = propose(&source, &program, &Vec::new, &|_| false);
