@@ -118,7 +118,7 @@ fn code_for_exactly_one_block_runs_in_that_block_alone() {
         as fast: nvtune: scale: block=256 (kept: no configuration is faster at 99% confidence); 2 of 2
         _Z5scaleiPf grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10240
         _Z5scaleiPf grid 10 1 1 block 128 1 1 shared 0 stream 0 first 10240
-        faster: nvtune: scale: block=256 reqntid (1.24x over the baseline
+        faster: nvtune: scale: block=256 reqntid (1.25x over the baseline
         _Z5scaleiPf WINNER grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10240
         _Z5scaleiPf grid 10 1 1 block 128 1 1 shared 0 stream 0 first 10240
     "#]]
@@ -433,7 +433,7 @@ fn winner_that_the_workload_cannot_use_gives_way_to_the_next() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     expect![[r#"
         nvtune warning : twice: the fastest is refused: block=64x6: it applies only to launches with n a multiple of 64 and m a multiple of 6: writes to `x` where the baseline leaves it alone (an index out of bounds?) [N0037]
-        nvtune: twice: block=64x8 (2.00x over the baseline, measured, for n a multiple of 64)
+        nvtune: twice: block=64x8 (1.99x over the baseline, measured, for n a multiple of 64)
     "#]].assert_eq(
         &ran.stderr.lines().map(|line| line.split(';').next().unwrap_or(line).to_owned() + "\n").collect::<String>(),
     );
