@@ -123,41 +123,13 @@ impl Problem {
                 let warning = |diagnostic: &Diagnostic| diagnostic.clone().as_warning();
                 console.diagnostics(&diagnostics.iter().map(warning).collect::<Vec<_>>());
             }
-            Self::Comment(diagnostics) => {
-                let of_result = |diagnostic: &Diagnostic| Diagnostic {
-                    message: with_result(&diagnostic.message, result),
-                    ..diagnostic.clone()
-                };
-                console.diagnostics(&diagnostics.iter().map(of_result).collect::<Vec<_>>());
-            }
+            Self::Comment(diagnostics) => console.diagnostics(diagnostics),
             Self::Absent => {}
             // What nvcc refuses as well is nvcc's to say.
             Self::Source(_) | Self::Macros { .. } | Self::Baseline { .. } => {
                 console.warn_if_the_build_passes(code, message)
             }
             _ => console.warning(code, message),
-        }
-    }
-}
-
-/// A message that says of the kernel, as `it` or by its name, what came of it.
-fn with_result(message: &str, result: &str) -> String {
-    ["it", "`"].iter().fold(message.to_owned(), |message, subject| {
-        message.replace(&format!("{subject} is not tuned"), &format!("{subject} is {result}"))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_result;
-
-    #[test]
-    fn messages_of_a_capture_say_that_nothing_is_recorded() {
-        for (message, expected) in [
-            ("write the number; `k` is not tuned", "write the number; `k` is not recorded"),
-            ("no kernel `k`; it is not tuned: of those", "no kernel `k`; it is not recorded: of those"),
-        ] {
-            assert_eq!(with_result(message, "not recorded"), expected);
         }
     }
 }

@@ -89,7 +89,7 @@ impl KernelInfo<'_> {
                 let entries = workload::entries(&front_end.stub);
                 let found = find(toolchain, self.annotation, &entries, &set.macros, &self.options(set).macros);
                 // The kernel is, under other values.
-                let found = found.map_err(|problem| problem.message.replace("; it is not tuned", ""))?;
+                let found = found.map_err(|problem| problem.message.replace("; nvcc builds it as it is", ""))?;
                 Ok(found.with_layouts(self.layouts.clone()))
             });
             (set.clone(), entry)
@@ -241,7 +241,7 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), 
     let preprocessed = Source::new(annotation.source.path.clone(), definitions.as_bytes());
     let warning = |NamedConstant { name, value, span }: &NamedConstant| {
         let message = format!(
-            "`{name}` differs in this build from {value} in the source: write the number; `{}` is not tuned",
+            "`{name}` differs in this build from {value} in the source: write the number; nvcc builds `{}` as it is",
             annotation.kernel.name
         );
         annotation.source.warning(MessageCode::ConstantDiffers, *span, message)
@@ -303,7 +303,7 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
                 true => {
                     let kernel = &annotation.kernel.name;
                     let message = format!(
-                        "this type has no name, as a lambda's: pass a structure with an operator(); `{kernel}` is not tuned"
+                        "this type has no name, as a lambda's: pass a structure with an operator(); nvcc builds `{kernel}` as it is"
                     );
                     annotation.source.warning(MessageCode::UnknownType, place, message).into()
                 }

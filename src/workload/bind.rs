@@ -129,13 +129,13 @@ fn bind_symbol(
                 [] => source.warning(
                     MessageCode::SymbolUnknown,
                     *span,
-                    format!("the compilation has no variable `{name}`; `{kernel}` is not tuned"),
+                    format!("the compilation has no variable `{name}`; nvcc builds `{kernel}` as it is"),
                 ),
                 made if name.contains('<') => source.warning(
                     MessageCode::SymbolUnknown,
                     *span,
                     format!(
-                        "the compilation has no variable `{name}`, only {}; `{kernel}` is not tuned",
+                        "the compilation has no variable `{name}`, only {}; nvcc builds `{kernel}` as it is",
                         made.join(", ")
                     ),
                 ),
@@ -449,7 +449,7 @@ impl Binding<'_> {
     fn file(&self, element: Element, file: &GivenFile) -> Result<Buffer, Box<Diagnostic>> {
         let unusable = |reason: String| {
             let kernel = &self.annotation.kernel.name;
-            let message = format!("'{}' {reason}; `{kernel}` is not tuned", file.path);
+            let message = format!("'{}' {reason}; nvcc builds `{kernel}` as it is", file.path);
             Box::new(self.annotation.source.warning(MessageCode::FileUnusable, file.span, message))
         };
         let bytes = match &file.bytes {

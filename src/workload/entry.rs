@@ -145,9 +145,9 @@ pub fn find<'a>(
     };
     let found = match (named.len(), &fitting[..]) {
         (_, [only]) => Ok(*only),
-        (0, _) => Err(warning(format!("the compilation has no kernel `{}`; it is not tuned", kernel.name))),
+        (0, _) => Err(warning(format!("the compilation has no kernel `{}`; nvcc builds it as it is", kernel.name))),
         (_, []) if !as_many.is_empty() => Err(warning(format!(
-            "the compilation has no kernel `{}` with parameters of these types, but with {}; it is not tuned",
+            "the compilation has no kernel `{}` with parameters of these types, but with {}; nvcc builds it as it is",
             kernel.name,
             listed(&as_many)
         ))),
@@ -162,7 +162,7 @@ pub fn find<'a>(
                 false => "",
             };
             Err(warning(format!(
-                "the compilation has no kernel `{}` with {count} parameters; it is not tuned{hint}",
+                "the compilation has no kernel `{}` with {count} parameters; nvcc builds it as it is{hint}",
                 kernel.name
             )))
         }
@@ -178,7 +178,7 @@ pub fn find<'a>(
                 _ if several_instances(several).len() > 1 && annotation.instance.is_some() => {
                     let fitting = several_instances(several).into_iter().collect::<Vec<_>>().join(", ");
                     let message = format!(
-                        "these arguments fit several instances, {fitting}: write all arguments of one; it is not tuned"
+                        "these arguments fit several instances, {fitting}: write all arguments of one; nvcc builds it as it is"
                     );
                     let span = annotation.instance.as_ref().map_or(annotation.comment, |instance| instance.span);
                     Err(Box::new(annotation.source.warning(MessageCode::KernelNotCompiled, span, message)))
@@ -247,7 +247,7 @@ fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnost
     instance.arguments.iter().zip(compiled).find_map(|(argument, compiled)| match argument {
         TemplateArgument::Constant { text, value } if !template_instance::arguments_agree(&value.to_string(), compiled) => {
             let message = format!(
-                "`{text}` is {} in this build, and {value} in the source: write the number in `template`; `{}` is not tuned",
+                "`{text}` is {} in this build, and {value} in the source: write the number in `template`; nvcc builds `{}` as it is",
                 template_instance::as_written(compiled),
                 annotation.kernel.name
             );
@@ -337,7 +337,8 @@ fn instances<'a>(
         true => " (a lambda has no name: pass a structure with an operator() instead)",
         false => "",
     };
-    let message = format!("`{}` has no instance <{wanted}>: {made}{lambda}; it is not tuned", annotation.kernel.name);
+    let message =
+        format!("`{}` has no instance <{wanted}>: {made}{lambda}; nvcc builds it as it is", annotation.kernel.name);
     Err(Box::new(source.warning(MessageCode::KernelNotCompiled, instance.span, message)))
 }
 

@@ -98,11 +98,11 @@ template __global__ void size<SIZE>(int, float *);
 
 //# build defined_by_the_build
 //# args -O3 -arch=sm_90 -cubin -DGIVEN=4 -DSIZE=4
-//#| constants_as_template_arguments.cu(49): warning: `GIVEN` is 4 in this build, and 8 in the source: write the number in `template`; `given` is not tuned [N0168]
+//#| constants_as_template_arguments.cu(49): warning: `GIVEN` is 4 in this build, and 8 in the source: write the number in `template`; nvcc builds `given` as it is [N0168]
 //#|   //@tune template(GIVEN) threads(ceildiv(n, N)) block({64, 128}) default(block = 128)
 //#|           ^~~~~~~~
 //#|
-//#| constants_as_template_arguments.cu(73): warning: `SIZE` is 4 in this build, and 8 in the source: write the number in `template`; `size` is not tuned [N0168]
+//#| constants_as_template_arguments.cu(73): warning: `SIZE` is 4 in this build, and 8 in the source: write the number in `template`; nvcc builds `size` as it is [N0168]
 //#|   //@tune template(SIZE) threads(ceildiv(n, N)) block({64, 128}) default(block = 128)
 //#|           ^~~~~~~~
 //#|

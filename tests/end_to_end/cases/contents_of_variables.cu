@@ -33,7 +33,7 @@ __global__ void lookup(int n, float *y) {
 
 //# build unknown
 //# replace table = random[64] => tables = random[64]
-//#| contents_of_variables.cu(10): warning: the compilation has no variable `tables`; `lookup` is not tuned [N0165]
+//#| contents_of_variables.cu(10): warning: the compilation has no variable `tables`; nvcc builds `lookup` as it is [N0165]
 //#|   //@tune symbol(tables = random[64], config::steps = 24, scale = fill(0.5)[2])
 //#|                  ^~~~~~
 //#|

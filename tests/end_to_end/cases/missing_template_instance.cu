@@ -38,7 +38,7 @@ void launch(int n, const float *x, float *y, const double *v, double *w) {
 //# build half_among_types
 //# replace template(double) => template(half)
 //# header struct scale_float {
-//#| missing_template_instance.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; it is not tuned [N0167]
+//#| missing_template_instance.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; nvcc builds it as it is [N0167]
 //#|   //@tune template(float) template(half) threads(n) block({64, 256}) default(block = 256) regs({0})
 //#|                           ^~~~~~~~
 //#|

@@ -26,7 +26,7 @@ void all(int n, float *x, double *y) {
 //# build other_overload_only
 //# args -O3 -arch=sm_90 -c
 //# replace     k<float><<<n / 128, 128>>>(x, n);\n => 
-//#| overloaded_templates.cu(4): warning: the compilation has no kernel `k` with parameters of these types, but with (double *, float); it is not tuned [N0167]
+//#| overloaded_templates.cu(4): warning: the compilation has no kernel `k` with parameters of these types, but with (double *, float); nvcc builds it as it is [N0167]
 //#|   template <typename T> __global__ void k(T *x, int n) {
 //#|                                         ^
 //#|

@@ -40,7 +40,7 @@ __global__ void k(
 //# build value_for_one_left_out
 //# args -arch=sm_90 -c
 //# replace , y = out[n] => , y = out[n], tree = {}
-//#| parameters_under_conditionals.cu(7): warning: the compilation has no kernel `k` with 4 parameters; it is not tuned: of those under #if the ones count that args(...) gives a value [N0167]
+//#| parameters_under_conditionals.cu(7): warning: the compilation has no kernel `k` with 4 parameters; nvcc builds it as it is: of those under #if the ones count that args(...) gives a value [N0167]
 //#|   __global__ void k(
 //#|                   ^
 //#|

@@ -17,7 +17,7 @@ void go(int n, float *y, float k) {
 //# args -O3 -arch=sm_90 -cubin --extended-lambda
 //# replace template(Scaled) => template(Other)
 //# replace {k = 2} => {}
-//#| remedies_for_lambdas.cu(2): warning: `apply` has no instance <Other>: this file makes <Scaled>, <__nv_dl_wrapper_t<__nv_dl_tag<void (*)(int, float *, float), (& go), 1>, float>> (a lambda has no name: pass a structure with an operator() instead); it is not tuned [N0167]
+//#| remedies_for_lambdas.cu(2): warning: `apply` has no instance <Other>: this file makes <Scaled>, <__nv_dl_wrapper_t<__nv_dl_tag<void (*)(int, float *, float), (& go), 1>, float>> (a lambda has no name: pass a structure with an operator() instead); nvcc builds it as it is [N0167]
 //#|   //@tune template(Other) args(n = 1 << 12, f = {}, y = zeros[n]) threads(n) block({128, 256}) regs({0})
 //#|           ^~~~~~~~
 //#|
@@ -28,7 +28,7 @@ void go(int n, float *y, float k) {
 //# replace {k = 2} => {}
 //# replace <class F> => <int N = 1, class F>
 //# replace     apply<<<(n + 255) / 256, 256>>>(n, Scaled{k}, y);\n => 
-//#| remedies_for_lambdas.cu(2): warning: this type has no name, as a lambda's: pass a structure with an operator(); `apply` is not tuned [N0161]
+//#| remedies_for_lambdas.cu(2): warning: this type has no name, as a lambda's: pass a structure with an operator(); nvcc builds `apply` as it is [N0161]
 //#|   //@tune template(1) args(n = 1 << 12, f = {}, y = zeros[n]) threads(n) block({128, 256}) regs({0})
 //#|                                         ^
 //#|

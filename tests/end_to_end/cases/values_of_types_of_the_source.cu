@@ -217,7 +217,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //# env NVTUNE_STRICT=1
 //# replace symbol(lut<int, 4> => symbol(lut<int, 5>
 //# exit 2
-//#| values_of_types_of_the_source.cu(18): warning: the compilation has no variable `lut<int, 5>`, only `lut<int, 4>`, `lut<short, 2>`; `k` is not tuned [N0165]
+//#| values_of_types_of_the_source.cu(18): warning: the compilation has no variable `lut<int, 5>`, only `lut<int, 4>`, `lut<short, 2>`; nvcc builds `k` as it is [N0165]
 //#|   //@tune symbol(lut<int, 5> = {1, 2}, ns::key = {1, 2, 0xff})
 //#|                  ^~~~~~~~~~~
 //#|
