@@ -1,8 +1,9 @@
 //! The launches of a kernel in host code -> shape, values and sizes of buffers, as far as the
 //! text tells, with what was assumed for the rest.
 
-use super::host_evaluation::{Evaluation, Number, Scope};
+use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::{arguments, called_name, last_name, launch_shape};
+use super::host_number::Number;
 use super::host_program::{FilePlace, HostProgram};
 use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;

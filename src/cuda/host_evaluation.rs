@@ -1,24 +1,16 @@
 //! An expression of host code and where it stands -> its value, as far as the text tells.
 //!
-//! Of several definitions of a name the last one above counts, of several callers of a function
-//! the first whose argument has a value. What no text tells may be assumed: each name then has
-//! one value throughout, and is listed. So is a name that a branch or a loop may give another
-//! value; it has the one that it has without them.
+//! Of several callers of a function the first whose argument has a value counts. What no text
+//! tells may be assumed: each name then has one value throughout, and is listed. So is a name that
+//! another run of the program may give another value.
 
-use super::host_nodes::{arguments, called_name, is_wrapper, last_name};
-use super::host_program::{Definition, FilePlace, HostProgram};
-use super::integer_literal::integer;
+use super::host_nodes::{arguments, called_name, declared, last_name};
+use super::host_number::{Number, apply_binary, parse_literal};
+use super::host_program::{FilePlace, HostProgram};
 use super::launch_argument::BufferBytes;
-use std::cell::{Cell, LazyCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tree_sitter::{Node, Parser};
-
-/// A number of host code.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
-    Int(i64),
-    Float(f64),
-}
 
 /// Where an expression stands, and what its function's parameters are.
 #[derive(Clone, Debug)]
@@ -40,12 +32,6 @@ const COSTLY: u32 = 50;
 
 /// The most callers of a function that are looked at.
 const MOST_CALLERS: usize = 16;
-
-/// The least rank of assignments in other functions.
-const ELSEWHERE: usize = 3;
-
-/// The most definitions of a name that are looked at.
-const MOST_DEFINITIONS: usize = 16;
 
 /// The most bytes of an assumed name.
 const LONGEST_NAME: usize = 40;
@@ -71,14 +57,6 @@ pub struct Evaluation<'p> {
     steps: Cell<u32>,
 }
 
-/// What definitions say of a name.
-enum Defined {
-    Value(Number),
-    /// Something else than what a parameter or a macro of the name is.
-    Unknown,
-    Nothing,
-}
-
 impl Scope {
     pub fn new(place: &FilePlace) -> Self {
         Self { file: place.file, at: place.range.start, bindings: Vec::new(), depth: DEEPEST }
@@ -92,23 +70,6 @@ impl Scope {
     /// Another place, one step further away.
     pub fn moved(&self, place: &FilePlace) -> Option<Self> {
         Some(Self { file: place.file, at: place.range.start, bindings: Vec::new(), depth: self.depth.checked_sub(1)? })
-    }
-}
-
-impl Number {
-    pub fn as_f64(self) -> f64 {
-        match self {
-            Number::Int(value) => value as f64,
-            Number::Float(value) => value,
-        }
-    }
-
-    /// The number as C converts it to an integer.
-    pub fn as_integer(self) -> i64 {
-        match self {
-            Number::Int(value) => value,
-            Number::Float(value) => value as i64,
-        }
     }
 }
 
@@ -152,7 +113,7 @@ impl<'p> Evaluation<'p> {
     }
 
     /// What follows without further assumptions.
-    fn sure<T>(&self, value: impl FnOnce() -> T) -> T {
+    pub(super) fn sure<T>(&self, value: impl FnOnce() -> T) -> T {
         let assumption = self.assumption.replace(None);
         let found = value();
         self.assumption.set(assumption);
@@ -377,146 +338,39 @@ impl<'p> Evaluation<'p> {
                 Some(value)
             };
             of_macro()
-                .or_else(|| self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope)))
+                .or_else(|| {
+                    self.noted(whole, || self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope)))
+                })
                 .or_else(|| self.of_template_parameter(whole, scope))
         };
         self.assigned(whole, name, scope, &elsewhere)
     }
 
-    /// The value that a name is given, or has elsewhere, or is assumed to have.
-    pub(super) fn assigned(
-        &self,
-        whole: &str,
-        name: &str,
-        scope: &Scope,
-        elsewhere: &dyn Fn() -> Option<Number>,
-    ) -> Option<Number> {
-        let value = match self.defined(whole, name, scope, elsewhere) {
-            Defined::Value(value) => Some(value),
-            Defined::Unknown => None,
-            Defined::Nothing => elsewhere(),
-        };
-        value.or_else(|| self.take_assumed(whole))
+    /// What `search` finds for a name, unless it is under way: values of fields go round in
+    /// circles, as `a.n = n` after `n = a.n`.
+    pub(super) fn unless_active<T>(&self, name: &str, search: impl FnOnce() -> T) -> Option<T> {
+        if !self.active.borrow_mut().insert(name.to_owned()) {
+            return None;
+        }
+        let found = search();
+        self.active.borrow_mut().remove(name);
+        Some(found)
     }
 
-    /// The value that definitions above give a name; `elsewhere` is what it has without those.
-    fn defined(&self, whole: &str, name: &str, scope: &Scope, elsewhere: &dyn Fn() -> Option<Number>) -> Defined {
-        let found = self.ranked(whole, name, scope);
-        let Some((best, _)) = found.first() else { return Defined::Nothing };
-        if *best < ELSEWHERE {
-            return self.chosen(&found, whole, scope, elsewhere);
+    /// The value of a name, which is listed if another run may have another one.
+    pub(super) fn noted(&self, name: &str, value: impl FnOnce() -> Option<Number>) -> Option<Number> {
+        let before = self.is_choice.replace(false);
+        let value = value();
+        if self.is_choice.replace(before)
+            && let Some(value) = value
+        {
+            self.note_guess(name, value);
         }
-        // Values of fields go round in circles: `a.n = n` after `n = a.n`.
-        if !self.active.borrow_mut().insert(whole.to_owned()) {
-            return Defined::Unknown;
-        }
-        let chosen = self.chosen(&found, whole, scope, elsewhere);
-        self.active.borrow_mut().remove(whole);
-        chosen
-    }
-
-    /// The value that ranked definitions give a name.
-    fn chosen(
-        &self,
-        found: &[(usize, &Definition)],
-        whole: &str,
-        scope: &Scope,
-        elsewhere: &dyn Fn() -> Option<Number>,
-    ) -> Defined {
-        let Some((best, _)) = found.first() else { return Defined::Nothing };
-        // The last definition that is reached in any case, and those that may follow it.
-        let is_reached = |definition: &Definition| match best {
-            0 => definition.branch.as_ref().is_none_or(|branch| branch.contains(&scope.at)),
-            _ => definition.scope.is_some(),
-        };
-        let of_this = found.iter().filter(|(rank, _)| (*rank == 0) == (*best == 0)).map(|(_, of)| *of);
-        let (mut certain, mut possible) = (None, Vec::new());
-        for definition in of_this.take(MOST_DEFINITIONS) {
-            if is_reached(definition) {
-                certain = certain.or(Some(definition));
-                if *best == 0 {
-                    break;
-                }
-            } else {
-                possible.push(definition);
-            }
-        }
-        if certain.is_none() && *best > 0 && possible.len() == 1 {
-            certain = possible.pop();
-        }
-        if possible.is_empty() {
-            let is_choice = self.is_choice.replace(false);
-            let value = certain.and_then(|definition| self.value_of(definition, whole, scope));
-            if self.is_choice.replace(is_choice)
-                && let Some(value) = value
-            {
-                self.note_guess(whole, value);
-            }
-            return value.map_or(Defined::Unknown, Defined::Value);
-        }
-        // What is summed up has neither its first value nor one that a summand tells.
-        if possible.iter().any(|definition| self.is_summed(definition)) {
-            return Defined::Unknown;
-        }
-        let of = |definition: &Definition| self.sure(|| self.value_of(definition, whole, scope));
-        let mut values = vec![match certain {
-            Some(definition) => of(definition),
-            None if *best == 0 => self.sure(elsewhere),
-            None => possible.pop().and_then(of),
-        }];
-        values.extend(possible.into_iter().map(|definition| Some(definition).filter(|of| of.is_whole).and_then(of)));
-        let is_one = values.iter().all(|value| value.is_some() && *value == values[0]);
-        let likely = values.into_iter().flatten().find(|value| is_one || value.as_f64() > 0.0);
-        let assumed = || certain.and_then(|definition| self.value_of(definition, whole, scope));
-        match likely.or_else(|| assumed().filter(|value| value.as_f64() > 0.0)) {
-            Some(value) => {
-                if !is_one {
-                    self.note_guess(whole, value);
-                }
-                Defined::Value(value)
-            }
-            None => Defined::Unknown,
-        }
-    }
-
-    /// The value of a definition of a name.
-    fn value_of(&self, definition: &Definition, whole: &str, scope: &Scope) -> Option<Number> {
-        let place = &definition.value;
-        let node = self.program.node(place)?;
-        if !definition.is_whole {
-            return self.changed(node, &scope.moved(place)?);
-        }
-        // `dim3 grid(w, h)` as the grammar has it.
-        if node.kind() == "parameter_list" {
-            return self.value_of_text(self.program.slice(place), &scope.moved(place)?);
-        }
-        let value = self.value_at(place, &scope.moved(place)?)?;
-        self.note_leaf(whole, self.program.slice(place), value);
-        Some(value)
-    }
-
-    /// Whether a definition is `n += 2` or `++n`.
-    fn is_summed(&self, definition: &Definition) -> bool {
-        let kind = self.program.node(&definition.value).map_or("", |node| node.kind());
-        !definition.is_whole && matches!(kind, "assignment_expression" | "update_expression")
-    }
-
-    /// The value that `n += 2` or `++n` gives its variable.
-    fn changed(&self, node: Node<'_>, scope: &Scope) -> Option<Number> {
-        let text = &self.program.files.get(scope.file)?.text;
-        let field = |name: &str| node.child_by_field_name(name);
-        let (before, operator, by) = match node.kind() {
-            "assignment_expression" => (field("left")?, field("operator")?, self.value(field("right")?, text, scope)?),
-            "update_expression" => (field("argument")?, field("operator")?, Number::Int(1)),
-            _ => return None,
-        };
-        let operator = text[operator.byte_range()].trim_end_matches('=');
-        let operator = operator.strip_suffix(['+', '-']).filter(|rest| !rest.is_empty()).unwrap_or(operator);
-        apply_binary(operator, self.value(before, text, scope)?, by)
+        value
     }
 
     /// Lists a name among those with assumed values.
-    fn note_guess(&self, name: &str, value: Number) {
+    pub(super) fn note_guess(&self, name: &str, value: Number) {
         if let Number::Int(value) = value
             && name.len() <= LONGEST_NAME
         {
@@ -526,60 +380,10 @@ impl<'p> Evaluation<'p> {
     }
 
     /// Notes that a name has the value of a literal.
-    fn note_leaf(&self, name: &str, code: &str, value: Number) {
+    pub(super) fn note_leaf(&self, name: &str, code: &str, value: Number) {
         if let (Number::Int(value), Some(_)) = (value, parse_literal(code.trim_matches(['(', ')', ' ']))) {
             self.leaves.borrow_mut().insert(name.to_owned(), value);
         }
-    }
-
-    /// The definitions of a name that may count at a place, the likeliest first.
-    pub(super) fn nearest(&self, whole: &str, name: &str, scope: &Scope) -> Vec<&'p Definition> {
-        let found = self.ranked(whole, name, scope);
-        found.into_iter().map(|(_, definition)| definition).filter(|definition| definition.is_whole).collect()
-    }
-
-    /// All that gives a name a value, the likeliest first: 0 is the rank of those in the same
-    /// function, 3 and more that of assignments elsewhere.
-    fn ranked(&self, whole: &str, name: &str, scope: &Scope) -> Vec<(usize, &'p Definition)> {
-        let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
-        let mut found: Vec<(usize, &Definition)> = Vec::new();
-        let is_local = LazyCell::new(|| self.is_local(whole, scope));
-        let field = |target: &str| target.rsplit(['.', '>', ':']).next().unwrap_or("").to_owned();
-        for definition in self.program.definitions.get(name).into_iter().flatten() {
-            if self.step().is_none() {
-                break;
-            }
-            let file = &definition.value.file;
-            let is_here = *file == scope.file && definition.at < scope.at;
-            let is_known = |around: &std::ops::Range<usize>| around.contains(&scope.at);
-            let is_same = definition.target == whole;
-            let rank = match &definition.scope {
-                // The value of a variable itself is no value of a field of that name.
-                Some(around) if is_same && is_here && is_known(around) && definition.function == function => 0,
-                None if is_same && is_here && definition.function == function => 0,
-                Some(_) if is_same && definition.function.is_none() => 1 + usize::from(*file != scope.file),
-                None if is_same && !*is_local && !self.is_local(whole, &Scope::new(&definition.value)) => 3,
-                None if !is_same && field(&definition.target) == field(whole) && !*is_local => 4,
-                Some(_) | None => continue,
-            };
-            found.push((rank, definition));
-        }
-        // Of those in the same function the last.
-        found.sort_by_key(|(rank, definition)| {
-            (*rank, if *rank == 0 { usize::MAX - definition.at } else { definition.at })
-        });
-        found
-    }
-
-    /// Whether a name is declared in the function at a place, itself or as a parameter.
-    fn is_local(&self, name: &str, scope: &Scope) -> bool {
-        let Some(function) = self.program.function_around(scope.file, scope.at) else { return false };
-        let declarations = self.program.declarations.get(name).into_iter().flatten();
-        let bytes = function.byte_range();
-        declarations
-            .into_iter()
-            .any(|own| own.file == scope.file && own.scope.start >= bytes.start && own.scope.end <= bytes.end)
-            || self.parameter(name, scope).is_some()
     }
 
     /// The function around a place and the number of its parameter of a name.
@@ -600,7 +404,7 @@ impl<'p> Evaluation<'p> {
         let base = name.split(['.', '-', '[']).next().unwrap_or(name);
         let (function, number) = self.parameter(base, scope)?;
         let text = &self.program.files.get(scope.file)?.text;
-        let own_name = function.child_by_field_name("declarator").map(|node| function_name(node, text))?;
+        let own_name = function.child_by_field_name("declarator").map(|node| declared(node, text))?;
         let most = parameter_names(function, text).len();
         let calls = || self.program.calls.get(own_name).into_iter().flatten();
         // Another file may have a function of the same name.
@@ -629,7 +433,7 @@ impl<'p> Evaluation<'p> {
         self.value_of_text(&text, &scope.moved(&place)?)
     }
 
-    fn take_assumed(&self, name: &str) -> Option<Number> {
+    pub(super) fn take_assumed(&self, name: &str) -> Option<Number> {
         let is_name = name.len() <= LONGEST_NAME && !name.is_empty() && !name.contains(['"', '\'']);
         let known = self.assumed.borrow().get(name).copied();
         let value = known.or(self.assumption.get().filter(|_| is_name))?;
@@ -662,69 +466,4 @@ pub(super) fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
         declarator.map_or("", |declarator| last_name(&text[declarator.byte_range()])).to_owned()
     };
     parameters.map(name).collect()
-}
-
-/// The name that a function's declarator declares.
-pub(super) fn function_name<'t>(declarator: Node<'_>, text: &'t str) -> &'t str {
-    let mut node = declarator;
-    while let Some(inner) = node
-        .child_by_field_name("declarator")
-        .or_else(|| node.child_by_field_name("name"))
-        .or_else(|| node.named_child(0).filter(|_| is_wrapper(node)))
-    {
-        node = inner;
-    }
-    &text[node.byte_range()]
-}
-
-/// Reads a number as C writes it.
-fn parse_literal(text: &str) -> Option<Number> {
-    if let Some(value) = integer(text) {
-        return Some(Number::Int(value));
-    }
-    let is_hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-    let digits = text.trim_end_matches(['f', 'F', 'l', 'L']).replace('\'', "");
-    digits.parse().ok().filter(|value: &f64| !is_hexadecimal && value.is_finite()).map(Number::Float)
-}
-
-/// Applies an operator of C.
-fn apply_binary(operator: &str, left: Number, right: Number) -> Option<Number> {
-    let truth = |value: bool| Some(Number::Int(i64::from(value)));
-    let (a, b) = (left.as_f64(), right.as_f64());
-    match operator {
-        "&&" => return truth(a != 0.0 && b != 0.0),
-        "||" => return truth(a != 0.0 || b != 0.0),
-        "==" => return truth(a == b),
-        "!=" => return truth(a != b),
-        "<" => return truth(a < b),
-        ">" => return truth(a > b),
-        "<=" => return truth(a <= b),
-        ">=" => return truth(a >= b),
-        _ => {}
-    }
-    let (Number::Int(left), Number::Int(right)) = (left, right) else {
-        let value = match operator {
-            "+" => a + b,
-            "-" => a - b,
-            "*" => a * b,
-            "/" => a / b,
-            _ => return None,
-        };
-        return value.is_finite().then_some(Number::Float(value));
-    };
-    let shift = u32::try_from(right).ok();
-    let value = match operator {
-        "+" => left.checked_add(right),
-        "-" => left.checked_sub(right),
-        "*" => left.checked_mul(right),
-        "/" => left.checked_div(right),
-        "%" => left.checked_rem(right),
-        "<<" => left.checked_shl(shift?).filter(|value| value >> right == left),
-        ">>" => left.checked_shr(shift?),
-        "&" => Some(left & right),
-        "|" => Some(left | right),
-        "^" => Some(left ^ right),
-        _ => None,
-    };
-    value.map(Number::Int)
 }

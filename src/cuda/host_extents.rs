@@ -1,7 +1,8 @@
 //! The grid or the block of a launch in host code -> its extents.
 
-use super::host_evaluation::{Evaluation, Number, Scope};
+use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::last_name;
+use super::host_number::Number;
 use tree_sitter::{Node, Parser};
 
 impl Evaluation<'_> {

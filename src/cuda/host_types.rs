@@ -1,7 +1,8 @@
 //! Types as host code names them -> types that a comment knows, and their sizes.
 
 use super::element::Scalar;
-use super::host_evaluation::{Evaluation, Scope, function_name};
+use super::host_evaluation::{Evaluation, Scope};
+use super::host_nodes::declared;
 use super::host_program::{FilePlace, HostProgram};
 use super::integer_literal::integer;
 use super::tokens::is_word;
@@ -136,7 +137,7 @@ impl Evaluation<'_> {
         let names = template_parameters(template, text);
         let number = names.iter().position(|own| own == name)?;
         self.costly_step()?;
-        let function_name = function.child_by_field_name("declarator").map(|node| function_name(node, text))?;
+        let function_name = function.child_by_field_name("declarator").map(|node| declared(node, text))?;
         let head = format!("{function_name}<");
         for (index, file) in self.program.files.iter().enumerate() {
             for (at, _) in file.text.match_indices(&head) {

@@ -1,7 +1,8 @@
 //! An argument of a launch in host code -> its value, or the bytes behind it.
 
-use super::host_evaluation::{Evaluation, Number, Scope};
+use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::{arguments, last_name};
+use super::host_number::Number;
 use super::host_program::{FilePlace, Memory, MemoryBytes};
 use super::host_types::words;
 use super::parameter_kind::ParameterKind;

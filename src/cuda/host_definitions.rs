@@ -1,0 +1,196 @@
+//! A name of host code and where it stands -> the value that its definitions give it.
+//!
+//! Of several definitions in a function the last one above counts, unless a branch or a loop may
+//! pass it by: then a value that may follow it is as good, and the name is listed as a guess.
+
+use super::host_evaluation::{Evaluation, Scope};
+use super::host_number::{Number, apply_binary};
+use super::host_program::Definition;
+use std::cell::LazyCell;
+use tree_sitter::Node;
+
+/// The least rank of assignments in other functions.
+const ELSEWHERE: usize = 3;
+
+/// The most definitions of a name that are looked at.
+const MOST_DEFINITIONS: usize = 16;
+
+/// What definitions say of a name.
+enum Defined {
+    Value(Number),
+    /// Something else than what a parameter or a macro of the name is.
+    Unknown,
+    Nothing,
+}
+
+impl<'p> Evaluation<'p> {
+    /// The value that a name is given, or has elsewhere, or is assumed to have.
+    pub(super) fn assigned(
+        &self,
+        whole: &str,
+        name: &str,
+        scope: &Scope,
+        elsewhere: &dyn Fn() -> Option<Number>,
+    ) -> Option<Number> {
+        let value = match self.defined(whole, name, scope, elsewhere) {
+            Defined::Value(value) => Some(value),
+            Defined::Unknown => None,
+            Defined::Nothing => elsewhere(),
+        };
+        value.or_else(|| self.take_assumed(whole))
+    }
+
+    /// The value that definitions above give a name; `elsewhere` is what it has without those.
+    fn defined(&self, whole: &str, name: &str, scope: &Scope, elsewhere: &dyn Fn() -> Option<Number>) -> Defined {
+        let found = self.ranked(whole, name, scope);
+        let Some((best, _)) = found.first() else { return Defined::Nothing };
+        if *best < ELSEWHERE {
+            return self.chosen(&found, whole, scope, elsewhere);
+        }
+        self.unless_active(whole, || self.chosen(&found, whole, scope, elsewhere)).unwrap_or(Defined::Unknown)
+    }
+
+    /// The value that ranked definitions give a name.
+    fn chosen(
+        &self,
+        found: &[(usize, &Definition)],
+        whole: &str,
+        scope: &Scope,
+        elsewhere: &dyn Fn() -> Option<Number>,
+    ) -> Defined {
+        let Some((best, _)) = found.first() else { return Defined::Nothing };
+        // The last definition that is reached in any case, and those that may follow it.
+        let is_reached = |definition: &Definition| match best {
+            0 => definition.branch.as_ref().is_none_or(|branch| branch.contains(&scope.at)),
+            _ => definition.scope.is_some(),
+        };
+        let of_this = found.iter().filter(|(rank, _)| (*rank == 0) == (*best == 0)).map(|(_, of)| *of);
+        let (mut certain, mut possible) = (None, Vec::new());
+        for definition in of_this.take(MOST_DEFINITIONS) {
+            if is_reached(definition) {
+                certain = certain.or(Some(definition));
+                if *best == 0 {
+                    break;
+                }
+            } else {
+                possible.push(definition);
+            }
+        }
+        if certain.is_none() && *best > 0 && possible.len() == 1 {
+            certain = possible.pop();
+        }
+        if possible.is_empty() {
+            let value = self.noted(whole, || certain.and_then(|definition| self.value_of(definition, whole, scope)));
+            return value.map_or(Defined::Unknown, Defined::Value);
+        }
+        // What is summed up has neither its first value nor one that a summand tells.
+        if possible.iter().any(|definition| self.is_summed(definition)) {
+            return Defined::Unknown;
+        }
+        let of = |definition: &Definition| self.sure(|| self.value_of(definition, whole, scope));
+        let mut values = vec![match certain {
+            Some(definition) => of(definition),
+            None if *best == 0 => self.sure(elsewhere),
+            None => possible.pop().and_then(of),
+        }];
+        values.extend(possible.into_iter().map(|definition| Some(definition).filter(|of| of.is_whole).and_then(of)));
+        let is_one = values.iter().all(|value| value.is_some() && *value == values[0]);
+        let likely = values.into_iter().flatten().find(|value| is_one || value.as_f64() > 0.0);
+        let assumed = || certain.and_then(|definition| self.value_of(definition, whole, scope));
+        match likely.or_else(|| assumed().filter(|value| value.as_f64() > 0.0)) {
+            Some(value) => {
+                if !is_one {
+                    self.note_guess(whole, value);
+                }
+                Defined::Value(value)
+            }
+            None => Defined::Unknown,
+        }
+    }
+
+    /// The value of a definition of a name.
+    fn value_of(&self, definition: &Definition, whole: &str, scope: &Scope) -> Option<Number> {
+        let place = &definition.value;
+        let node = self.program.node(place)?;
+        if !definition.is_whole {
+            return self.changed(node, &scope.moved(place)?);
+        }
+        // `dim3 grid(w, h)` as the grammar has it.
+        if node.kind() == "parameter_list" {
+            return self.value_of_text(self.program.slice(place), &scope.moved(place)?);
+        }
+        let value = self.value_at(place, &scope.moved(place)?)?;
+        self.note_leaf(whole, self.program.slice(place), value);
+        Some(value)
+    }
+
+    /// Whether a definition is `n += 2` or `++n`.
+    fn is_summed(&self, definition: &Definition) -> bool {
+        let kind = self.program.node(&definition.value).map_or("", |node| node.kind());
+        !definition.is_whole && matches!(kind, "assignment_expression" | "update_expression")
+    }
+
+    /// The value that `n += 2` or `++n` gives its variable.
+    fn changed(&self, node: Node<'_>, scope: &Scope) -> Option<Number> {
+        let text = &self.program.files.get(scope.file)?.text;
+        let field = |name: &str| node.child_by_field_name(name);
+        let (before, operator, by) = match node.kind() {
+            "assignment_expression" => (field("left")?, field("operator")?, self.value(field("right")?, text, scope)?),
+            "update_expression" => (field("argument")?, field("operator")?, Number::Int(1)),
+            _ => return None,
+        };
+        let operator = text[operator.byte_range()].trim_end_matches('=');
+        let operator = operator.strip_suffix(['+', '-']).filter(|rest| !rest.is_empty()).unwrap_or(operator);
+        apply_binary(operator, self.value(before, text, scope)?, by)
+    }
+
+    /// The definitions of a name that may count at a place, the likeliest first.
+    pub(super) fn nearest(&self, whole: &str, name: &str, scope: &Scope) -> Vec<&'p Definition> {
+        let found = self.ranked(whole, name, scope);
+        found.into_iter().map(|(_, definition)| definition).filter(|definition| definition.is_whole).collect()
+    }
+
+    /// All that gives a name a value, the likeliest first: 0 is the rank of those in the same
+    /// function, 3 and more that of assignments elsewhere.
+    fn ranked(&self, whole: &str, name: &str, scope: &Scope) -> Vec<(usize, &'p Definition)> {
+        let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
+        let mut found: Vec<(usize, &Definition)> = Vec::new();
+        let is_local = LazyCell::new(|| self.is_local(whole, scope));
+        let field = |target: &str| target.rsplit(['.', '>', ':']).next().unwrap_or("").to_owned();
+        for definition in self.program.definitions.get(name).into_iter().flatten() {
+            if self.step().is_none() {
+                break;
+            }
+            let file = &definition.value.file;
+            let is_here = *file == scope.file && definition.at < scope.at;
+            let is_known = |around: &std::ops::Range<usize>| around.contains(&scope.at);
+            let is_same = definition.target == whole;
+            let rank = match &definition.scope {
+                // The value of a variable itself is no value of a field of that name.
+                Some(around) if is_same && is_here && is_known(around) && definition.function == function => 0,
+                None if is_same && is_here && definition.function == function => 0,
+                Some(_) if is_same && definition.function.is_none() => 1 + usize::from(*file != scope.file),
+                None if is_same && !*is_local && !self.is_local(whole, &Scope::new(&definition.value)) => 3,
+                None if !is_same && field(&definition.target) == field(whole) && !*is_local => 4,
+                Some(_) | None => continue,
+            };
+            found.push((rank, definition));
+        }
+        // Of those in the same function the last.
+        found.sort_by_key(|(rank, definition)| {
+            (*rank, if *rank == 0 { usize::MAX - definition.at } else { definition.at })
+        });
+        found
+    }
+
+    /// Whether a name is declared in the function at a place, itself or as a parameter.
+    fn is_local(&self, name: &str, scope: &Scope) -> bool {
+        let Some(function) = self.program.function_around(scope.file, scope.at) else { return false };
+        let declarations = self.program.declarations.get(name).into_iter().flatten();
+        let bytes = function.byte_range();
+        declarations
+            .into_iter()
+            .any(|own| own.file == scope.file && own.scope.start >= bytes.start && own.scope.end <= bytes.end)
+            || self.parameter(name, scope).is_some()
+    }
+}
