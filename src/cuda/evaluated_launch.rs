@@ -361,6 +361,14 @@ mod tests {
     }
 
     #[test]
+    fn choice_that_a_caller_makes_is_a_guess() {
+        let text = "void run(int n, float *x) { k<<<n / 64, 64>>>(n, x); }\n\
+                    int main(int c, char **v) { float *x; cudaMalloc(&x, 4 * 640); run(c > 1 ? atoi(v[1]) : 640, x); }";
+        let launch = launch(&[("a.cu", text)]);
+        assert_eq!((launch.assumed, launch.grid), (vec![("n".to_owned(), 640)], Some([10, 1, 1])));
+    }
+
+    #[test]
     fn value_of_a_variable_that_changes_is_marked_or_unknown() {
         let known = [("n", 640)];
         let guess = [("n", 1024)];
