@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, LaunchedParameter, arguments, integer_text, numbers, threads};
 use super::proposed::Basis;
-use crate::comment::Expr;
+use crate::comment::{Binary, Expr, Node};
 use crate::cuda::{
     ANY_COUNT, ArgumentCounts, EvaluatedLaunch, HostProgram, Kernel, ListedKernel, ParameterKind, takes_no_value,
 };
@@ -162,10 +162,10 @@ fn grid_clause(
         Some(other) => known.insert(1.min(known.len()), other),
         None => {}
     }
-    let (text, dimensions) = inferred_text(&known, grid, block);
-    let given = numbers(parameters, launch).into_iter().filter(|(name, _)| has_word(&text, name));
+    let clause = inferred_text(&known, grid, block);
+    let given = numbers(parameters, launch).into_iter().filter(|(name, _)| has_word(&clause.text, name));
     let sizes = given.map(|(name, value)| format!("{name} = {}", integer_text(value))).collect();
-    (GridClause { text, dimensions }, sizes)
+    (clause, sizes)
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -314,30 +314,41 @@ fn launch_shape(launch: &EvaluatedLaunch) -> Option<(Dim3, Dim3)> {
     (fits && Limits::default().allows(block)).then_some((grid, block))
 }
 
-/// The `threads` or `grid` clause, and in how many dimensions `block(auto)` varies with it.
-fn inferred_text(known: &[KnownLaunch], grid: Dim3, block: Dim3) -> (String, usize) {
-    let list = |expressions: &[Expr]| expressions.iter().map(written).collect::<Vec<_>>().join(", ");
+/// The `threads` or `grid` clause of known launches.
+fn inferred_text(known: &[KnownLaunch], grid: Dim3, block: Dim3) -> GridClause {
+    let clause = |name: &str, extents: &[String], dimensions| GridClause {
+        text: format!("{name}({})", extents.join(", ")),
+        dimensions,
+    };
+    let texts = |expressions: &[Expr]| expressions.iter().map(written).collect::<Vec<_>>();
     match infer_grid(known, Span { start: 0, end: 0 }) {
-        Some(InferredGrid::Threads(threads)) => (format!("threads({})", list(&threads)), threads.len()),
+        Some(InferredGrid::Threads(threads)) => clause("threads", &texts(&threads), threads.len()),
         Some(InferredGrid::Blocks(blocks)) => {
             let dimensions = 3 - block.iter().rev().take_while(|extent| **extent == 1).count();
-            (format!("grid({})", list(&blocks)), dimensions.max(1))
+            clause("grid", &texts(&blocks), dimensions.max(1))
         }
         None => {
             let threads = grid.iter().zip(block).map(|(blocks, threads)| i64::from(*blocks) * i64::from(threads));
             let threads: Vec<String> = threads.map(integer_text).collect();
-            (format!("threads({})", threads.join(", ")), threads.len())
+            clause("threads", &threads, threads.len())
         }
     }
 }
 
 fn written(expression: &Expr) -> String {
-    let mut text = expression.unparenthesized();
-    // A product of names needs no parentheses.
-    if text.chars().all(|c| c.is_alphanumeric() || "_ *()".contains(c)) && !text.contains("ceildiv") {
-        text.retain(|c| !"()".contains(c));
-    }
+    let factors = factors(expression).filter(|factors| factors.len() > 1);
+    let text = factors.map_or_else(|| expression.unparenthesized(), |factors| factors.join(" * "));
     text.parse().map_or(text, integer_text)
+}
+
+/// The names and numbers that a product is of, which needs no parentheses; `None` if it is of
+/// other expressions.
+fn factors(expression: &Expr) -> Option<Vec<String>> {
+    match &expression.node {
+        Node::Binary(Binary::Multiply, _, left, right) => Some([factors(left)?, factors(right)?].concat()),
+        Node::Value(_) | Node::Name(_) => Some(vec![expression.to_string()]),
+        _ => None,
+    }
 }
 
 /// Dynamic shared memory: in proportion to the block if it is a small multiple of it.
