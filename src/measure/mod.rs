@@ -64,5 +64,6 @@ pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
 pub use pool::Pool;
 pub use process::Process;
 pub use protocol::VERSION as PROTOCOL_VERSION;
+pub use race::LAST_VERDICT;
 pub use runner::{RunnerError, split};
 pub use worker::serve;

@@ -1,16 +1,19 @@
 //! Paired samples of a duel's contenders -> who is out, and whether it is decided.
 //!
 //! In: the times of all contenders round by round, the baseline's first. Out: who is sampled
-//! further. Invariant: what is concluded from these looks together is wrong no more often than
-//! [`ERROR_RATE`]; the verdict after the last round may be wrong as often again.
+//! further. Invariant: what is concluded from the looks and from the verdict after the last round
+//! is wrong no more often than [`ERROR_RATE`], all together (Bonferroni).
 
 use super::outcome::quantile;
 use super::verdict::{ERROR_RATE, Verdict, faster_by, median_interval, ratios};
 
-/// The numbers of rounds after which the samples are looked at, before the last round. Each
-/// look may be wrong, so all must be surer than one would be (Bonferroni).
-const LOOKS: [usize; 5] = [11, 15, 20, 26, 33];
-const ONE_LOOK: f64 = ERROR_RATE / (LOOKS.len() + 1) as f64;
+/// The numbers of rounds after which the samples are looked at, before the last round. With fewer
+/// than 12, no sample is sure enough for [`ONE_LOOK`]: 2 * 0.5^12 = 0.0005.
+const LOOKS: [usize; 5] = [12, 16, 20, 26, 33];
+/// How often a look may be wrong. Small, because what it leaves is the last verdict's.
+const ONE_LOOK: f64 = 0.0005;
+/// How often the verdict after the last round may be wrong.
+pub const LAST_VERDICT: f64 = ERROR_RATE - LOOKS.len() as f64 * ONE_LOOK;
 
 /// A contender's samples, in microseconds.
 pub(super) struct Racer<T> {
@@ -78,8 +81,8 @@ mod tests {
     #[test]
     fn it_ends_when_decided() {
         for (why, means, rounds, left) in [
-            ("one challenger is surely the fastest", vec![100.0, 80.0, 90.0, 85.0], 11, vec![0, 1]),
-            ("none is faster than the baseline", vec![100.0, 105.0, 110.0], 11, vec![0, 1]),
+            ("one challenger is surely the fastest", vec![100.0, 80.0, 90.0, 85.0], 12, vec![0, 1]),
+            ("none is faster than the baseline", vec![100.0, 105.0, 110.0], 12, vec![0, 1]),
             ("two are as fast as each other", vec![100.0, 80.0, 80.0, 90.0], 41, vec![0, 1, 2]),
             ("one is about as much faster as counts", vec![100.0, 99.2], 41, vec![0, 1]),
         ] {

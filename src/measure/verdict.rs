@@ -39,7 +39,7 @@ pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
 }
 
 /// [`faster`], wrong no more often than `error_rate`.
-pub(super) fn faster_by(baseline: &[f64], challenger: &[f64], error_rate: f64) -> Verdict {
+pub fn faster_by(baseline: &[f64], challenger: &[f64], error_rate: f64) -> Verdict {
     let ratios = ratios(baseline, challenger);
     let ratio = super::outcome::quantile(&ratios, 0.5).unwrap_or(0.0);
     let Some((low, high)) = median_interval(&ratios, error_rate) else {

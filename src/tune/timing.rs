@@ -9,9 +9,8 @@ use super::search_journal::SearchJournal;
 use crate::diag::progress::Best;
 use crate::diag::{MessageCode, progress};
 use crate::gpu::Conditions;
-use crate::measure::verdict;
-use crate::measure::verdict::Verdict;
-use crate::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial};
+use crate::measure::verdict::{self, Verdict};
+use crate::measure::{Candidate, Error, LAST_VERDICT, Measurer, Options, Outcome, Plan, Reason, Timing, Trial};
 use crate::nvcc::Toolchain;
 use crate::process::Permit;
 use crate::record::{Decision, PointOutcome, RecordedTiming};
@@ -62,7 +61,7 @@ pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
 /// that gains most, with its gain; from samples of paired rounds, of which those that dropped out
 /// have fewer. `None`: the baseline stays.
 pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
-    let gain = |(index, samples)| match verdict::faster(baseline, samples) {
+    let gain = |(index, samples)| match verdict::faster_by(baseline, samples, LAST_VERDICT) {
         Verdict::Faster { ratio } => Some((index, ratio)),
         Verdict::Slower { .. } | Verdict::Ambiguous { .. } => None,
     };

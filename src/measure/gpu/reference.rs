@@ -1,8 +1,8 @@
 //! What the baseline left in its buffers and variables, and whether a candidate left the same.
 //!
-//! Invariant: that the numbers of a buffer differ is said by the host alone, which
-//! names the first that does; the device only says that they agree, by the same rule, so that
-//! no buffer has to be brought to the host for that. What lies on the device is in reach of the
+//! Invariant: the device can only find that all numbers of a buffer agree, by the rule of
+//! `compare.rs`; then the buffer stays where it is. Otherwise the host compares, and names the
+//! first number that differs. What lies on the device is in reach of the
 //! kernels that are compared: it counts only as long as it is what the baseline left.
 
 use super::driver::{Context, DriverFault, Memory, PIECE, Stream};
