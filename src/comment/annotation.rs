@@ -436,6 +436,15 @@ impl Annotation {
     }
 }
 
+impl Annotation {
+    /// The kernel with its template arguments, as in `k<float, 4>`; `None` for one that is no
+    /// template.
+    pub fn instance_name(&self) -> Option<String> {
+        let arguments: Vec<&str> = self.instance.as_ref()?.arguments.iter().map(TemplateArgument::text).collect();
+        Some(format!("{}<{}>", self.kernel.name, arguments.join(", ")))
+    }
+}
+
 impl Instance {
     /// The arguments as the end of an identifier: `_float_16`.
     pub fn suffix(&self) -> String {

@@ -194,10 +194,11 @@ fn instances(
     let several = instances.len() > 1;
     let mut found = Vec::new();
     let asked = template_parameters::asked(&mut annotation);
-    for raw in instances {
+    for (index, raw) in instances.into_iter().enumerate() {
         let instance = raw.resolve(&annotation, &asked, known.constants);
         let mut annotation = annotation.clone();
         template_parameters::give(&mut annotation, Some(&instance), problems);
+        annotation.text = without_other_instances(&annotation.text, index);
         if several || !named {
             annotation.name.push_str(&instance.suffix());
             annotation.name_span = instance.span;
@@ -256,6 +257,28 @@ fn annotation(
     let named = parsed.name.is_some();
     let annotation = assemble(source, marker, text, parsed, kernel, problems);
     Some((Annotation { powers: powers(source, &tokens), constants, ..annotation }, instances, named))
+}
+
+/// A comment's text, its tokens between blanks, without the `template` clauses but one: what is
+/// chosen for an instance stays where others come and go.
+fn without_other_instances(text: &str, own: usize) -> String {
+    let (mut kept, mut clauses, mut depth, mut is_other) = (Vec::new(), 0, 0usize, false);
+    for word in text.split(' ') {
+        if depth == 0 {
+            let is_template = word == "template";
+            is_other = is_template && clauses != own || is_other && word == "(";
+            clauses += usize::from(is_template);
+        }
+        if !is_other {
+            kept.push(word);
+        }
+        match word {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    kept.join(" ")
 }
 
 /// Takes the value that the source gives a macro axis for its default, if the comment gives

@@ -45,6 +45,6 @@ pub use given_arguments::ONE_VALUE;
 pub use inferred::{give_inferred, inferred_text};
 pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
-pub use selected_kernels::{SelectedKernels, mark_selected};
+pub use selected_kernels::{SelectedKernels, TemplateInstances, mark_selected};
 pub use symbol_clause::variable_element;
 pub use value::{Binary, Fault, Function, Math, Unary, Value};

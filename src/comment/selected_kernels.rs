@@ -1,15 +1,37 @@
 //! A source and which kernels are selected -> the same source with a tuning comment above each
 //! of them that has none.
 //!
-//! Invariants: no line moves; a source whose comments can be read still can be.
+//! A template is marked by its instances, which others know: the compiler, a recording, the lock
+//! file. Invariants: no line moves; a source whose comments can be read still can be.
 
 use super::alternatives::Conditions;
 use super::annotation::Annotation;
 use super::annotations::annotations;
-use crate::cuda::{ListedKernel, TemplateParameter, kernels_of};
+use crate::cuda::{ListedKernel, kernels_of};
 use crate::diag::{Diagnostic, MessageCode, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+
+/// Instances of templates: the arguments of each, as a source has them, by the template's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateInstances(BTreeMap<String, BTreeSet<String>>);
+
+impl TemplateInstances {
+    /// Adds one by its name with arguments, as in `k<float, 4>`; a name without any adds nothing.
+    pub fn add(&mut self, name: &str) {
+        if let Some((template, arguments)) = name.split_once('<')
+            && let Some(arguments) = arguments.strip_suffix('>')
+        {
+            self.0.entry(template.to_owned()).or_default().insert(arguments.to_owned());
+        }
+    }
+
+    /// The clauses that name a template's instances; `None` where none is known.
+    fn clauses(&self, template: &str) -> Option<String> {
+        let clauses = self.0.get(template)?.iter().map(|arguments| format!("template({arguments})"));
+        Some(clauses.collect::<Vec<_>>().join(" "))
+    }
+}
 
 /// A source in which kernels are marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,11 +41,18 @@ pub struct SelectedKernels {
     pub lines: BTreeSet<u32>,
     /// A warning for each kernel that needs a comment of its own.
     pub unmarked: Vec<Diagnostic>,
+    /// Templates that are selected, and of which no instance is known.
+    pub templates: BTreeSet<String>,
 }
 
-/// Marks the kernels of a file whose names `selects` selects; `None` if it has none, or comments
-/// with errors.
-pub fn mark_selected(path: &str, bytes: &[u8], selects: &dyn Fn(&str) -> bool) -> Option<SelectedKernels> {
+/// Marks the kernels of a file whose names `selects` selects, and these instances of templates;
+/// `None` if it has none, or comments with errors.
+pub fn mark_selected(
+    path: &str,
+    bytes: &[u8],
+    selects: &dyn Fn(&str) -> bool,
+    instances: &TemplateInstances,
+) -> Option<SelectedKernels> {
     memchr::memmem::find(bytes, b"__global__")?;
     let source = Source::new(path, bytes);
     let kernels = kernels_of(&source);
@@ -32,12 +61,22 @@ pub fn mark_selected(path: &str, bytes: &[u8], selects: &dyn Fn(&str) -> bool) -
     }
     let commented = annotations(&source).ok()?;
     let is_open = |line: u32| commented.iter().all(|annotation| annotation.kernel.line != line);
-    let (mut marks, mut unmarked) = (Vec::new(), Vec::new());
+    let (mut marks, mut unmarked, mut templates) = (Vec::new(), Vec::new(), BTreeSet::new());
     for (listed, name) in kernels.iter().zip(distinct_names(&source, &kernels, &commented)) {
         if !selects(&listed.kernel.name) || !is_open(listed.kernel.line) {
             continue;
         }
-        match Mark::new(&source, listed, &name) {
+        let is_template = listed.kernel.template.is_some() && listed.kernel.arguments.is_none();
+        let clauses = match is_template {
+            true => instances.clauses(&listed.kernel.name),
+            false if listed.kernel.name == name => Some(String::new()),
+            false => Some(format!("name({name})")),
+        };
+        let Some(clauses) = clauses else {
+            templates.insert(name);
+            continue;
+        };
+        match Mark::new(&source, listed, &clauses) {
             Ok(mark) => marks.push(mark),
             Err(reason) => unmarked.push(warning(&source, listed, &reason)),
         }
@@ -52,7 +91,7 @@ pub fn mark_selected(path: &str, bytes: &[u8], selects: &dyn Fn(&str) -> bool) -
         unmarked.extend(wrong.iter().map(|mark| warning(&source, mark.listed, reason)));
     }
     let lines = marks.iter().map(|mark| mark.listed.kernel.line).collect();
-    Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked })
+    Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked, templates })
 }
 
 /// The comment that a kernel gets.
@@ -65,24 +104,17 @@ struct Mark<'a> {
 }
 
 impl<'a> Mark<'a> {
-    /// Makes the comment by which a kernel is called `name`.
+    /// Makes the comment of these clauses.
     ///
     /// # Errors
-    /// Why the kernel needs a comment of its own, and which.
-    fn new(source: &Source, listed: &'a ListedKernel, name: &str) -> Result<Self, String> {
-        let kernel = &listed.kernel;
-        if kernel.template.is_some() && kernel.arguments.is_none() {
-            let is_type = |parameter: &Option<TemplateParameter>| parameter.as_ref().is_none_or(|of| of.is_type);
-            let examples = kernel.template_parameters.iter().map(|of| if is_type(of) { "float" } else { "16" });
-            let examples = examples.collect::<Vec<_>>().join(", ");
-            return Err(format!("name an instance to tune: //@tune template({examples})"));
-        }
+    /// Why the kernel needs a comment of its own.
+    fn new(source: &Source, listed: &'a ListedKernel, clauses: &str) -> Result<Self, String> {
         let Some(indent) = listed.indent(source) else {
             return Err("other code is on the line where it begins: break it there".to_owned());
         };
-        let comment = match kernel.name == name {
-            true => "/*@tune*/ ".to_owned(),
-            false => format!("/*@tune name({name})*/ "),
+        let comment = match clauses {
+            "" => "/*@tune*/ ".to_owned(),
+            clauses => format!("/*@tune {clauses}*/ "),
         };
         Ok(Self { listed, line: source.line(listed.start), indent: indent.len(), comment })
     }
@@ -148,10 +180,14 @@ fn distinct_names(source: &Source, kernels: &[ListedKernel], commented: &[Annota
 
 #[cfg(test)]
 mod tests {
-    use super::{SelectedKernels, mark_selected};
+    use super::{SelectedKernels, TemplateInstances, mark_selected};
 
     fn selected(text: &str) -> Option<SelectedKernels> {
-        mark_selected("a.cu", text.as_bytes(), &|name| name.starts_with('k'))
+        let mut instances = TemplateInstances::default();
+        for name in ["kt<float, 4>", "kt<ns::Pair<int> *, (ns::Mode)1>", "kd<char>", "k"] {
+            instances.add(name);
+        }
+        mark_selected("a.cu", text.as_bytes(), &|name| name.starts_with('k'), &instances)
     }
 
     fn marked(text: &str) -> String {
@@ -198,35 +234,42 @@ mod tests {
     }
 
     #[test]
+    fn templates_are_marked_by_their_instances() {
+        assert_eq!(
+            marked("template <class T, int N> __global__ void kt(T x) {}\n"),
+            "/*@tune template(float, 4) template(ns::Pair<int> *, (ns::Mode)1)*/ template <class T, int N> __global__ void kt(T x) {}\n"
+        );
+        let found = selected("template <class T> __global__ void k(T x) {}\n__global__ void k2() {}\n");
+        let found = found.expect("kernels are selected");
+        assert_eq!(found.templates.into_iter().collect::<Vec<_>>(), ["k"]);
+        assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
     fn kernels_that_need_a_comment_are_warned_of_and_others_marked() {
-        for (text, reason) in [
-            (
-                "template <class T, int N> __global__ void k(int n) {}\n",
-                "name an instance to tune: //@tune template(float, 16)",
-            ),
-            ("int f(); __global__ void k(int n) {}\n", "other code is on the line"),
-        ] {
-            let found = selected(&format!("{text}__global__ void k2() {{}}\n")).expect("kernels are selected");
-            assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [2]);
-            let said: Vec<&str> = found.unmarked.iter().map(|warning| warning.message.as_str()).collect();
-            assert_eq!(said.len(), 1);
-            assert!(said[0].starts_with(&format!("NVTUNE_KERNELS does not mark `k`: {reason}")), "{said:?}");
-        }
+        let text = "int f(); __global__ void k(int n) {}\n__global__ void k2() {}\n";
+        let found = selected(text).expect("kernels are selected");
+        assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [2]);
+        let said: Vec<&str> = found.unmarked.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(
+            said,
+            ["NVTUNE_KERNELS does not mark `k`: other code is on the line where it begins: break it there"]
+        );
     }
 
     #[test]
     fn kernels_whose_comments_are_refused_are_left_and_others_marked() {
         let found = selected(
-            "template <class T> __global__ void k(T x) {}\n\
-             template <> __global__ void k<int>(int x) {}\n\
-             template <> __global__ void k<int>(int *x) {}\n\
+            "template <class T> __global__ void kd(T x) {}\n\
+             template <> __global__ void kd<int>(int x) {}\n\
+             template <> __global__ void kd<int>(int *x) {}\n\
              __global__ void k2() {}\n",
         )
         .expect("kernels are selected");
-        assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [2, 4]);
+        assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [1, 2, 4]);
         let said: Vec<(u32, &str)> =
             found.unmarked.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
-        let [(1, _), (3, refused)] = said[..] else { panic!("{said:?}") };
+        let [(3, refused)] = said[..] else { panic!("{said:?}") };
         assert!(refused.contains("its declaration is not understood: write a comment"), "{refused}");
     }
 

@@ -2,7 +2,7 @@
 //! for it.
 
 use crate::comment;
-use crate::comment::Annotation;
+use crate::comment::{Annotation, TemplateInstances};
 use crate::cuda::{CompiledFile, HostCode, JoinedNames, Side, compiled_files, compiled_text, left_out, may_be_used};
 use crate::diag::{Diagnostic, MessageCode, Source, Span};
 use crate::emit;
@@ -51,6 +51,8 @@ pub struct MarkedSources {
     pub nearly: Vec<MarkedFile>,
     /// Warnings of kernels that `NVTUNE_KERNELS` selects and that need a comment of their own.
     pub unmarked: Vec<Diagnostic>,
+    /// Templates that `NVTUNE_KERNELS` selects, and of which no instance is known: file, and name.
+    pub templates: BTreeSet<(PathBuf, String)>,
 }
 
 impl MarkedSource {
@@ -58,21 +60,28 @@ impl MarkedSource {
     pub fn of(invocation: &Invocation) -> Vec<Self> {
         // A selection that cannot be read is an error of the build.
         let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
-        Self::find(invocation, &selection).marked
+        Self::find(invocation, &selection, &|_| TemplateInstances::default()).marked
     }
 
-    /// The same, and what may have been meant to be marked.
-    pub fn find(invocation: &Invocation, selection: &KernelSelection) -> MarkedSources {
+    /// The same, and what may have been meant to be marked. Of a source's templates the
+    /// `instances` are marked that `selection` selects.
+    pub fn find(
+        invocation: &Invocation,
+        selection: &KernelSelection,
+        instances: &dyn Fn(&Path) -> TemplateInstances,
+    ) -> MarkedSources {
         let mut sources = MarkedSources::default();
         if invocation.phase == Phase::NoCode || invocation.dry {
             return sources;
         }
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
-            let found = marked_files(path, &invocation.search, &Header::file_name(&stem), selection);
-            let ScannedFiles { marked: files, selected, unmarked, nearly, header_includes, missing_headers } = found;
+            let found = marked_files(path, &invocation.search, &Header::file_name(&stem), selection, &instances(path));
+            let ScannedFiles { marked: files, selected, unmarked, templates, nearly, header_includes, missing_headers } =
+                found;
             sources.nearly.extend(nearly);
             sources.unmarked.extend(unmarked);
+            sources.templates.extend(templates);
             if !files.is_empty() {
                 let search = invocation.search.clone();
                 let (path, includes_header) = (path.clone(), !header_includes.is_empty());
@@ -417,7 +426,11 @@ pub fn reads_header(invocation: &Invocation) -> bool {
 
 /// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.
 pub fn is_marked(arguments: &[OsString]) -> bool {
-    read(arguments).is_some_and(|invocation| !MarkedSource::of(&invocation).is_empty())
+    let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
+    read(arguments).is_some_and(|invocation| {
+        let found = MarkedSource::find(&invocation, &selection, &|_| TemplateInstances::default());
+        !(found.marked.is_empty() && found.templates.is_empty())
+    })
 }
 
 /// The names of the kernels that a source of a call has, `None` where its comments cannot be

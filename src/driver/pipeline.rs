@@ -9,6 +9,7 @@ use super::call_cache::CallLookup;
 use super::marked_source;
 use super::marked_source::{MarkedSource, MarkedSources};
 use super::tuning::Tuning;
+use crate::comment::TemplateInstances;
 use crate::diag::console::Console;
 use crate::diag::{FATAL, MessageCode};
 use crate::emit::Header;
@@ -53,22 +54,18 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
             return FATAL;
         }
     };
-    let found = invocation.map(|invocation| {
-        let mut found = MarkedSource::find(&invocation, &selection);
-        // Of all kernels, only a recording says which matter.
-        if selection.is_all() && Settings::new(environment).0.mode != Mode::Capture {
-            found.unmarked.clear();
-        }
-        (found, invocation)
-    });
-    let (MarkedSources { marked, nearly, unmarked }, invocation) = match found {
-        Ok((found, invocation)) if !found.marked.is_empty() => (found, invocation),
+    let found = invocation
+        .map(|invocation| (MarkedSource::find(&invocation, &selection, &|_| TemplateInstances::default()), invocation));
+    let (mut found, invocation) = match found {
+        Ok((found, invocation)) if !(found.marked.is_empty() && found.templates.is_empty()) => (found, invocation),
         // What nvtune cannot read, nvcc has the better message for.
         found => {
             let console = Console::new(false);
             if let Ok((MarkedSources { nearly, unmarked, .. }, _)) = found {
                 nearly.iter().for_each(|file| console.diagnostics(&file.near_misses()));
-                console.diagnostics(&unmarked);
+                if !selection.is_all() || Settings::new(environment).0.mode == Mode::Capture {
+                    console.diagnostics(&unmarked);
+                }
             }
             return hand_over(&nvcc, arguments, &console);
         }
@@ -93,10 +90,20 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
         written: WrittenFiles::default(),
     };
     build.set_fallback(&[]);
+    if !found.templates.is_empty() {
+        found = build.find_with_instances();
+    }
+    let MarkedSources { marked, nearly, unmarked, templates } = found;
     let files: BTreeMap<&Path, &MarkedFile> =
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
     files.values().for_each(|file| console.diagnostics(&file.near_misses()));
-    console.diagnostics(&unmarked);
+    // Of all kernels, only a recording says which matter.
+    if !selection.is_all() || settings.mode == Mode::Capture {
+        console.diagnostics(&unmarked);
+    }
+    if !selection.is_all() {
+        build.warn_of_templates(&templates);
+    }
     let code = build.compile(marked).unwrap_or_else(|code| code);
     console.print_end();
     code
@@ -242,7 +249,7 @@ impl Build<'_> {
     /// Tunes and builds nothing; returns the records of the marked sources.
     fn decide(&self) -> Result<Vec<Record>, String> {
         let unread = |_| "its tuning comments cannot be read".to_owned();
-        let mut tunings = self.annotate(MarkedSource::of(self.invocation)).map_err(unread)?;
+        let mut tunings = self.annotate(self.find_with_instances().marked).map_err(unread)?;
         let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).map_err(|error| error.to_string())?;
         if self.warn_untunable(&tunings, &dryrun) {
             return Ok(Vec::new());

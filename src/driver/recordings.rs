@@ -1,16 +1,19 @@
 //! Builds that record launches, and what programs recorded for the builds after them.
 
 use super::build::Build;
-use super::marked_source::MarkedSource;
+use super::marked_source::{MarkedSource, MarkedSources};
 use super::tuning::Tuning;
-use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
+use crate::comment::{Annotation, Inferred, TemplateInstances, are_conditional, give_inferred};
 use crate::diag::MessageCode;
 use crate::emit::{Capture, StubChange, StubText};
-use crate::nvcc::{Dryrun, Programs};
+use crate::nvcc::{Dryrun, Programs, Toolchain};
+use crate::record::lock;
 use crate::recording;
 use crate::recording::RecordedKernel;
+use crate::settings::Mode;
 use crate::tune;
 use crate::tune::KernelStub;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,11 +23,59 @@ use std::path::{Path, PathBuf};
 const LEAST_SHARE: u64 = 100;
 
 impl Build<'_> {
+    /// Finds the marked sources, with the instances of templates that `NVTUNE_KERNELS` selects:
+    /// those that the compiler makes where launches are to be recorded, else those that are
+    /// recorded or in the lock file.
+    pub(super) fn find_with_instances(&self) -> MarkedSources {
+        let selection = &self.settings.kernels;
+        if self.settings.mode != Mode::Capture {
+            return MarkedSource::find(self.invocation, selection, &|source| self.known_instances(source));
+        }
+        let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments);
+        MarkedSource::find(self.invocation, selection, &|source| {
+            let name = source.to_string_lossy();
+            let dryrun = dryrun.as_ref().ok();
+            let pipeline = dryrun.and_then(|steps| steps.pipelines().into_iter().find(|found| found.source == name));
+            let toolchain = dryrun.zip(pipeline).and_then(|(steps, pipeline)| Toolchain::new(steps, pipeline).ok());
+            // What the compiler does not take, it says itself in the end.
+            toolchain.and_then(|toolchain| tune::template_instances(&toolchain).ok()).unwrap_or_default()
+        })
+    }
+
+    /// Warns of the templates of the call's own sources that a pattern names and that stay as they
+    /// are. Those of included files are other sources' too.
+    pub(super) fn warn_of_templates(&self, templates: &BTreeSet<(PathBuf, String)>) {
+        for (_, name) in templates.iter().filter(|(file, _)| self.invocation.sources.contains(file)) {
+            let message = match self.settings.mode {
+                Mode::Capture => format!("{name}: not recorded: the source makes no instance of it"),
+                _ => format!(
+                    "{name}: not tuned: no launch of an instance is recorded: build with NVTUNE=capture and run it"
+                ),
+            };
+            self.console.warning(MessageCode::NotRecorded, message);
+        }
+    }
+
+    /// The instances of a source's templates that are recorded, or in the lock file.
+    fn known_instances(&self, source: &Path) -> TemplateInstances {
+        let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+        let mut instances = recording::instances(&self.capture_folder(&stem));
+        if let Some(file) = self.results.lock(source, self.console) {
+            for (key, entry) in &file.lock.entries {
+                let is_of = |(_, kernel, architecture)| file.key(source, kernel, architecture) == *key;
+                if let Some(instance) = entry.basis.instance.as_ref().filter(|_| lock::parts(key).is_some_and(is_of)) {
+                    instances.add(instance);
+                }
+            }
+        }
+        instances
+    }
+
     /// Where the program records the launches of a source's kernels.
-    fn capture_folder(&self, source: &MarkedSource) -> PathBuf {
+    fn capture_folder(&self, stem: &str) -> PathBuf {
         let parent = self.settings.captures.as_ref().or(self.settings.header_folder.as_ref());
         let parent = parent.cloned().unwrap_or_else(|| self.invocation.object_folder());
-        recording::folder(&std::path::absolute(&parent).unwrap_or(parent), OsStr::new(&source.stem))
+        recording::folder(&std::path::absolute(&parent).unwrap_or(parent), OsStr::new(stem))
     }
 
     /// Gives the comments of a source what the program recorded. A kernel whose launch is then
@@ -33,7 +84,7 @@ impl Build<'_> {
         if annotations.iter().all(|annotation| annotation.clauses.args.is_some()) {
             return;
         }
-        let folder = self.capture_folder(source);
+        let folder = self.capture_folder(&source.stem);
         if self.settings.kernels.is_all() {
             self.leave_out_minor(source, &folder, annotations);
         }
@@ -49,7 +100,7 @@ impl Build<'_> {
         if !annotations.iter().any(is_open) {
             return false;
         }
-        let folder = self.capture_folder(source);
+        let folder = self.capture_folder(&source.stem);
         let is_all = self.settings.kernels.is_all();
         let has_recorded = is_all && recording::total_work(folder.parent().unwrap_or(&folder)) > 0;
         let lacks = |annotation: &Annotation| {
@@ -164,7 +215,7 @@ impl Build<'_> {
             }
         };
         let annotations = tuning.compiled(&toolchain).into_owned();
-        let folder = self.capture_folder(&tuning.source);
+        let folder = self.capture_folder(&tuning.source.stem);
         recording::clear(&folder);
         let found = match tune::kernel_stubs(&toolchain, &annotations) {
             Ok(found) => found,
@@ -177,7 +228,8 @@ impl Build<'_> {
                 Ok(KernelStub { mangled, symbol, toolkit }) => {
                     let (kernel, name) = (annotation.name.clone(), folder.display());
                     self.console.summary(&format!("{kernel}: launches are recorded below '{name}'"));
-                    let capture = Capture { folder: folder.as_os_str().as_bytes().to_vec(), kernel, toolkit };
+                    let instance = annotation.instance_name().unwrap_or_default();
+                    let capture = Capture { folder: folder.as_os_str().as_bytes().to_vec(), kernel, instance, toolkit };
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }

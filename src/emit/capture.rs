@@ -23,6 +23,8 @@ pub struct Capture {
     pub folder: Vec<u8>,
     /// The kernel's folder in it.
     pub kernel: String,
+    /// The kernel with its template arguments, as in `k<float, 4>`; empty where it is no template.
+    pub instance: String,
     /// The toolkit as its `CUDART_VERSION` says it: 12050 for 12.5.
     pub toolkit: u32,
 }
@@ -42,9 +44,10 @@ impl Capture {
     /// `function`. What times the launch ends with the stub.
     pub(super) fn text(&self, function: &str, arguments: &[StubArgument<'_>]) -> String {
         let mut text = format!(
-            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\nstatic __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
+            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\nstatic __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
             literal(&self.folder),
-            literal(self.kernel.as_bytes())
+            literal(self.kernel.as_bytes()),
+            literal(self.instance.as_bytes())
         );
         for (index, StubArgument { expression }) in arguments.iter().enumerate() {
             let _ = writeln!(

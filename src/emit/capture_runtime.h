@@ -47,7 +47,7 @@ struct Variable {
 /* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
    one for all that are not distinguished. */
 struct Kernel {
-  const char *folder, *name;
+  const char *folder, *name, *instance;
   int lock, kinds;
   word keys[MOST_KINDS];
   int is_done[MOST_KINDS];
@@ -280,7 +280,15 @@ static word most_bytes() {
   return value ? value : 1ULL << 30;
 }
 
-static void put_index(Recording &recording, Writer &writer, const Shape &shape, const Argument *arguments, int count,
+static void put_text(Writer &writer, const char *text) {
+  word length = 0;
+  while (text[length]) ++length;
+  writer.put(length);
+  writer.put(text, length);
+  writer.pad();
+}
+
+static void put_index(const Kernel &kernel, Recording &recording, Writer &writer, const Shape &shape, const Argument *arguments, int count,
                       const Variable *variables, int variable_count, const word *variable_places) {
   const word index = writer.bytes;
   for (int i = 0; i < 7; ++i) writer.put(shape.value[i]);
@@ -303,15 +311,12 @@ static void put_index(Recording &recording, Writer &writer, const Shape &shape, 
   writer.put(known);
   for (int i = 0; i < variable_count; ++i) {
     if (variable_places[i] == 0) continue;
-    word length = 0;
-    while (variables[i].symbol[length]) ++length;
     writer.put(static_cast<word>(i));
     writer.put(variables[i].size);
     writer.put(variable_places[i]);
-    writer.put(length);
-    writer.put(variables[i].symbol, length);
-    writer.pad();
+    put_text(writer, variables[i].symbol);
   }
+  put_text(writer, kernel.instance);
   writer.put(index);
   writer.put(writer.checksum);
   writer.put("nvtrecE\n", 8);
@@ -334,7 +339,7 @@ static void record(Kernel &kernel, Recording &recording, const char *folder, wor
     void *piece = __nvtune_malloc(PIECE);
     word *places = static_cast<word *>(__nvtune_malloc((static_cast<word>(variable_count) + 1) * sizeof(word)));
     if (!piece || !places) recording.problem = "there is no memory for it";
-    writer.put("nvtrec1\n", 8);
+    writer.put("nvtrec2\n", 8);
     for (int i = 0; i < count; ++i) {
       if (arguments[i].type == 'i' || arguments[i].type == 'f') continue;
       for (word at = 0; at + 8 <= arguments[i].size; at += 8) {
@@ -355,7 +360,7 @@ static void record(Kernel &kernel, Recording &recording, const char *folder, wor
       const Buffer buffer = recording.buffers[i];
       put_memory(recording, writer, piece, (1ULL << 32) + i, buffer.address, buffer.size, stream);
     }
-    if (!recording.problem) put_index(recording, writer, shape, arguments, count, variables, variable_count, places);
+    if (!recording.problem) put_index(kernel, recording, writer, shape, arguments, count, variables, variable_count, places);
     if (writer.has_failed && !recording.problem) recording.problem = "its file cannot be written";
     if (!recording.problem && __nvtune_rename(part.text, path.text) == 0) kernel.bytes += writer.bytes;
     else __nvtune_ftruncate(writer.file, 0);

@@ -17,6 +17,10 @@ pub struct Fingerprint {
     /// The clauses that a recording gave the comment, as text; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inferred: Option<String>,
+    /// Which instance of a template a recording was of, as in `k<float, 4>`, for builds without
+    /// the recording; says nothing of what changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
     /// The options of ptxas, without the names of files.
     pub flags: String,
     /// Digest of the kernel's PTX under the baseline's macros, without names and line numbers,

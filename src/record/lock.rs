@@ -224,6 +224,7 @@ mod tests {
         LockEntry {
             basis: Fingerprint {
                 inferred: None,
+                instance: None,
                 comment: "c0".into(),
                 data: None,
                 flags: "-arch=sm_90 -m64".into(),

@@ -1,6 +1,6 @@
 //! One recorded launch in a file: its index -> shape, arguments, and where memory is kept.
 //!
-//! The file begins with `nvtrec1\n`. The contents of variables and buffers follow, each filled
+//! The file begins with `nvtrec2\n`. The contents of variables and buffers follow, each filled
 //! up to 8 bytes, then the index, and at the end three words: the place of the index, a
 //! checksum of all before it, and `nvtrecE\n`. All numbers are 64-bit and little-endian
 //! (`src/emit/capture_runtime.h` writes them).
@@ -11,7 +11,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use thiserror::Error;
 
-const BEGINNING: &[u8; 8] = b"nvtrec1\n";
+const BEGINNING: &[u8; 8] = b"nvtrec2\n";
 const END: &[u8; 8] = b"nvtrecE\n";
 
 /// Bytes of the words at the end.
@@ -83,6 +83,8 @@ pub struct RecordedLaunch {
     pub pointers: Vec<RecordedPointer>,
     /// Number, symbol in the PTX, and place of the contents.
     pub variables: Vec<(usize, String, Range<u64>)>,
+    /// The kernel with its template arguments, as in `k<float, 4>`; empty where it is no template.
+    pub instance: String,
     /// Of the whole file before it.
     pub checksum: u64,
 }
@@ -250,6 +252,8 @@ fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, 
         let symbol = std::str::from_utf8(words.piece(length)?).map_err(|_| RecordingError::Damaged)?;
         variables.push((number, symbol.to_owned(), inside(place, size)?));
     }
+    let length = words.word()?;
+    let instance = std::str::from_utf8(words.piece(length)?).map_err(|_| RecordingError::Damaged)?.to_owned();
     let places = variable_places(&variables);
     let is_outside = |pointer: &RecordedPointer| match pointer.holder {
         Holder::Variable(number) => {
@@ -260,5 +264,5 @@ fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, 
     if !words.bytes.is_empty() || pointers.iter().any(is_outside) {
         return Err(RecordingError::Damaged);
     }
-    Ok(RecordedLaunch { grid, block, shared, arguments, buffers, pointers, variables, checksum })
+    Ok(RecordedLaunch { grid, block, shared, arguments, buffers, pointers, variables, instance, checksum })
 }

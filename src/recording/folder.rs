@@ -2,6 +2,7 @@
 //! how long it took.
 
 use super::file::RecordedLaunch;
+use crate::comment::TemplateInstances;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -136,6 +137,16 @@ impl RecordedKernel {
         // Of equals the first.
         self.launches.iter().rev().max_by_key(work)
     }
+}
+
+/// The instances of templates that are recorded in a folder.
+pub fn instances(folder: &Path) -> TemplateInstances {
+    let mut found = TemplateInstances::default();
+    let kernels = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for kernel in kernels.filter_map(|entry| Some(RecordedKernel::read(folder, entry.file_name().to_str()?))) {
+        kernel.launches.iter().for_each(|counted| found.add(&counted.launch.instance));
+    }
+    found
 }
 
 /// The work of all kernels that are recorded in the folders of one place.

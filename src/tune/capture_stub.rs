@@ -5,7 +5,7 @@ use super::fingerprint;
 use super::header_functions;
 use super::kernel_info;
 use super::variants::{FrontEnds, Macros};
-use crate::comment::Annotation;
+use crate::comment::{Annotation, TemplateInstances};
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::workload;
@@ -16,6 +16,22 @@ pub struct KernelStub {
     pub symbol: String,
     /// The toolkit as its `CUDART_VERSION` says it: 12050 for 12.5.
     pub toolkit: u32,
+}
+
+/// Finds the instances of templates that the compiler makes of a source.
+///
+/// # Errors
+/// Where the front end does not take the source.
+pub fn template_instances(toolchain: &Toolchain) -> Result<TemplateInstances, Problem> {
+    process::start_pool();
+    let mut front_ends = FrontEnds::new(toolchain);
+    let mut instances = TemplateInstances::default();
+    workload::entries(&kernel_info::one(&mut front_ends)?.stub).iter().for_each(|entry| {
+        if let Some(instance) = entry.instance_name() {
+            instances.add(&instance);
+        }
+    });
+    Ok(instances)
 }
 
 /// Finds the launch stub of each annotation's kernel, in order.

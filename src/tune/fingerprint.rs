@@ -20,6 +20,7 @@ pub fn for_kernel(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, toolchai
         comment: comment(annotation),
         data: data(annotation),
         inferred: annotation.inferred.as_ref().map(|inferred| inferred.text.clone()),
+        instance: annotation.inferred.as_ref().and_then(|_| annotation.instance_name()),
         flags: toolchain.assembler_options(),
         ptx: code(made, &subject.entry)?,
         toolkit: toolkit(&made.ptx).to_owned(),

@@ -55,6 +55,18 @@ impl Entry {
         plain.rsplit("::").next().unwrap_or(plain)
     }
 
+    /// The template arguments as a source has them, in angle brackets; `None` without any.
+    fn written_arguments(&self) -> Option<String> {
+        let arguments = template_instance::template_arguments(&self.qualified)?;
+        let arguments: Vec<String> = arguments.into_iter().map(template_instance::as_written).collect();
+        Some(format!("<{}>", arguments.join(", ")))
+    }
+
+    /// The name with its template arguments, as in `k<float, 4>`; `None` where it is no template.
+    pub fn instance_name(&self) -> Option<String> {
+        Some(format!("{}{}", self.name(), self.written_arguments()?))
+    }
+
     /// The same with what the compiler says of its parameters' types: what an enumeration is
     /// kept in, or a typedef stands for, takes its place.
     pub fn with_layouts(mut self, mut layouts: BTreeMap<usize, Layout>) -> Self {
@@ -200,10 +212,7 @@ pub fn find<'a>(
 
 /// The template arguments of entries, in angle brackets.
 fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
-    let arguments = entries.iter().filter_map(|entry| template_instance::template_arguments(&entry.qualified));
-    let written =
-        |arguments: Vec<&str>| arguments.into_iter().map(template_instance::as_written).collect::<Vec<_>>().join(", ");
-    arguments.map(|arguments| format!("<{}>", written(arguments))).collect()
+    entries.iter().filter_map(|entry| entry.written_arguments()).collect()
 }
 
 /// Whether an entry is surely an overload of the annotation's kernel: where both types of a
