@@ -150,7 +150,7 @@ impl Build<'_> {
             };
             let annotations = tuning.compiled(&toolchain);
             let around = tuning.source.surroundings(dryrun);
-            let others = tuner.tune_beside(&toolchain, &annotations, around, &tuning.tuned);
+            let others = tuner.tune_other_architecture(&toolchain, &annotations, around, &tuning.tuned);
             tuning.cicc_outputs.push(toolchain.cicc_outputs());
             let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {
@@ -226,7 +226,7 @@ impl Build<'_> {
         let is_final = |tuning: &Tuning| tuning.is_final(can_time);
         if self.console.failure().is_some()
             || process::has_faulted()
-            || tuner.lacks_some()
+            || tuner.has_temporary_failure()
             || !tunings.iter().all(is_final)
         {
             return;

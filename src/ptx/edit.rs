@@ -39,9 +39,9 @@ impl From<&Configuration> for Edits {
 }
 
 impl Edits {
-    /// Whether code that is edited so is compiled before all others of its space: as it is, or
-    /// under the baseline's cap.
-    pub fn is_natural(&self, baseline: Edits) -> bool {
+    /// Tells whether code with these edits belongs to the first round of a search, which is
+    /// compiled before the rest: no register cap or the baseline's, and its cache operator.
+    pub fn is_compiled_first(&self, baseline: Edits) -> bool {
         (self.cap == 0 || self.cap == baseline.cap) && self.cache == baseline.cache
     }
 

@@ -55,7 +55,7 @@ const NOISES: [f64; 2] = [1e-4, 1e-2];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// A spread over natural points, which can be timed while the others are compiled.
-    Natural,
+    CompiledFirst,
     /// What else hedges the prediction, now that all points are known.
     Hedge,
     Fit,
@@ -77,7 +77,7 @@ impl<'a> Refit<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most.min(MOST));
-        Self { task, given: BTreeSet::new(), turn: Turn::Natural, begun: None, settled: BTreeSet::new() }
+        Self { task, given: BTreeSet::new(), turn: Turn::CompiledFirst, begun: None, settled: BTreeSet::new() }
     }
 
     /// Returns the indices of the points to time next; none ends the search. `times` are
@@ -85,15 +85,15 @@ impl<'a> Refit<'a> {
     /// refused.
     pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         let next = match (self.turn, self.cheap_rest(times)) {
-            (Turn::Natural, _) => self.begun.take().unwrap_or_else(|| self.natural_points()),
+            (Turn::CompiledFirst, _) => self.begun.take().unwrap_or_else(|| self.compiled_first_points()),
             (_, Some(rest)) => rest,
             (Turn::Hedge, None) => {
                 Some(self.hedging_points()).filter(|hedge| !hedge.is_empty()).unwrap_or_else(|| self.next_after(times))
             }
             (Turn::Fit, None) => self.next_after(times),
         };
-        let is_all_natural = || self.task.points.iter().all(|point| point.natural);
-        self.turn = if self.turn == Turn::Natural && !is_all_natural() { Turn::Hedge } else { Turn::Fit };
+        let is_all_natural = || self.task.points.iter().all(|point| point.compiled_first);
+        self.turn = if self.turn == Turn::CompiledFirst && !is_all_natural() { Turn::Hedge } else { Turn::Fit };
         self.given.extend(&next);
         next
     }
@@ -104,13 +104,13 @@ impl<'a> Refit<'a> {
     }
 
     /// A spread over the natural points and the baseline.
-    fn natural_points(&self) -> Vec<usize> {
+    fn compiled_first_points(&self) -> Vec<usize> {
         let points = self.task.points;
         let kept: Vec<usize> =
-            (0..points.len()).filter(|&index| points[index].natural || index == self.task.baseline).collect();
-        let natural: Vec<Point> = kept.iter().map(|&index| points[index].clone()).collect();
-        let baseline = kept.iter().position(|&index| index == self.task.baseline).unwrap_or(natural.len());
-        let spread = Refit::new(&natural, baseline, self.task.most).spread_points();
+            (0..points.len()).filter(|&index| points[index].compiled_first || index == self.task.baseline).collect();
+        let compiled_first: Vec<Point> = kept.iter().map(|&index| points[index].clone()).collect();
+        let baseline = kept.iter().position(|&index| index == self.task.baseline).unwrap_or(compiled_first.len());
+        let spread = Refit::new(&compiled_first, baseline, self.task.most).spread_points();
         spread.into_iter().map(|index| kept[index]).collect()
     }
 
@@ -319,7 +319,7 @@ mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads: 1, variant: 0, policy: 0, natural: true, score, coordinates: coordinates.to_vec() }
+        Point { threads: 1, variant: 0, policy: 0, compiled_first: true, score, coordinates: coordinates.to_vec() }
     }
 
     /// Two axes of eleven values.
@@ -361,17 +361,17 @@ mod tests {
     fn the_first_round_is_natural_and_what_hedges_the_prediction_over_all_points_comes_next() {
         // What is not natural is predicted to be faster.
         let mut points = plane(|x, y| 10.0 + x + y);
-        points.iter_mut().enumerate().for_each(|(index, point)| point.natural = index >= 55 || index == 0);
+        points.iter_mut().enumerate().for_each(|(index, point)| point.compiled_first = index >= 55 || index == 0);
         let times = vec![Some(1e7); points.len()];
         let mut search = Refit::new(&points, 0, MOST);
         let first = search.next_points(&[]);
         assert_eq!(first.len(), FIRST + 1);
-        assert!(first.iter().all(|&index| points[index].natural), "{first:?}");
+        assert!(first.iter().all(|&index| points[index].compiled_first), "{first:?}");
         // It is that of a search which knows of nothing else.
-        let natural: Vec<usize> = (0..points.len()).filter(|&index| points[index].natural).collect();
-        let known: Vec<Point> = natural.iter().map(|&index| points[index].clone()).collect();
+        let compiled_first: Vec<usize> = (0..points.len()).filter(|&index| points[index].compiled_first).collect();
+        let known: Vec<Point> = compiled_first.iter().map(|&index| points[index].clone()).collect();
         let alone = Refit::new(&known, 0, MOST).next_points(&[]);
-        assert_eq!(alone.into_iter().map(|index| natural[index]).collect::<Vec<_>>(), first);
+        assert_eq!(alone.into_iter().map(|index| compiled_first[index]).collect::<Vec<_>>(), first);
         let second = search.next_points(&times);
         assert!(second.contains(&1) && second.len() <= FIRST / 2, "{second:?}");
         assert!(second.iter().all(|index| !first.contains(index)));

@@ -249,7 +249,14 @@ pub(crate) mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads, variant, policy: 0, natural: true, score, coordinates: vec![f64::from(threads as u32), c] }
+        Point {
+            threads,
+            variant,
+            policy: 0,
+            compiled_first: true,
+            score,
+            coordinates: vec![f64::from(threads as u32), c],
+        }
     }
 
     /// A point with these parts of its prediction.

@@ -28,7 +28,7 @@ pub fn kernel_stubs(
 ) -> Result<Vec<Result<KernelStub, Problem>>, Problem> {
     process::start_pool();
     let mut front_ends = FrontEnds::new(toolchain);
-    let front_end = kernel_info::one(&mut front_ends)?;
+    let front_end = kernel_info::baseline_front_end(&mut front_ends)?;
     let (entries, toolkit) = (workload::entries(&front_end.stub), fingerprint::toolkit_number(&front_end.ptx));
     let found = annotations.iter().map(|annotation| {
         let baseline = header_functions::baseline(annotation, toolchain.architecture());

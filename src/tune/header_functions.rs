@@ -1,5 +1,5 @@
-//! What host code can ask of a kernel: the header's functions from the comment's
-//! expressions.
+//! Writes the comment's expressions as C++: the functions of the header, and the launches and
+//! conditions in the launch stub.
 
 use super::argument_conditions;
 use super::argument_conditions::{Division, Divisor};
@@ -33,7 +33,8 @@ pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configura
 
 /// The space of a comment, as far as it can be known without the compiler.
 pub fn space(annotation: &Annotation, architecture: &str) -> Result<Space, super::failure::Problem> {
-    // It depends on the architecture through its limits alone: any one's will do where none is known.
+    // It depends on the architecture through its limits alone: any one's will do where none is
+    // known.
     let architecture = Architecture::nearest(architecture_number(architecture).unwrap_or(0));
     Ok(Space::new(annotation, &limits(&architecture, None))?)
 }
