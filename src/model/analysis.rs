@@ -361,7 +361,7 @@ fn access_of_instruction(
         width,
         sectors: f64::from(width) * SECTORS_PER_BYTE,
         lines: f64::from(width.div_ceil(PASS_BYTES)),
-        leaving: f64::from(width) * SECTORS_PER_BYTE,
+        store_sectors: f64::from(width) * SECTORS_PER_BYTE,
         passes: if space == MemorySpace::Global { f64::from(width.div_ceil(PASS_BYTES).max(1)) } else { 1.0 },
         block_sectors: f64::from(width) * SECTORS_PER_BYTE,
         lanes: 32.0,
@@ -377,7 +377,7 @@ impl Traffic {
     fn add_access(&mut self, access: &Access, count: f64) {
         let new = match access.kind {
             AccessKind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
-            AccessKind::Store if access.sectors > 0.0 => (access.leaving / access.sectors).min(1.0),
+            AccessKind::Store if access.sectors > 0.0 => (access.store_sectors / access.sectors).min(1.0),
             AccessKind::Store | AccessKind::Atomic => 1.0,
         };
         let sectors = count * access.sectors * new;
@@ -388,7 +388,7 @@ impl Traffic {
             AccessKind::Load => {
                 let fresh = count * access.fresh_sectors();
                 self.fresh += fresh;
-                self.near += fresh * access.near.clamp(0.0, 1.0);
+                self.near += fresh * access.in_l2.clamp(0.0, 1.0);
             }
             AccessKind::Store | AccessKind::Atomic => {
                 self.stored += sectors;
@@ -436,8 +436,8 @@ impl Work {
                     cycles = cycles.max(access.lines);
                     match access.kind {
                         AccessKind::Store => {
-                            self.local_stored += count * access.leaving;
-                            self.local_stored_lines += count * access.lines.min(access.leaving);
+                            self.local_stored += count * access.store_sectors;
+                            self.local_stored_lines += count * access.lines.min(access.store_sectors);
                             self.local_partial += count * access.partial;
                         }
                         AccessKind::Load | AccessKind::Atomic => {

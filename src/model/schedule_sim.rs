@@ -222,12 +222,12 @@ impl Replay<'_> {
     /// new at the rim another warp has brought.
     fn global_latency(&self, access: Option<&Access>) -> (f64, Chance) {
         let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
-            let again = if access.lines > GATHERED { access.hits } else { access.at_hand };
+            let again = if access.lines > GATHERED { access.hits } else { access.in_l1 };
             (access.lines, access.sectors, again.clamp(0.0, 1.0))
         });
         let new = (lines * (1.0 - again)).max(1.0);
         // Whether any of its lines comes from device memory, and then how many sectors do.
-        let near = access.map_or(0.0, |access| access.near.clamp(0.0, 1.0)) * self.served.held;
+        let near = access.map_or(0.0, |access| access.in_l2.clamp(0.0, 1.0)) * self.served.held;
         let far = 1.0 - near.powf(new);
         let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - near) / far).max(1.0) } else { 1.0 };
         let (dram, dram_doubling) = self.latencies.device_memory(of_far);
