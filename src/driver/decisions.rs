@@ -222,7 +222,7 @@ impl Build<'_> {
     /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a
     /// GPU that failed.
     fn keep(&self, warm: &CallLookup<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
-        let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+        let can_time = self.settings.mode == Mode::Measure && self.results.present.has_gpu();
         let is_final = |tuning: &Tuning| tuning.is_final(can_time);
         if self.console.failure().is_some()
             || process::has_faulted()

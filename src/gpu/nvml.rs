@@ -28,16 +28,16 @@ const PASSING: [(ThrottleReasons, &str); 6] = [
 ];
 
 /// Watches one GPU.
-pub(crate) struct Watch {
+pub(crate) struct ConditionMonitor {
     uuid: String,
     /// The library takes a while to start: it does so during other work.
     starting: Option<DetachedWork<Option<Nvml>>>,
     nvml: Option<Nvml>,
 }
 
-impl Watch {
-    pub fn new(uuid: &str) -> Watch {
-        Watch { uuid: uuid.to_owned(), starting: Some(process::start_thread(open_library)), nvml: None }
+impl ConditionMonitor {
+    pub fn new(uuid: &str) -> ConditionMonitor {
+        ConditionMonitor { uuid: uuid.to_owned(), starting: Some(process::start_thread(open_library)), nvml: None }
     }
 
     /// Reads the current condition of the GPU.
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_unknown_gpu_has_no_condition() {
-        assert_eq!(Watch::new("GPU-of-nobody").read_condition(), Condition::default());
+        assert_eq!(ConditionMonitor::new("GPU-of-nobody").read_condition(), Condition::default());
         assert_eq!(free_bytes("GPU-of-nobody"), None);
     }
 }

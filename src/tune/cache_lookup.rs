@@ -70,7 +70,7 @@ impl ResultLookup<'_> {
     /// Tells whether this build times the kernel if no earlier result is found.
     pub fn can_time(&self) -> bool {
         let wants = self.settings.mode == Mode::Measure && !self.is_other_architecture;
-        wants && self.results.present.is_there() && self.annotation.has_workload()
+        wants && self.results.present.has_gpu() && self.annotation.has_workload()
     }
 
     /// Returns the winner of a kernel from the lock file, else from the cache.

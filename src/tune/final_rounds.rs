@@ -159,7 +159,7 @@ impl Finals<'_> {
         decision: &mut Decision,
     ) -> Result<Option<PairedSamples>, Error> {
         let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
-        let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
+        let samples = measurer.time_paired(&candidates, ROUNDS, Caches::Cold)?;
         let samples_by_contender =
             contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
         let mut samples_by_contender: Vec<ContenderSamples> = samples_by_contender.collect();
@@ -234,7 +234,7 @@ impl Finals<'_> {
         }
         let Some(options) = self.sanitize else { return Ok(None) };
         // The tool has a process of its own, which needs the GPU.
-        measurer.rest();
+        measurer.release_gpu();
         match measure::sanitize(&winner.candidate, options) {
             Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
             Err(error) => {
@@ -348,7 +348,7 @@ fn warm_cache_objection(
     decision: &mut Decision,
 ) -> Result<Option<String>, Error> {
     let candidates = [baseline.candidate.clone(), winner.candidate.clone()];
-    let samples = measurer.duel(&candidates, ROUNDS, Caches::Warm)?;
+    let samples = measurer.time_paired(&candidates, ROUNDS, Caches::Warm)?;
     let [Some(before), Some(after)] = samples.as_slice() else {
         return Ok(Some("it or the default failed when it was launched again and again".to_owned()));
     };
@@ -358,7 +358,7 @@ fn warm_cache_objection(
         }
     }
     let verdict = verdict::faster(after, before);
-    let (Verdict::Faster { ratio } | Verdict::Slower { ratio } | Verdict::Ambiguous { ratio }) = verdict;
+    let (Verdict::Faster { ratio } | Verdict::NotFaster { ratio } | Verdict::Ambiguous { ratio }) = verdict;
     Ok(if matches!(verdict, Verdict::Faster { .. }) {
         Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
     } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {

@@ -22,7 +22,7 @@ use crate::diag::{MessageCode, progress};
 use crate::gpu::{Architecture, Machine};
 use crate::launch::{Configuration, FrontEndOptions};
 use crate::measure;
-use crate::measure::{Candidate, Measurer, Options, Pool};
+use crate::measure::{Candidate, Measurer, Options, ProcessPool};
 use crate::model::Analysis;
 use crate::nvcc::Loaded;
 use crate::nvcc::Toolchain;
@@ -88,7 +88,7 @@ pub fn prepare<'a>(
         if let Some((measurer, Some(baseline))) = lent.as_mut() {
             baseline.cubin = Arc::clone(&assembly.cubin);
             baseline.kernel.clone_from(&assembly.symbol);
-            measurer.ahead(baseline);
+            measurer.prepare_baseline(baseline);
         }
     };
     let strategy = strategy(info.annotation, tuner.settings.strategy);
@@ -127,7 +127,7 @@ pub fn prepare<'a>(
         let explored = compile_space::explore(front_ends, toolchain, &mut info, (effort, was_refused), callbacks);
         is_compiled.store(true, Ordering::Relaxed);
         let clock = Instant::now();
-        let early = thread.and_then(|thread: ScopedJoinHandle<'_, (Pool, Option<OverlappedTiming>)>| {
+        let early = thread.and_then(|thread: ScopedJoinHandle<'_, (ProcessPool, Option<OverlappedTiming>)>| {
             let (measurer, early) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             *lent.lock().unwrap_or_else(PoisonError::into_inner) = Some((measurer, None));
             early
@@ -279,7 +279,7 @@ pub fn time(
     prepared: &Prepared<'_>,
     (mut draft, early): (Draft, Option<OverlappedTiming>),
     (effort, permit): (timing::SearchLimits<'_>, Option<Permit>),
-    measurer: &mut measure::Pool,
+    measurer: &mut measure::ProcessPool,
     mut journal: SearchJournal<'_>,
 ) -> (Draft, Timed) {
     let clock = Instant::now();

@@ -59,7 +59,7 @@ use crate::diag::console;
 use crate::diag::console::Console;
 use crate::diag::progress;
 use crate::gpu::Device;
-use crate::measure::{Measurer, Options, Pool};
+use crate::measure::{Measurer, Options, ProcessPool};
 use crate::nvcc::Toolchain;
 use crate::process::{DetachedWork, ScopedWork};
 use crate::record::result_store::Results;
@@ -77,12 +77,12 @@ pub struct Tuner<'a> {
     settings: &'a Settings,
     console: &'a Console,
     /// The measuring processes, after [`Self::start`] and if there is a GPU.
-    measurer: Option<Pool>,
+    measurer: Option<ProcessPool>,
     /// The GPU of the measurer; known also while the measurer is lent to a thread.
     device: Option<Device>,
     is_started: bool,
     /// The measuring process while it is being started.
-    starting: Option<DetachedWork<Result<Pool, measure::Error>>>,
+    starting: Option<DetachedWork<Result<ProcessPool, measure::Error>>>,
     /// What the front end read so far.
     files: BTreeSet<String>,
     /// Lock file and cache; `None` for commands that search anew.
@@ -129,7 +129,7 @@ impl<'a> Tuner<'a> {
     /// be a GPU; otherwise as [`Self::start`]. A driver takes a quarter of a second to start
     /// (`kernels/results/h200/test-gpu.txt`), a runner longer; meanwhile variants are compiled.
     fn begin(&mut self) {
-        let may_be_there = self.results.is_some_and(|results| results.present.is_there());
+        let may_be_there = self.results.is_some_and(|results| results.present.has_gpu());
         if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
             self.is_started = true;
             let options = Options::new(self.settings);
@@ -158,7 +158,7 @@ impl<'a> Tuner<'a> {
                 // A farm without GPUs is nothing to warn of: the provenance says `predicted`.
                 Err(measure::Error::NoDevice(_)) => {
                     self.has_no_gpu = true;
-                    self.has_temporary_failure |= self.results.is_some_and(|results| results.present.is_there());
+                    self.has_temporary_failure |= self.results.is_some_and(|results| results.present.has_gpu());
                     None
                 }
                 Err(error) => {
@@ -188,14 +188,14 @@ impl<'a> Tuner<'a> {
     }
 
     /// What times candidates.
-    pub fn measurer(&mut self) -> Option<&mut Pool> {
+    pub fn measurer(&mut self) -> Option<&mut ProcessPool> {
         self.measurer.as_mut()
     }
 
     /// Releases the GPU for other processes until it is needed again.
-    fn rest(&mut self) {
+    fn release_gpu(&mut self) {
         if let Some(measurer) = &mut self.measurer {
-            measurer.rest();
+            measurer.release_gpu();
         }
     }
 
@@ -250,7 +250,7 @@ impl<'a> Tuner<'a> {
                         Ok(KernelState::Decided(found)) => tuned.push(*found),
                         Ok(KernelState::NotLocked) => {}
                         Err(problem) => {
-                            self.rest();
+                            self.release_gpu();
                             progress::end(&annotation.name);
                             session.refuse(self, index, &problem);
                         }
@@ -293,7 +293,7 @@ impl<'a> Tuner<'a> {
             let (draft, timed) =
                 kernel::time(&sent, (draft, early.map(|early| *early)), (effort, permit), &mut measurer, journal);
             // What comes now needs no GPU: another compile may have it.
-            measurer.rest();
+            measurer.release_gpu();
             (measurer, draft, timed)
         });
         Timing { index, prepared, search, stage: Stage::Lent(Box::new(thread)) }
@@ -310,7 +310,7 @@ impl<'a> Tuner<'a> {
         let Timing { index, prepared, search, stage } = timing;
         let (draft, timed) = match stage {
             Stage::Drafted(draft) => {
-                self.rest();
+                self.release_gpu();
                 (*draft, None)
             }
             Stage::Lent(thread) => {
@@ -385,7 +385,7 @@ impl<'a> Tuner<'a> {
                 KernelState::Prepared(prepared, _) => decide(self, &prepared),
                 KernelState::Decided(_) | KernelState::NotLocked => Ok(()),
             });
-            self.rest();
+            self.release_gpu();
             if let Err(problem) = decided {
                 session.refuse(self, index, &problem);
             }
@@ -407,9 +407,9 @@ enum Stage<'s> {
     /// The model decides.
     Drafted(Box<Draft>),
     /// Its candidates are being timed.
-    Lent(Box<ScopedWork<'s, (Pool, Draft, Timed)>>),
+    Lent(Box<ScopedWork<'s, (ProcessPool, Draft, Timed)>>),
 }
 
-fn start(options: Result<Options, measure::Error>) -> Result<Pool, measure::Error> {
-    Pool::start(Options { notice: Some(console::notice), ..options? })
+fn start(options: Result<Options, measure::Error>) -> Result<ProcessPool, measure::Error> {
+    ProcessPool::start(Options { notice: Some(console::notice), ..options? })
 }

@@ -10,7 +10,7 @@ use super::search_journal::SearchJournal;
 use super::timing;
 use crate::gpu::Conditions;
 use crate::launch::Configuration;
-use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, Pool, Timing, Timings, Trial};
+use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, ProcessPool, Timing, Timings, Trial};
 use crate::process;
 use crate::record::Cache;
 use crate::settings::Strategy;
@@ -84,7 +84,7 @@ impl<'a> PlannedRound<'a> {
 
     /// Times the round if a GPU is free before all is compiled. Does nothing if an earlier
     /// compile left a journal: the search continues from that.
-    pub fn time(self, measurer: &mut Pool, is_compiled: &AtomicBool) -> Option<OverlappedTiming> {
+    pub fn time(self, measurer: &mut ProcessPool, is_compiled: &AtomicBool) -> Option<OverlappedTiming> {
         let Self { name, place, is_trusted, input, baseline, round, sent, candidates, plan } = self;
         let mut journal = SearchJournal::open((name, &input), place, is_trusted);
         if journal.has_earlier() {
@@ -107,7 +107,7 @@ impl<'a> PlannedRound<'a> {
             Ok(false) => return None,
             Ok(true) => {
                 let trial = Trial { baseline: &baseline, candidates: &candidates, plan: &plan };
-                measurer.time_watched(trial, &mut |outcomes| journal.note(&sent, outcomes))
+                measurer.time_with_progress(trial, &mut |outcomes| journal.note(&sent, outcomes))
             }
             Err(error) => Err(error),
         };
@@ -119,7 +119,7 @@ impl<'a> PlannedRound<'a> {
             let spared = measurer.device().memory_bytes / AHEAD_SHARE;
             match candidates.iter().all(|candidate| candidate.workload.bytes() <= spared) {
                 true => measurer.pause(),
-                false => measurer.rest(),
+                false => measurer.release_gpu(),
             }
         }
         let (gpu, waited) = (measurer.device().uuid.clone(), measurer.waited() - waited);

@@ -63,7 +63,7 @@ pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
 pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
     let gain = |(index, samples)| match verdict::faster_by(baseline, samples, LAST_VERDICT) {
         Verdict::Faster { ratio } => Some((index, ratio)),
-        Verdict::Slower { .. } | Verdict::Ambiguous { .. } => None,
+        Verdict::NotFaster { .. } | Verdict::Ambiguous { .. } => None,
     };
     finalists.into_iter().filter_map(gain).reduce(|best, other| if other.1 > best.1 { other } else { best })
 }
@@ -165,12 +165,12 @@ fn decide_on<M: Measurer>(
         if tally.baseline_us.is_none() || !unknown.is_empty() && left > 0.0 {
             let (indices, sent) = candidates(input, &unknown);
             let plan = Plan { budget_s: left.max(0.0), ..Plan::default() };
-            let watch = &mut |outcomes: &[Outcome]| {
+            let on_progress = &mut |outcomes: &[Outcome]| {
                 journal.note(&indices, outcomes);
                 tally.show(&decision.name, input, &indices, outcomes);
             };
             let trial = Trial { baseline: &baseline, candidates: &sent, plan: &plan };
-            let timings = measurer.time_watched(trial, watch)?;
+            let timings = measurer.time_with_progress(trial, on_progress)?;
             if let Some((gpu, before)) = timed_on.take()
                 && gpu != measurer.device().uuid
             {

@@ -219,7 +219,7 @@ impl Run<'_> {
         if complete && self.campaign.repeat > 0 {
             let plan = timed::plan(self.campaign.budget_s / 2.0);
             // The second process needs the GPU.
-            measurer.rest();
+            measurer.release_gpu();
             let again = Options::new(self.settings)
                 .and_then(|options| timed::again(scored, &mut times.taken, self.campaign.repeat, (&plan, options)));
             match again {
