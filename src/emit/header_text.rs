@@ -297,16 +297,16 @@ impl Text {
                 self.line(format_args!("static inline {kind} nvtune_{name}({own}) {{\n  {body}\n}}"));
                 continue;
             }
-            let with_first =
+            let with_first_round =
                 |first: &str, rest: String| if rest.is_empty() { first.to_owned() } else { format!("{first}, {rest}") };
             self.line(format_args!(
                 "static inline {kind} nvtune_detail_{name}({}) {{",
-                with_first("int capability", declared(parameters))
+                with_first_round("int capability", declared(parameters))
             ));
             self.line(format_args!("{}}}", choice.by_device(value)));
             self.line(format_args!(
                 "static inline {kind} nvtune_{name}({own}) {{\n  return nvtune_detail_{name}({});\n}}",
-                with_first(&format!("NVTUNE_CAPABILITY_OR({})", kernel.capability), named(parameters))
+                with_first_round(&format!("NVTUNE_CAPABILITY_OR({})", kernel.capability), named(parameters))
             ));
         }
     }

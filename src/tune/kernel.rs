@@ -93,7 +93,7 @@ pub fn prepare<'a>(
     };
     let strategy = strategy(info.annotation, tuner.settings.strategy);
     let (most, budget_s) = (tuner.settings.candidates, budget(info.annotation, tuner.settings.budget));
-    let begins_early = is_searched && Search::begins_early(strategy, most);
+    let has_early_first_round = is_searched && Search::has_early_first_round(strategy, most);
     let basis = tuner.results.and_then(|_| fingerprint::for_kernel(&info, front_ends, toolchain));
     let name = info.annotation.name.as_str();
     let (lookup, device) = (tuner.lookup(toolchain, info.annotation), tuner.device());
@@ -122,7 +122,8 @@ pub fn prepare<'a>(
                 Err((measurer, ahead, _)) => *lent = Some((measurer, ahead)),
             }
         };
-        let first_round: Option<&mut dyn FnMut(Scored)> = if begins_early { Some(&mut time_first_round) } else { None };
+        let first_round: Option<&mut dyn FnMut(Scored)> =
+            if has_early_first_round { Some(&mut time_first_round) } else { None };
         let callbacks = CompileCallbacks { on_baseline: &preload, first_round };
         let explored = compile_space::explore(front_ends, toolchain, &mut info, (effort, was_refused), callbacks);
         is_compiled.store(true, Ordering::Relaxed);

@@ -221,7 +221,7 @@ impl Scored {
     /// Returns the first round of a search if it can be timed before the whole space is scored;
     /// otherwise nothing.
     pub fn early(&self, strategy: Strategy, most: usize) -> Vec<usize> {
-        if !Search::begins_early(strategy, most) {
+        if !Search::has_early_first_round(strategy, most) {
             return Vec::new();
         }
         let (indices, points, baseline) = self.task();
@@ -247,7 +247,7 @@ impl Scored {
         let mut times = vec![None; points.len()];
         if !early.is_empty() {
             let point = |&index: &usize| indices.iter().position(|&point| point == self.input.representative[index]);
-            search = search.with_first(early.iter().filter_map(point).collect());
+            search = search.with_first_round(early.iter().filter_map(point).collect());
         }
         loop {
             let round = search.next_points(&times);
