@@ -18,7 +18,7 @@ const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 /// The reasons for lower clocks that come and go by themselves: while one holds, a time says
 /// little of the kernel. Idle, and clocks that somebody has set, are none of them: those hold
 /// for all rounds alike.
-const PASSING: [(ThrottleReasons, &str); 6] = [
+const TRANSIENT_REASONS: [(ThrottleReasons, &str); 6] = [
     (ThrottleReasons::SW_POWER_CAP, "power cap"),
     (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
     (ThrottleReasons::SYNC_BOOST, "sync boost"),
@@ -63,7 +63,11 @@ fn open_library() -> Option<Nvml> {
 }
 
 fn reason_names(reasons: ThrottleReasons) -> Vec<String> {
-    PASSING.iter().filter(|(reason, _)| reasons.contains(*reason)).map(|(_, name)| (*name).to_owned()).collect()
+    TRANSIENT_REASONS
+        .iter()
+        .filter(|(reason, _)| reasons.contains(*reason))
+        .map(|(_, name)| (*name).to_owned())
+        .collect()
 }
 
 /// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is

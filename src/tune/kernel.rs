@@ -211,8 +211,8 @@ pub(super) fn compile_scope(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation
 
 pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine {
     match tuner.device() {
-        Some(device) => Machine::of_device(architecture, device),
-        None => Machine::with_nominal_clocks(architecture),
+        Some(device) => Machine::from_device(architecture, device),
+        None => Machine::flagship_of(architecture),
     }
 }
 

@@ -41,7 +41,7 @@ pub fn recorded_scoring_input(space: &RecordedSpace) -> Result<ScoringInput, Spa
         cubin: Arc::from(cubin),
     };
     Ok(ScoringInput {
-        machine: Machine::of_device(architecture, &space.device),
+        machine: Machine::from_device(architecture, &space.device),
         configurations: space.configurations.iter().map(|found| found.configuration.clone()).collect(),
         workloads: space.configurations.iter().map(|found| workloads.get(found.workload).map(Arc::clone)).collect(),
         source_of: space.configurations.iter().map(|found| found.source).collect(),

@@ -30,7 +30,7 @@ fn gather_from_small_window_hits_level_1_cache() {
         let spread = [(0, Spread { alone: together / 4.0, together })].into();
         let profile = Profile { spread, ..total(8.0, access) }.with_shared(&[bytes], 4.0 * 32768.0);
         let analysis = Analysis::new(kernel, Some(&profile));
-        let machine = Machine::with_nominal_clocks(architecture(90));
+        let machine = Machine::flagship_of(architecture(90));
         let inputs = Inputs { machine: &machine, kernel: &analysis, launch: &launch, buffers: Some(&[bytes]) };
         score_configuration(&inputs).predicted_us
     };
