@@ -14,6 +14,6 @@ mod stub_file;
 pub use build_plan::{BuildPlan, CiccOutput, Part, PlannedKernel, ShimOutcome};
 pub use capture::Capture;
 pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
-pub use header::{HEADER_DETAIL, Header, without_macros};
+pub use header::{HEADER_DETAIL_PREFIX, Header, without_macros};
 pub use header_kernel::{HeaderKernel, HostFunction, HostParameter, KernelParameter, macro_name};
 pub use stub_file::{RewrittenStubs, StubChange, StubText, rewrite_stubs};

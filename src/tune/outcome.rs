@@ -126,7 +126,7 @@ impl Tuned {
         let mut winner_header = header(decision.winner, decision.provenance);
         let (launch_path, winner) = (&info.launch_path, configuration(decision.winner));
         if !launch_path.is_own_in_header(winner, baseline) {
-            winner_header.launches_as(&baseline_header);
+            winner_header.launch_as(&baseline_header);
         } else if !launch_path.kernel_takes_launch(winner, baseline) {
             winner_header.newer = Some(Box::new(baseline_header.clone()));
         }
