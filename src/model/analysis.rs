@@ -8,7 +8,7 @@ use super::latency;
 use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::reuse;
 use super::reuse::{Reuse, Touch};
-use super::schedule_sim::{Cost, Replay, Served};
+use super::schedule_sim::{Cost, LoadService, Replay};
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sass::control_flow::Flow;
 use crate::sass::instruction::Instruction;
@@ -29,7 +29,7 @@ const SECTORS_PER_CYCLE: f64 = 4.0;
 
 /// Shares of what is near for which a warp's cycles are found; between them they lie on
 /// straight lines.
-pub const HELD: [f64; 2] = [0.9, 1.0];
+pub const L2_HELD_SHARES: [f64; 2] = [0.9, 1.0];
 
 /// A kernel of one variant: all that scoring needs to know of its code.
 #[derive(Clone, Debug)]
@@ -43,10 +43,10 @@ pub struct Analysis {
     pub memory_cycles: f64,
     /// Cycles besides, were what is read again in the level-2 cache and not in the level-1
     /// cache.
-    pub far_cycles: f64,
-    /// Cycles less, where the level-2 cache still holds these shares (`HELD`) of what others
+    pub l2_reread_cycles: f64,
+    /// Cycles less, where the level-2 cache still holds these shares (`L2_HELD_SHARES`) of what others
     /// have brought into it, and not none.
-    pub held_cycles: [f64; HELD.len()],
+    pub l2_saved_cycles: [f64; L2_HELD_SHARES.len()],
     /// Instructions that a thread executes.
     pub instructions: f64,
     /// Instructions that the average warp of the grid executes.
@@ -95,7 +95,7 @@ pub struct Traffic {
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
     /// Those of them that others have brought into the level-2 cache before.
-    pub near: f64,
+    pub in_l2: f64,
     /// Where in the buffer warps touch it.
     pub spread: Spread,
 }
@@ -191,12 +191,13 @@ impl Analysis {
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
-        let BlockCounts { busiest: counts, mean, again } = block_frequency::block_counts(&code, profile, trips);
-        let alike = profile.map(AccessDefaults::from_profile).unwrap_or_default();
+        let BlockCounts { busiest: counts, mean, divergence_overhead } =
+            block_frequency::block_counts(&code, profile, trips);
+        let defaults = profile.map(AccessDefaults::from_profile).unwrap_or_default();
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
-            .map(|(instruction, line)| access_of_instruction(instruction, *line, profile, &alike))
+            .map(|(instruction, line)| access_of_instruction(instruction, *line, profile, &defaults))
             .collect();
         let executed = || executed_by(flow, &counts);
         let is_long = |class: Class| {
@@ -209,10 +210,10 @@ impl Analysis {
         };
         let latencies = Latencies::for_capability(decoded.architecture);
         let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
-        let replay = |again: f64, held: f64| {
-            let served = Served { again, held };
+        let replay = |reread_latency: f64, held: f64| {
+            let service = LoadService { reread_latency, held };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
-            Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.block_costs()
+            Replay { instructions, accesses, flow, counts, latencies, service, special_blocks }.block_costs()
         };
         let total = |costs: &[Cost], part: fn(&Cost) -> f64| {
             costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>()
@@ -220,8 +221,8 @@ impl Analysis {
         let costs = replay(latencies.l1, 0.0);
         let cycles = total(&costs, |c| c.cycles);
         let (memory_cycles, blocking) = (total(&costs, |c| c.memory), total(&costs, |c| c.blocking));
-        let far_cycles = total(&replay(latencies.l2, 0.0), |c| c.cycles) - cycles;
-        let held_cycles = HELD.map(|held| cycles - total(&replay(latencies.l1, held), |c| c.cycles));
+        let l2_reread_cycles = total(&replay(latencies.l2, 0.0), |c| c.cycles) - cycles;
+        let l2_saved_cycles = L2_HELD_SHARES.map(|held| cycles - total(&replay(latencies.l1, held), |c| c.cycles));
 
         let mut spills = Spills::default();
         for index in flow.blocks.iter().flat_map(|block| block.instructions.clone()) {
@@ -237,25 +238,25 @@ impl Analysis {
         let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
         let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
         let constants = profile.map_or_else(Constants::default, Constants::from_profile);
-        let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
+        let guard_shares = profile.map_or_else(GuardShares::default, |profile| GuardShares::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
         let open_lines = profile.map_or(0.0, |profile| profile.open_lines);
         let mut work = Work { open_lines, activity, straggling, idle, constants, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
-        let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
-        let touches: Vec<Touch> = placed
+        let instruction_blocks = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
+        let touches: Vec<Touch> = instruction_blocks
             .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == MemorySpace::Global)?;
-                Some(Touch { block, count: mean[block] * conditional.executed_share(&code, at), access })
+                Some(Touch { block, count: mean[block] * guard_shares.executed_share(&code, at), access })
             })
             .collect();
         for (at, count) in executed_by(flow, &mean) {
-            let count = count * conditional.executed_share(&code, at);
+            let count = count * guard_shares.executed_share(&code, at);
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
-                let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
+                let index = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
                     traffic.push(Traffic {
                         buffer: access.buffer,
@@ -264,7 +265,7 @@ impl Analysis {
                     });
                     traffic.len() - 1
                 });
-                traffic[place].add_access(access, count);
+                traffic[index].add_access(access, count);
             }
             work.add_instruction(&instructions[at], accesses[at].as_ref(), count, &throughput);
         }
@@ -277,10 +278,10 @@ impl Analysis {
             spills,
             cycles,
             memory_cycles,
-            far_cycles,
-            held_cycles,
+            l2_reread_cycles,
+            l2_saved_cycles,
             instructions: issued,
-            mean_instructions: of_mean + again,
+            mean_instructions: of_mean + divergence_overhead,
             regions: blocking + 1.0,
             work,
             traffic,
@@ -296,24 +297,24 @@ impl Analysis {
 /// How often instructions execute whose guards hold only for some of the warps that come to
 /// them.
 #[derive(Default)]
-struct Conditional {
+struct GuardShares {
     /// By PTX line, of those that access memory: what the profile says over how often warps
     /// come there.
     shares: BTreeMap<u32, f64>,
 }
 
-impl Conditional {
+impl GuardShares {
     fn new(code: &Code<'_>, mean: &[f64], profile: &Profile) -> Self {
-        let mut come: BTreeMap<(u32, &'static str), f64> = BTreeMap::new();
+        let mut reached: BTreeMap<(u32, &'static str), f64> = BTreeMap::new();
         for (at, count) in executed_by(code.flow, mean) {
             let Some(line) = code.lines[at].filter(|_| code.instructions[at].memory.is_some()) else { continue };
-            *come.entry((line, code.instructions[at].opcode.mnemonic)).or_default() += count;
+            *reached.entry((line, code.instructions[at].opcode.mnemonic)).or_default() += count;
         }
         let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
-        for ((line, _), come) in come {
+        for ((line, _), reached) in reached {
             let executed = profile.mean.get(&line).copied().unwrap_or(0.0);
             let share = shares.entry(line).or_insert(0.0);
-            *share = share.max((executed / come).min(1.0));
+            *share = share.max((executed / reached).min(1.0));
         }
         Self { shares }
     }
@@ -347,7 +348,7 @@ fn access_of_instruction(
     instruction: &Instruction,
     line: Option<u32>,
     profile: Option<&Profile>,
-    alike: &AccessDefaults,
+    defaults: &AccessDefaults,
 ) -> Option<Access> {
     let memory = instruction.memory?;
     let seen = line.zip(profile).and_then(|(line, profile)| profile.accesses.get(&line));
@@ -355,7 +356,7 @@ fn access_of_instruction(
     // parameter is not that of a spill.
     let seen = seen.filter(|access| access.space == memory.space).copied();
     let (space, kind, width) = (memory.space, memory.kind, memory.width);
-    Some(seen.or_else(|| alike.find_access(space, kind, width)).unwrap_or(Access {
+    Some(seen.or_else(|| defaults.default_access(space, kind, width)).unwrap_or(Access {
         space,
         kind,
         width,
@@ -388,7 +389,7 @@ impl Traffic {
             AccessKind::Load => {
                 let fresh = count * access.fresh_sectors();
                 self.fresh += fresh;
-                self.near += fresh * access.in_l2.clamp(0.0, 1.0);
+                self.in_l2 += fresh * access.in_l2.clamp(0.0, 1.0);
             }
             AccessKind::Store | AccessKind::Atomic => {
                 self.stored += sectors;
@@ -416,7 +417,7 @@ impl Work {
         let mut cycles = throughput.pipe_interval(pipe);
         match instruction.opcode.class {
             Class::AsyncTensor => cycles *= ASYNC_TENSOR_STEPS,
-            Class::Match => cycles = latency::MATCH,
+            Class::Match => cycles = latency::MATCH_CYCLES,
             _ => {}
         }
         if let Some(access) = access {

@@ -34,25 +34,25 @@ pub struct Terms {
 impl Terms {
     /// Returns the predicted time in microseconds.
     pub fn time_us(&self) -> f64 {
-        LAUNCH_US + self.beyond_launch()
+        LAUNCH_US + self.time_without_launch()
     }
 
     /// The same, did its parts meet in corners that are power means with another `exponent`
-    /// than [`CORNER`](super::CORNER): the greater, the less do two parts that are near each other
+    /// than [`CORNER_EXPONENT`](super::CORNER): the greater, the less do two parts that are near each other
     /// add to the time.
-    pub fn us_with(&self, exponent: f64) -> f64 {
+    pub fn time_us_with(&self, exponent: f64) -> f64 {
         LAUNCH_US + self.with_corner(|a, b| power_mean(a, b, exponent))
     }
 
     /// What the launch's instructions take to be issued and executed where nothing ever waits:
     /// a bound of its time that depends on counts and widths alone. No point of the suite's
     /// recorded spaces took less than 0.99 of it.
-    pub fn least_us(&self) -> f64 {
+    pub fn throughput_bound_us(&self) -> f64 {
         self.issue.max(self.pipe)
     }
 
     /// That beyond what any launch takes.
-    pub(super) fn beyond_launch(&self) -> f64 {
+    pub(super) fn time_without_launch(&self) -> f64 {
         self.with_corner(smooth_max)
     }
 
@@ -71,7 +71,7 @@ impl Terms {
     }
 }
 
-/// A smooth maximum: the power mean with [`CORNER`](super::CORNER), which has a quicker form.
+/// A smooth maximum: the power mean with [`CORNER_EXPONENT`](super::CORNER), which has a quicker form.
 fn smooth_max(a: f64, b: f64) -> f64 {
     a.hypot(b)
 }
@@ -90,16 +90,19 @@ fn power_mean(a: f64, b: f64, exponent: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::CORNER;
+    use crate::model::CORNER_EXPONENT;
 
     #[test]
     fn with_the_models_exponent_another_mean_is_the_corner_and_a_greater_one_is_less() {
         let terms = Terms { latency: 30.0, issue: 40.0, device: 120.0, ..Terms::default() };
-        assert!((terms.us_with(CORNER) - terms.time_us()).abs() < 1e-9 && (terms.time_us() - 132.0).abs() < 1e-9);
-        assert!((terms.us_with(1.0) - 192.0).abs() < 1e-9);
-        assert!(terms.us_with(4.0) < terms.time_us() && terms.us_with(4.0) > 122.0);
+        assert!(
+            (terms.time_us_with(CORNER_EXPONENT) - terms.time_us()).abs() < 1e-9
+                && (terms.time_us() - 132.0).abs() < 1e-9
+        );
+        assert!((terms.time_us_with(1.0) - 192.0).abs() < 1e-9);
+        assert!(terms.time_us_with(4.0) < terms.time_us() && terms.time_us_with(4.0) > 122.0);
         for (latency, us) in [(0.0, LAUNCH_US), (f64::INFINITY, f64::INFINITY)] {
-            assert_eq!(Terms { latency, ..Terms::default() }.us_with(3.0), us);
+            assert_eq!(Terms { latency, ..Terms::default() }.time_us_with(3.0), us);
         }
     }
 }

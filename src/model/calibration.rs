@@ -6,11 +6,11 @@
 /// 5.7 TB/s for the 114 SMs of an H100 at 1.755 GHz (chipsandcheese.com, "Nvidia's H100: Funny
 /// L2, and Tons of Bandwidth", 2023), 1794 bytes a cycle for the 80 SMs of a V100 (accel-sim's
 /// `l2_bw`).
-pub(super) const CACHE_BYTES_PER_CYCLE: f64 = 28.0;
+pub(super) const L2_BYTES_PER_CYCLE: f64 = 28.0;
 
 /// The same of an SM when few others do: what the recorded space of `reduction_adaptive` takes
 /// on an H200 in 16 blocks.
-pub(super) const PORT_BYTES_PER_CYCLE: f64 = 64.0;
+pub(super) const L2_PORT_BYTES_PER_CYCLE: f64 = 64.0;
 
 /// Cycles of an SM for a line of which anything misses its level-1 cache, when all SMs ask for
 /// such: the level-2 cache looks up one after another, which binds lone sectors. `ncu` counts
@@ -18,7 +18,7 @@ pub(super) const PORT_BYTES_PER_CYCLE: f64 = 64.0;
 /// `hash_lookup`, `spmv`, `fdtd`, `cfd` and an unseen breadth-first search): 1.9 to 2 cycles of
 /// each of its 132 SMs, what its two parts ask of each other included. A little less, for where
 /// bounds meet none is reached.
-pub(super) const LINE_CYCLES: f64 = 1.8;
+pub(super) const L2_LINE_CYCLES: f64 = 1.8;
 
 /// Cycles of the memory pipe for such a line when it arrives. `ncu` counts half a pass for it
 /// (`l1tex__data_pipe_lsu_wavefronts` beyond the requests, over the lines, of `spmv`, `cfd` and
@@ -29,14 +29,14 @@ pub(super) const FILL_CYCLES: f64 = 0.3;
 /// Lines of the level-2 cache that are updated atomically at once: at most this many, and one of
 /// this many where few are updated, for neighbours share the unit that does it
 /// (`kernels/results/h200/atomics.txt`: 8 lines 2.1 at once, 32 lines 7, 64 lines 12, many 54).
-pub(super) const MOST_LINES: f64 = 54.0;
-pub(super) const FEW_LINES: f64 = 4.0;
+pub(super) const MAX_ATOMIC_LINES: f64 = 54.0;
+pub(super) const ATOMIC_UNIT_LINES: f64 = 4.0;
 
 /// Cycles of an SM for a sector of which a store writes only a part, besides those for its
 /// line, when all SMs store such. On an H200, structures stored word by word take 10.4 cycles
 /// for each line of 4 such sectors, 5.8 for one of 2 and 4.1 for a lone one
 /// (`kernels/results/h200/stores.txt`).
-pub(super) const PARTIAL_CYCLES: f64 = 2.05;
+pub(super) const PARTIAL_STORE_CYCLES: f64 = 2.05;
 
 /// Cycles of an SM more for a sector that is written in parts, if as many lines were open
 /// meanwhile as the level-2 cache holds, and so much less as there are fewer: it has to let
@@ -44,7 +44,7 @@ pub(super) const PARTIAL_CYCLES: f64 = 2.05;
 /// stored 16 at a time take 582 us with 8 warps on an SM, 759 with 32 and 936 with 64 (half of
 /// whose 2, 9 and 17 MB are open at any time), those of 64 bytes 372 and 518 with 8 and 64
 /// (`kernels/results/h200/stores.txt`).
-pub(super) const PARTED_CYCLES: f64 = 13.5;
+pub(super) const SPLIT_STORE_CYCLES: f64 = 13.5;
 
 /// Cycles of an SM for a line with a sector that leaves the level-2 cache before it is whole,
 /// as those do of which some bytes are never written: the rest has to be fetched first. On an
@@ -87,28 +87,28 @@ pub(super) const BLOCK_INTERVAL: f64 = 1.2;
 /// prediction grows with the share of an SM that a block takes for nearly all kernels whose
 /// blocks are short, with half of it still and with all of it no longer; the order within the
 /// spaces is alike from three quarters on.
-pub(super) const QUEUED: f64 = 0.75;
+pub(super) const QUEUE_SHARE: f64 = 0.75;
 
 /// Blocks of the fullest SM over those of the average one, when the first blocks of a grid that
 /// fits at once have their places: eight of the SMs get theirs sooner than the others
 /// (`kernels/results/h200/placement.txt`; rounded up, this gives what is seen there in every
 /// row).
-pub(super) const CROWD: f64 = 1.375;
+pub(super) const PLACEMENT_IMBALANCE: f64 = 1.375;
 
 /// Of that by which the longest warp of a block exceeds the average one, the power to which it
 /// lengthens the block's stay: the longer it lasts, the more of an SM it has to itself, and the
 /// less it waits. The recorded spaces of an H200 are ordered about as well with any power up to
 /// a half as with none, and worse with all of it; choices among blocks of irregular kernels
 /// (`spmv`) are better with it.
-pub(super) const STRAGGLERS: f64 = 0.5;
+pub(super) const STRAGGLER_POWER: f64 = 0.5;
 
 // How parts of a prediction meet.
 
 /// The exponent of the power mean that a corner is. Loads wait in queues long before a bound is
 /// reached, so that the corner is a wide one: of exponents of 1 to 8, that of 2 orders the
 /// recorded spaces best as a whole.
-pub const CORNER: f64 = 2.0;
+pub const CORNER_EXPONENT: f64 = 2.0;
 
 /// Accesses to local memory that a warp overlaps, assumed: reloads are scheduled ahead and in
 /// groups, and nothing waits for a store.
-pub(super) const OVERLAPPED: f64 = 16.0;
+pub(super) const LOCAL_OVERLAP: f64 = 16.0;

@@ -39,19 +39,19 @@ pub struct Latencies {
 
 /// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; little depends
 /// on it).
-pub const OPERANDS_READ: f64 = 12.0;
+pub const OPERAND_READ_CYCLES: f64 = 12.0;
 /// Cycles of an operation that is not known but releases a scoreboard.
-pub const UNKNOWN: f64 = 20.0;
+pub const UNKNOWN_CYCLES: f64 = 20.0;
 /// A barrier of one warp, and what each further warp of the block adds (measured on compute
 /// capability 10.3).
-pub const BARRIER: f64 = 22.0;
-pub const BARRIER_WARP: f64 = 2.0;
-/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With this many, the points of
+pub const BARRIER_CYCLES: f64 = 22.0;
+pub const BARRIER_CYCLES_PER_WARP: f64 = 2.0;
+/// Cycles of an SM's memory pipe for `MATCH_CYCLES.ANY`: one for each lane. With this many, the points of
 /// `radix_pass` (recorded on an H200) that match are predicted as well as those that vote on
 /// each bit instead.
-pub const MATCH: f64 = 32.0;
+pub const MATCH_CYCLES: f64 = 32.0;
 /// `cp.async` after a load from the level-2 cache (Huerta et al.).
-pub const ASYNC_COPY: f64 = 10.0;
+pub const ASYNC_COPY_CYCLES: f64 = 10.0;
 
 /// capability; special, bits, convert, double, tensor; shuffle, reduce, shared, L1, L2, DRAM,
 /// constant; atomics in shared and global memory; texture, special register, fence
@@ -79,14 +79,14 @@ const LINE_SECTORS: f64 = 4.0;
 impl Latencies {
     /// Cycles until this many sectors are there from device memory, and what twice as many take
     /// longer.
-    pub fn device_memory(&self, sectors: f64) -> (f64, f64) {
+    pub fn dram_cycles(&self, sectors: f64) -> (f64, f64) {
         let doubling = self.dram * DRAM_DOUBLING;
         (self.dram + doubling * (sectors / LINE_SECTORS).log2(), doubling)
     }
 
     /// Returns the cycles until the level-2 cache has delivered the sectors of `lines`,
     /// and the extra cycles for twice as many.
-    pub fn level2_cycles(&self, lines: f64) -> (f64, f64) {
+    pub fn l2_cycles(&self, lines: f64) -> (f64, f64) {
         let doubling = self.l2 * L2_DOUBLING;
         (self.l2 + doubling * lines.log2(), doubling)
     }
@@ -136,7 +136,7 @@ impl Latencies {
 }
 
 /// Multiply-adds of one warp-wide tensor instruction (16 x 8 x 16).
-const TENSOR_STEP: f64 = 2048.0;
+const TENSOR_STEP_MULTIPLY_ADDS: f64 = 2048.0;
 /// A warp's share of an asynchronous tensor instruction (64 x 128 x 16 for four warps), in
 /// multiples of that.
 pub const ASYNC_TENSOR_STEPS: f64 = 16.0;
@@ -180,7 +180,7 @@ impl Throughput {
     /// over an SM's four sub-cores. An instruction of the tensor pipe counts as a 16 x 8
     /// x 16 multiply.
     pub fn pipe_interval(&self, pipe: Pipe) -> f64 {
-        let of_warp = if pipe == Pipe::Tensor { TENSOR_STEP } else { 32.0 };
+        let of_warp = if pipe == Pipe::Tensor { TENSOR_STEP_MULTIPLY_ADDS } else { 32.0 };
         of_warp / self.by_pipe[pipe as usize]
     }
 }
@@ -195,12 +195,12 @@ mod tests {
         // Lines that a warp waits for at once, from device memory, and cycles (`latency.txt`, one
         // warp of each SM).
         for (lines, cycles) in [(1.0, 765.5), (4.0, 986.1), (8.0, 1136.6), (16.0, 1346.2)] {
-            let (wait, _) = known.device_memory(lines * LINE_SECTORS);
+            let (wait, _) = known.dram_cycles(lines * LINE_SECTORS);
             assert!((wait / cycles - 1.0).abs() < 0.1, "{lines}: {wait:.0} for {cycles}");
         }
         // Lone lanes, from either; some 40 cycles of a step are none of the load's.
         for (lanes, near, far) in [(1.0, 320.3, 531.1), (4.0, 341.9, 618.7), (32.0, 406.2, 1207.6)] {
-            let ((l2, _), (dram, _)) = (known.level2_cycles(lanes), known.device_memory(lanes));
+            let ((l2, _), (dram, _)) = (known.l2_cycles(lanes), known.dram_cycles(lanes));
             assert!((l2 / (near - 40.0) - 1.0).abs() < 0.1, "{lanes}: {l2:.0} for {near}");
             assert!((dram / (far - 40.0) - 1.0).abs() < 0.3, "{lanes}: {dram:.0} for {far}");
         }

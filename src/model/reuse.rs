@@ -33,13 +33,13 @@ pub(super) struct Touch {
 
 impl Touch {
     /// Share of its sectors that a neighbouring warp of the block touched, not this one.
-    fn of_others(&self) -> f64 {
+    fn neighbours_share(&self) -> f64 {
         (self.access.block_reuse - self.access.reuse).clamp(0.0, 1.0)
     }
 }
 
 /// A stretch of a region's code: a block, or an inner loop as a whole.
-struct Stretch {
+struct Segment {
     /// The inner loop, or the block.
     inner: Result<usize, usize>,
     start: f64,
@@ -51,7 +51,7 @@ struct Stretch {
 /// A loop's iteration, or the whole kernel.
 struct Region {
     length: f64,
-    stretches: Vec<Stretch>,
+    segments: Vec<Segment>,
     /// Whether its end is followed by its start.
     repeats: bool,
 }
@@ -81,7 +81,7 @@ pub(super) fn find_reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale:
 }
 
 /// Distances this near to each other (their quotient) are taken for one.
-const ALIKE: f64 = 1.2;
+const SAME_DISTANCE_RATIO: f64 = 1.2;
 
 impl Reuse {
     fn reuse_distance(&self) -> f64 {
@@ -89,15 +89,15 @@ impl Reuse {
     }
 
     /// Whether each buffer's part is about as far as the other's.
-    fn is_like(&self, other: &Self) -> bool {
-        let near = |a: f64, b: f64| a <= b * ALIKE + 1.0 && b <= a * ALIKE + 1.0;
+    fn has_similar_distances(&self, other: &Self) -> bool {
+        let near = |a: f64, b: f64| a <= b * SAME_DISTANCE_RATIO + 1.0 && b <= a * SAME_DISTANCE_RATIO + 1.0;
         self.between.len() == other.between.len()
             && self.between.iter().zip(&other.between).all(|(a, b)| a.0 == b.0 && near(a.1, b.1))
     }
 }
 
 fn add_reuse(found: &mut Vec<Reuse>, new: Reuse) {
-    match found.iter_mut().find(|known| known.is_like(&new)) {
+    match found.iter_mut().find(|known| known.has_similar_distances(&new)) {
         Some(known) => {
             // The farther one stands for both.
             if known.reuse_distance() < new.reuse_distance() {
@@ -113,29 +113,28 @@ fn add_reuse(found: &mut Vec<Reuse>, new: Reuse) {
 impl Region {
     fn new(flow: &Flow, counts: &[f64], touches: &[Touch], around: Option<usize>) -> Self {
         let iterations = around.map_or(1.0, |index| counts[flow.loops[index].header]).max(f64::MIN_POSITIVE);
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut segments: Vec<Segment> = Vec::new();
         let mut of_block: Vec<Option<usize>> = vec![None; flow.blocks.len()];
         for (index, block) in flow.blocks.iter().enumerate().filter(|(index, _)| counts[*index] > 0.0) {
-            let Some(inner) = block_below(flow, index, around) else { continue };
-            let at =
-                stretches.iter().position(|stretch| stretch.inner == inner && inner.is_ok()).unwrap_or_else(|| {
-                    stretches.push(Stretch { inner, start: 0.0, length: 0.0, touches: Vec::new() });
-                    stretches.len() - 1
-                });
-            stretches[at].length += block.instructions.len() as f64 * counts[index] / iterations;
+            let Some(inner) = region_part(flow, index, around) else { continue };
+            let at = segments.iter().position(|segment| segment.inner == inner && inner.is_ok()).unwrap_or_else(|| {
+                segments.push(Segment { inner, start: 0.0, length: 0.0, touches: Vec::new() });
+                segments.len() - 1
+            });
+            segments[at].length += block.instructions.len() as f64 * counts[index] / iterations;
             of_block[index] = Some(at);
         }
         for (number, touch) in touches.iter().enumerate() {
             if let Some(at) = of_block[touch.block] {
-                stretches[at].touches.push((number, touch.access.sectors * touch.count / iterations));
+                segments[at].touches.push((number, touch.access.sectors * touch.count / iterations));
             }
         }
         let mut length = 0.0;
-        for stretch in &mut stretches {
-            stretch.start = length;
-            length += stretch.length;
+        for segment in &mut segments {
+            segment.start = length;
+            length += segment.length;
         }
-        Self { length, stretches, repeats: around.is_some() }
+        Self { length, segments, repeats: around.is_some() }
     }
 
     /// Sectors that a warp touches in the `after` instructions before `touch`, by buffer.
@@ -147,25 +146,25 @@ impl Region {
         after: f64,
         scale: f64,
     ) -> Vec<(Option<u32>, f64)> {
-        let holds = |stretch: &&Stretch| match stretch.inner {
+        let holds = |segment: &&Segment| match segment.inner {
             Ok(inner) => flow.loops[inner].blocks.binary_search(&touch.block).is_ok(),
             Err(block) => block == touch.block,
         };
-        let end = self.stretches.iter().find(holds).map_or(self.length, |own| own.start + own.length / 2.0);
+        let end = self.segments.iter().find(holds).map_or(self.length, |own| own.start + own.length / 2.0);
         let start = end - after;
-        let overlap = |stretch: &Stretch, from: f64, to: f64| {
-            ((stretch.start + stretch.length).min(to) - stretch.start.max(from)).max(0.0) / stretch.length
+        let overlap = |segment: &Segment, from: f64, to: f64| {
+            ((segment.start + segment.length).min(to) - segment.start.max(from)).max(0.0) / segment.length
         };
         let mut moved: Vec<(Option<u32>, f64)> = Vec::new();
-        for stretch in self.stretches.iter().filter(|stretch| stretch.length > 0.0) {
-            let mut share = overlap(stretch, start, end);
+        for segment in self.segments.iter().filter(|segment| segment.length > 0.0) {
+            let mut share = overlap(segment, start, end);
             if self.repeats && start < 0.0 {
-                share += overlap(stretch, start + self.length, self.length);
+                share += overlap(segment, start + self.length, self.length);
             }
-            for &(number, sectors) in stretch.touches.iter().filter(|_| share > 0.0) {
+            for &(number, sectors) in segment.touches.iter().filter(|_| share > 0.0) {
                 let other = &touches[number];
                 let again = if other.access.reuse_after * scale < after { other.access.reuse } else { 0.0 };
-                let new = share.min(1.0) * sectors * (1.0 - again - other.of_others()).max(0.0);
+                let new = share.min(1.0) * sectors * (1.0 - again - other.neighbours_share()).max(0.0);
                 match moved.iter_mut().find(|(buffer, _)| *buffer == other.access.buffer) {
                     Some((_, sum)) => *sum += new,
                     None => moved.push((other.access.buffer, new)),
@@ -179,7 +178,7 @@ impl Region {
 
 /// What a block is to the region around it: the inner loop that it is in, or itself; `None`
 /// where it is not in the region.
-fn block_below(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
+fn region_part(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
     let mut at = flow.blocks[block].innermost;
     if at == around {
         return Some(Err(block));

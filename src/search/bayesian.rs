@@ -178,7 +178,8 @@ impl<'a> BayesianSearch<'a> {
     /// Lower bound of the logarithm of a point's time, from its instruction throughput.
     fn lower_bound(&self, at: usize) -> f64 {
         let score = &self.problem.points[self.samples.considered[at]].score;
-        (score.terms.least_us() * if score.exact { LOWER_BOUND_SHARE } else { LOWER_BOUND_SHARE_ESTIMATED }).ln()
+        (score.terms.throughput_bound_us() * if score.exact { LOWER_BOUND_SHARE } else { LOWER_BOUND_SHARE_ESTIMATED })
+            .ln()
     }
 
     /// Covariance of the residual at two points, given by their positions in `considered`;

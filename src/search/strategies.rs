@@ -136,7 +136,8 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     }
     let mut chosen = Vec::new();
     for group in by_threads.into_values() {
-        let metrics: Vec<Po> = group.iter().map(|&index| Po::of_score(&points[index].score)).collect();
+        let metrics: Vec<ParetoMetrics> =
+            group.iter().map(|&index| ParetoMetrics::of_score(&points[index].score)).collect();
         chosen.extend(front_within_tolerance(&metrics).into_iter().map(|member| group[member]));
     }
     chosen
@@ -149,13 +150,13 @@ const C_TOLERANCE: f64 = 0.1;
 
 /// T and C of a point, and its predicted time.
 #[derive(Clone, Copy)]
-struct Po {
+struct ParetoMetrics {
     t: f64,
     c: f64,
     us: f64,
 }
 
-impl Po {
+impl ParetoMetrics {
     fn of_score(score: &Score) -> Self {
         Self { t: score.t, c: score.c, us: score.predicted_us }
     }
@@ -178,19 +179,19 @@ impl Po {
     }
 }
 
-/// The points that no other one clearly dominates (see [`Po::beats_clearly`]), in the order of
+/// The points that no other one clearly dominates (see [`ParetoMetrics::beats_clearly`]), in the order of
 /// the input.
-fn front_within_tolerance(points: &[Po]) -> Vec<usize> {
-    let mut order: Vec<&Po> = points.iter().filter(|point| point.is_number()).collect();
+fn front_within_tolerance(points: &[ParetoMetrics]) -> Vec<usize> {
+    let mut order: Vec<&ParetoMetrics> = points.iter().filter(|point| point.is_number()).collect();
     order.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.c.total_cmp(&b.c)).then(a.us.total_cmp(&b.us)));
     // The exact front: whichever point beats another is in it, or is beaten by one in it.
-    let mut front: Vec<&Po> = Vec::new();
+    let mut front: Vec<&ParetoMetrics> = Vec::new();
     for point in order {
         if !front.iter().any(|other| other.is_no_worse(point)) {
             front.push(point);
         }
     }
-    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats_clearly(point));
+    let is_kept = |point: &ParetoMetrics| point.is_number() && !front.iter().any(|other| other.beats_clearly(point));
     (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
 }
 
