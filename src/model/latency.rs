@@ -53,20 +53,62 @@ pub const MATCH_CYCLES: f64 = 32.0;
 /// `cp.async` after a load from the level-2 cache (Huerta et al.).
 pub const ASYNC_COPY_CYCLES: f64 = 10.0;
 
-/// capability; special, bits, convert, double, tensor; shuffle, reduce, shared, L1, L2, DRAM,
-/// constant; atomics in shared and global memory; texture, special register, fence
+/// One row of [`LATENCIES`], where the columns have their names.
+const fn latencies(
+    [
+        special,
+        bit_count,
+        convert,
+        double,
+        tensor,
+        shuffle,
+        reduce,
+        shared,
+        l1,
+        l2,
+        dram,
+        constant,
+        shared_atomic,
+        global_atomic,
+        texture,
+        system_register,
+        fence,
+    ]: [f64; 17],
+) -> Latencies {
+    Latencies {
+        special,
+        bit_count,
+        convert,
+        double,
+        tensor,
+        shuffle,
+        reduce,
+        shared,
+        l1,
+        l2,
+        dram,
+        constant,
+        shared_atomic,
+        global_atomic,
+        texture,
+        system_register,
+        fence,
+    }
+}
+
+/// By ascending compute capability; [`latencies`] names the columns.
 #[rustfmt::skip]
-const LATENCIES: &[(u32, [f64; 17])] = &[
-    ( 70, [14., 10., 14.,  8., 33.,  22., 60., 19., 33., 207., 430., 27.,  60., 245.,  90., 25., 205.]),
-    ( 75, [15., 15., 15., 50., 33.,  23., 60., 19., 32., 210., 340., 26.,  60., 245.,  90., 25., 205.]),
-    ( 80, [20., 12., 14.,  8., 33.,  23., 60., 23., 33., 230., 420., 26.,  60., 245.,  90., 25., 205.]),
-    ( 86, [18., 12., 12., 54., 33.,  24., 60., 24., 32., 220., 470., 26.,  60., 260.,  90., 25., 205.]),
-    ( 89, [18., 15., 12., 54., 33.,  25., 60., 28., 36., 280., 600., 28.,  60., 300., 100., 25., 205.]),
-    ( 90, [18., 14., 12.,  8., 33.,  24., 44., 29., 40., 281., 745., 26.,  50., 300., 110., 25., 240.]),
-    (100, [18., 18., 14.,  8., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.]),
-    (103, [18., 18., 14., 64., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.]),
-    (110, [18., 18., 14., 64., 33.,  26., 44., 28., 41., 267., 912., 26.,  34., 268., 120., 25., 267.]),
-    (120, [18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.]),
+const LATENCIES: &[(u32, Latencies)] = &[
+    ( 70, latencies([14., 10., 14.,  8., 33.,  22., 60., 19., 33., 207., 430., 27.,  60., 245.,  90., 25., 205.])),
+    ( 75, latencies([15., 15., 15., 50., 33.,  23., 60., 19., 32., 210., 340., 26.,  60., 245.,  90., 25., 205.])),
+    ( 80, latencies([20., 12., 14.,  8., 33.,  23., 60., 23., 33., 230., 420., 26.,  60., 245.,  90., 25., 205.])),
+    ( 86, latencies([18., 12., 12., 54., 33.,  24., 60., 24., 32., 220., 470., 26.,  60., 260.,  90., 25., 205.])),
+    ( 89, latencies([18., 15., 12., 54., 33.,  25., 60., 28., 36., 280., 600., 28.,  60., 300., 100., 25., 205.])),
+    ( 90, latencies([18., 14., 12.,  8., 33.,  24., 44., 29., 40., 281., 745., 26.,  50., 300., 110., 25., 240.])),
+    (100, latencies([18., 18., 14.,  8., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.])),
+    (103, latencies([18., 18., 14., 64., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.])),
+    (110, latencies([18., 18., 14., 64., 33.,  26., 44., 28., 41., 267., 912., 26.,  34., 268., 120., 25., 267.])),
+    (120, latencies([18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.])),
 ];
 
 /// What a load from device memory or the level-2 cache takes longer when it waits for twice as
@@ -91,47 +133,10 @@ impl Latencies {
         (self.l2 + doubling * lines.log2(), doubling)
     }
 
-    /// Those of an architecture; an unknown one has those of the nearest below.
+    /// Those of an architecture; an unknown one has those of the nearest lower one, or of the
+    /// oldest.
     pub fn for_capability(capability: u32) -> Self {
-        let row = LATENCIES.iter().rev().find(|row| row.0 <= capability).unwrap_or(&LATENCIES[0]);
-        let [
-            special,
-            bit_count,
-            convert,
-            double,
-            tensor,
-            shuffle,
-            reduce,
-            shared,
-            l1,
-            l2,
-            dram,
-            constant,
-            shared_atomic,
-            global_atomic,
-            texture,
-            system_register,
-            fence,
-        ] = row.1;
-        Self {
-            special,
-            bit_count,
-            convert,
-            double,
-            tensor,
-            shuffle,
-            reduce,
-            shared,
-            l1,
-            l2,
-            dram,
-            constant,
-            shared_atomic,
-            global_atomic,
-            texture,
-            system_register,
-            fence,
-        }
+        LATENCIES.iter().rev().find(|(known, _)| *known <= capability).unwrap_or(&LATENCIES[0]).1
     }
 }
 
@@ -148,32 +153,50 @@ pub struct Throughput {
     by_pipe: [f64; Pipe::COUNT],
 }
 
-/// capability; ALU, FMA, integer multiply, half, double, tensor, special, memory, texture, uniform,
-/// control
+/// One row of [`THROUGHPUTS`], where the columns have their names.
+const fn throughput(
+    [alu, fma, integer_multiply, half, double, tensor, special, memory, texture, uniform, control]: [f64; Pipe::COUNT],
+) -> Throughput {
+    let mut by_pipe = [0.0; Pipe::COUNT];
+    by_pipe[Pipe::Alu as usize] = alu;
+    by_pipe[Pipe::Fma as usize] = fma;
+    by_pipe[Pipe::IntegerMultiply as usize] = integer_multiply;
+    by_pipe[Pipe::Half as usize] = half;
+    by_pipe[Pipe::Double as usize] = double;
+    by_pipe[Pipe::Tensor as usize] = tensor;
+    by_pipe[Pipe::Special as usize] = special;
+    by_pipe[Pipe::Memory as usize] = memory;
+    by_pipe[Pipe::Texture as usize] = texture;
+    by_pipe[Pipe::Uniform as usize] = uniform;
+    by_pipe[Pipe::Control as usize] = control;
+    Throughput { by_pipe }
+}
+
+/// By ascending compute capability; [`throughput`] names the columns.
 ///
 /// Double precision at 2 a cycle is the consumer chips' rate. Compute capability 12 adds integers
 /// at 128 and does logic at 64 a cycle; 96 stands for their mix. Memory instructions: 1 every 2
 /// cycles on 8.6 (Huerta et al.) and its like, 1 a cycle elsewhere. A uniform or control
 /// instruction counts as half an ALU's rate or better: 64.
 #[rustfmt::skip]
-const THROUGHPUT: &[(u32, [f64; Pipe::COUNT])] = &[
-    ( 70, [64.,  64., 64., 64., 32.,  512., 16., 32., 16., 64., 64.]),
-    ( 75, [64.,  64., 64., 64.,  2.,  512., 16., 32., 16., 64., 64.]),
-    ( 80, [64.,  64., 64., 128., 32., 1024., 16., 32., 16., 64., 64.]),
-    ( 86, [64., 128., 64., 128.,  2.,  512., 16., 16., 16., 64., 64.]),
-    ( 89, [64., 128., 64., 64.,  2.,  512., 16., 16., 16., 64., 64.]),
-    ( 90, [64., 128., 64., 128., 64., 2048., 16., 32., 16., 64., 64.]),
-    (100, [64., 128., 64., 128., 64., 4096., 16., 32., 16., 64., 64.]),
-    (103, [64., 128., 64., 128.,  2., 4096., 16., 32., 16., 64., 64.]),
-    (110, [64., 128., 64., 128.,  2., 2048., 16., 32., 16., 64., 64.]),
-    (120, [96., 128., 64., 64.,  2.,  512., 16., 16., 16., 64., 64.]),
+const THROUGHPUTS: &[(u32, Throughput)] = &[
+    ( 70, throughput([64.,  64., 64., 64., 32.,  512., 16., 32., 16., 64., 64.])),
+    ( 75, throughput([64.,  64., 64., 64.,  2.,  512., 16., 32., 16., 64., 64.])),
+    ( 80, throughput([64.,  64., 64., 128., 32., 1024., 16., 32., 16., 64., 64.])),
+    ( 86, throughput([64., 128., 64., 128.,  2.,  512., 16., 16., 16., 64., 64.])),
+    ( 89, throughput([64., 128., 64., 64.,  2.,  512., 16., 16., 16., 64., 64.])),
+    ( 90, throughput([64., 128., 64., 128., 64., 2048., 16., 32., 16., 64., 64.])),
+    (100, throughput([64., 128., 64., 128., 64., 4096., 16., 32., 16., 64., 64.])),
+    (103, throughput([64., 128., 64., 128.,  2., 4096., 16., 32., 16., 64., 64.])),
+    (110, throughput([64., 128., 64., 128.,  2., 2048., 16., 32., 16., 64., 64.])),
+    (120, throughput([96., 128., 64., 64.,  2.,  512., 16., 16., 16., 64., 64.])),
 ];
 
 impl Throughput {
-    /// That of an architecture; an unknown one has that of the nearest below.
+    /// That of an architecture; an unknown one has that of the nearest lower one, or of the
+    /// oldest.
     pub fn for_capability(capability: u32) -> Self {
-        let row = THROUGHPUT.iter().rev().find(|row| row.0 <= capability).unwrap_or(&THROUGHPUT[0]);
-        Self { by_pipe: row.1 }
+        THROUGHPUTS.iter().rev().find(|(known, _)| *known <= capability).unwrap_or(&THROUGHPUTS[0]).1
     }
 
     /// Returns for how many cycles a warp's instruction keeps its pipe busy, averaged

@@ -38,10 +38,19 @@ impl Touch {
     }
 }
 
-/// A stretch of a region's code: a block, or an inner loop as a whole.
+/// A part of a region's code: an inner loop as a whole, or a block that is in none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RegionPart {
+    /// Index of the loop.
+    Loop(usize),
+    /// Index of the block.
+    Block(usize),
+}
+
+/// A part of a region with its position in the region's instructions.
 struct Segment {
-    /// The inner loop, or the block.
-    inner: Result<usize, usize>,
+    part: RegionPart,
+    /// Instructions before it, and of it, in one iteration of the region.
     start: f64,
     length: f64,
     /// Index into the touches, and sectors.
@@ -116,11 +125,14 @@ impl Region {
         let mut segments: Vec<Segment> = Vec::new();
         let mut of_block: Vec<Option<usize>> = vec![None; flow.blocks.len()];
         for (index, block) in flow.blocks.iter().enumerate().filter(|(index, _)| counts[*index] > 0.0) {
-            let Some(inner) = region_part(flow, index, around) else { continue };
-            let at = segments.iter().position(|segment| segment.inner == inner && inner.is_ok()).unwrap_or_else(|| {
-                segments.push(Segment { inner, start: 0.0, length: 0.0, touches: Vec::new() });
-                segments.len() - 1
-            });
+            let Some(part) = region_part(flow, index, around) else { continue };
+            let at = segments
+                .iter()
+                .position(|segment| segment.part == part && matches!(part, RegionPart::Loop(_)))
+                .unwrap_or_else(|| {
+                    segments.push(Segment { part, start: 0.0, length: 0.0, touches: Vec::new() });
+                    segments.len() - 1
+                });
             segments[at].length += block.instructions.len() as f64 * counts[index] / iterations;
             of_block[index] = Some(at);
         }
@@ -146,9 +158,9 @@ impl Region {
         after: f64,
         scale: f64,
     ) -> Vec<(Option<u32>, f64)> {
-        let holds = |segment: &&Segment| match segment.inner {
-            Ok(inner) => flow.loops[inner].blocks.binary_search(&touch.block).is_ok(),
-            Err(block) => block == touch.block,
+        let holds = |segment: &&Segment| match segment.part {
+            RegionPart::Loop(inner) => flow.loops[inner].blocks.binary_search(&touch.block).is_ok(),
+            RegionPart::Block(block) => block == touch.block,
         };
         let end = self.segments.iter().find(holds).map_or(self.length, |own| own.start + own.length / 2.0);
         let start = end - after;
@@ -176,17 +188,17 @@ impl Region {
     }
 }
 
-/// What a block is to the region around it: the inner loop that it is in, or itself; `None`
-/// where it is not in the region.
-fn region_part(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
+/// The part of the region `around` (a loop, or the whole kernel) that a block is in: an inner
+/// loop, or the block itself; `None` if it is not in the region.
+fn region_part(flow: &Flow, block: usize, around: Option<usize>) -> Option<RegionPart> {
     let mut at = flow.blocks[block].innermost;
     if at == around {
-        return Some(Err(block));
+        return Some(RegionPart::Block(block));
     }
     while let Some(inner) = at {
         let parent = flow.loops[inner].parent;
         if parent == around {
-            return Some(Ok(inner));
+            return Some(RegionPart::Loop(inner));
         }
         at = parent;
     }
