@@ -1,8 +1,8 @@
-//! A profile's accesses -> what accesses are like of which it says nothing.
+//! A profile's accesses -> default accesses for instructions that the profile does not cover.
 //!
-//! What was executed but not looked at is most often a copy that the compiler made of a loop,
-//! for another case or for what unrolling leaves: it is taken to access memory as the others of
-//! its space, kind and width do on average.
+//! An instruction that is executed but not in the profile is most often in a copy that the
+//! compiler made of a loop, for a special case or for the remainder of unrolling. It is assumed
+//! to access memory as the profiled accesses of its space, kind and width do on average.
 
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::Profile;
@@ -13,8 +13,8 @@ use crate::sim::profile::Access;
 pub(super) struct AccessDefaults(Vec<(Access, f64)>);
 
 impl AccessDefaults {
-    /// Averages accesses to global and shared memory. Spilled values resemble no array's
-    /// and do not count.
+    /// Averages accesses to global and shared memory. Accesses to local memory are left out:
+    /// spilled values say nothing about arrays.
     pub fn from_profile(profile: &Profile) -> Self {
         let mut defaults = Self::default();
         for (line, access) in &profile.accesses {

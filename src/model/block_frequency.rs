@@ -1,11 +1,12 @@
-//! PTX line counts -> how often each SASS block is executed.
+//! Executions of each PTX line -> executions of each basic block of the machine code (SASS).
 //!
 //! ptxas moves, duplicates and unrolls code, so that no single line says how often a block
-//! runs. The lines of a block vote: a line counts where it is deepest in loops (elsewhere it
-//! was hoisted), divided by the copies that unrolling made of it there, and the weighted median
-//! wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations
-//! go to the most unrolled one first, as ptxas's code does it. Blocks without votes get what
-//! flow conservation leaves (see `conservation.rs`).
+//! runs. The lines of a block vote: a line votes in the loop where it is nested deepest
+//! (elsewhere it was hoisted to), with its executions divided by the copies that unrolling made
+//! of it there, and the weighted median wins. Loops that share lines are copies of one PTX loop,
+//! unrolled by different factors; the iterations go to the most unrolled one first, as in
+//! ptxas's code. The counts of blocks without votes follow from flow conservation (see
+//! `flow_conservation.rs`).
 
 use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
@@ -16,30 +17,29 @@ use crate::sass::instruction::Instruction;
 use crate::sim::Profile;
 use std::collections::BTreeMap;
 
-/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals,
-/// infinities), which are rare.
+/// Parts of the names of ptxas's subroutines for operands that the inlined code cannot treat
+/// (denormals, infinities), which are rare.
 const RARE_SUBROUTINES: [&str; 3] = ["slowpath", "mediumpath", "_full"];
-/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more
-/// than one.
+/// Weight of the vote of a memory or floating-point instruction's line: ptxas seldom duplicates
+/// those within a block.
 const RELIABLE_WEIGHT: f64 = 4.0;
 
-/// Weight of a line that only a branch or the like has: ptxas attaches those to some line
-/// nearby.
+/// Weight of the vote of a branch's line or the like: ptxas attaches those to some line nearby.
 const UNRELIABLE_WEIGHT: f64 = 0.25;
 
-/// A block of a loop is taken for one that is executed more often than the loop is entered
-/// where lines that say so have at least this part of the weight of the others.
+/// Votes that a block is executed more often than its loop is entered win over the others if they
+/// have at least this share of the others' weight.
 const MIN_VOTE_SHARE: f64 = 0.25;
 
-/// Loops that are copies of one PTX loop share at least this part of the lines of the one that
-/// has fewer.
+/// Two loops are copies of one PTX loop if they share at least this part of the lines of the one
+/// with fewer lines.
 const COPY_SHARE: f64 = 0.25;
 
-/// Share of its weight that a line's vote keeps where the instruction executes under a
-/// condition: so little that a few instructions without one outvote all with.
+/// Factor of the weight if the instruction is guarded (predicated): so small that a few
+/// instructions without a guard outvote all with one.
 const GUARDED_FACTOR: f64 = 0.0625;
 
-/// What the counts are found from.
+/// The machine code whose blocks are counted.
 pub(super) struct Code<'a> {
     pub instructions: &'a [Instruction],
     /// PTX line of each instruction.
@@ -54,16 +54,16 @@ pub(super) struct BlockCounts {
     pub busiest: Vec<f64>,
     /// By the average warp of the grid.
     pub mean: Vec<f64>,
-    /// Instructions that the average warp executes besides: where parts of it that went
-    /// different ways come to the place at which they meet, each executes what leads there
-    /// from the beginning of the block.
+    /// Further instructions of the average warp because of divergence: the diverged parts of a
+    /// warp execute the instructions before the point of reconvergence in its block one after
+    /// another.
     pub divergence_overhead: f64,
 }
 
-/// How often each block is executed.
+/// Returns how often each block is executed.
 ///
-/// `trips` are the iterations of loops that nothing is known about, from the outermost depth
-/// inwards; the last one is for all deeper ones, too.
+/// `trips` are the assumed iterations of loops that the profile does not cover, from the
+/// outermost depth inwards; the last one is for all deeper ones, too.
 pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> BlockCounts {
     let diverged_only = diverged_only_blocks(code);
     let never: Vec<bool> = (code.flow.blocks.iter().enumerate())
@@ -83,7 +83,8 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
     let Some(votes) = votes else {
         return BlockCounts { mean: busiest.clone(), busiest, divergence_overhead: 0.0 };
     };
-    // Copies share a line's executions in the same way, however many warps come there.
+    // Copies of a line share its executions in the same ratio for the average warp as for the
+    // busiest one.
     let ratios = busiest.iter().zip(votes.mean_ratios()).map(|(&count, part)| match part {
         Some(part) => Some(part * count),
         None => (count == 0.0).then_some(0.0),
@@ -96,12 +97,12 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
     BlockCounts { divergence_overhead: divergence_overhead.sum(), mean, busiest }
 }
 
-/// The instruction at which parts of a warp wait for each other.
+/// The instruction at which the diverged parts of a warp wait for each other.
 const RECONVERGENCE: &str = "BSYNC";
 
-/// The blocks that only threads of a warp that have parted come to. They are copies of what the
-/// warp executes as a whole, for code in which all have to meet (shuffles, votes): where PTX
-/// asks for all of them, they have met.
+/// Whether each block is reached only by diverged threads of a warp. Such blocks are copies, for
+/// diverged warps, of code that needs all threads of a warp (shuffles, votes). In PTX that
+/// requires all of them the warp has converged, so that the copies are not executed.
 fn diverged_only_blocks(code: &Code<'_>) -> Vec<bool> {
     let flow = code.flow;
     let mut unreached = vec![true; flow.blocks.len()];
@@ -130,17 +131,17 @@ fn calls_rare_subroutine(code: &Code<'_>, block: &Block) -> bool {
     name.starts_with("$__internal_") && RARE_SUBROUTINES.iter().any(|part| name.contains(part))
 }
 
-/// Whether a branch leads around the block.
+/// Whether a branch can skip the block.
 fn is_optional(flow: &Flow, block: &Block) -> bool {
     block.predecessors.iter().all(|&p| flow.blocks[p].successors.len() > 1)
 }
 
-/// A loop, or what is in none.
+/// The index of a loop; `None` for the code outside of loops.
 type Region = Option<usize>;
 
-/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may
-/// be several of SASS; only over those of the greatest weight, for ptxas gives its own moves
-/// and branches some line nearby.
+/// The number of copies of a line in a region: the least count over its mnemonics, because one
+/// PTX instruction may become several of SASS. Only mnemonics of the greatest weight count,
+/// because ptxas gives its own moves and branches some line nearby.
 #[derive(Clone, Copy)]
 struct Copies {
     region: Region,
@@ -148,7 +149,8 @@ struct Copies {
     weight: f64,
 }
 
-/// Instructions of one line, mnemonic and region: how many, and their weight.
+/// The instructions with one line, mnemonic and region: their number, and the weight of their
+/// votes.
 struct LineGroup {
     region: Region,
     mnemonic: &'static str,
@@ -156,14 +158,14 @@ struct LineGroup {
     weight: f64,
 }
 
-/// A line of the PTX that the code has instructions of.
+/// A line of the PTX that has instructions in the machine code.
 struct PtxLine {
-    /// Executions of it, by the busiest warp and by the average one.
+    /// Its executions by the busiest warp and by the average one.
     count: f64,
     mean: f64,
     /// By region.
     copies: Vec<Copies>,
-    /// The regions that it is in at its greatest depth, ascending.
+    /// Of the regions that have it, those of the greatest loop depth, ascending.
     deepest_regions: Vec<Region>,
 }
 
@@ -182,12 +184,12 @@ struct Votes<'a> {
     /// Whether the profile has any execution of its first line.
     is_entered: bool,
     lines: Vec<PtxLine>,
-    /// Each instruction's, of `lines`.
+    /// For each instruction the index of its line in `lines`.
     line_of: Vec<Option<usize>>,
-    /// Those of each block, each once.
+    /// For each block the indices of its lines, each once.
     of_block: Vec<Vec<usize>>,
-    /// For each block the first that is executed exactly as often, and for each of these all of
-    /// them.
+    /// For each block the first block that is executed exactly as often; and for each of these
+    /// first blocks all blocks that are.
     equivalents: Vec<usize>,
     equivalent_sets: Vec<Vec<usize>>,
 }
@@ -250,7 +252,7 @@ impl<'a> Votes<'a> {
         for group in self.unrolled_groups() {
             self.share_iterations(&group, &mut counts);
         }
-        // Whoever enters a kernel executes its first block, however ptxas filled it.
+        // Every warp executes the first block once, whatever instructions ptxas moved into it.
         if let Some(&entry) = flow.entries.first()
             && flow.blocks[entry].innermost.is_none()
             && self.is_entered
@@ -260,8 +262,7 @@ impl<'a> Votes<'a> {
         counts
     }
 
-    /// How often each loop is entered: as often as the header of the loop around it is
-    /// executed.
+    /// How often each loop is entered: as often as the header of its parent loop is executed.
     fn loop_entries(&self) -> Vec<f64> {
         let flow = self.code.flow;
         let mut entered: Vec<f64> = Vec::with_capacity(flow.loops.len());
@@ -276,12 +277,12 @@ impl<'a> Votes<'a> {
         entered
     }
 
-    /// The weighted median of what the lines of a block say, each divided by its copies in the
-    /// block's region.
+    /// The block's executions: the weighted median of its lines' executions, each divided by the
+    /// line's copies in the block's region.
     ///
-    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads
-    /// again, what was made before it, to save registers: lines that are executed no more often
-    /// than that say nothing where others say more.
+    /// `entered` is how often the block's loop is entered. To save registers, ptxas recomputes in
+    /// a loop values that PTX computes before it: lines that are executed no more often than
+    /// `entered` are ignored if enough others are.
     fn vote_of_block(&self, block: usize, entered: f64) -> Option<f64> {
         let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
@@ -300,14 +301,14 @@ impl<'a> Votes<'a> {
         weighted_median(if votes.is_empty() { moved } else { votes })
     }
 
-    /// Executions of each block by the average warp over those by the busiest: the weighted
-    /// median of what its lines say.
+    /// The ratio of each block's executions by the average warp to those by the busiest: the
+    /// weighted median of its lines' ratios.
     fn mean_ratios(&self) -> Vec<Option<f64>> {
         let mut seen = vec![usize::MAX; self.lines.len()];
         let mut ratios: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
         for (block, own) in self.code.flow.blocks.iter().enumerate() {
             let region = own.innermost;
-            // What is executed exactly as often is so by as many warps.
+            // Blocks that are executed exactly as often have the same ratio.
             let first = self.equivalents[block];
             let equivalent_sets = &self.equivalent_sets[first];
             let alone = [block];
@@ -327,15 +328,15 @@ impl<'a> Votes<'a> {
                     into.push((of.mean / of.count, weight));
                 }
             }
-            // A block may hold nothing but a loop's last iterations.
+            // A block may consist of nothing but the peeled last iterations of a loop.
             ratios.push(weighted_median(if votes.is_empty() { elsewhere } else { votes }));
         }
         ratios
     }
 
-    /// Neighbouring loops that share their lines: copies of one PTX loop. Different loops
-    /// share a few lines, too, of what ptxas recomputes in each rather than keep it in a
-    /// register.
+    /// Groups of loops that are copies of one PTX loop: of the same parent, with shared lines (see
+    /// [`COPY_SHARE`]). Different PTX loops share a few lines, too, of values that ptxas
+    /// recomputes in each rather than keep them in a register.
     fn unrolled_groups(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut own = vec![0_usize; loops.len()];
@@ -361,8 +362,8 @@ impl<'a> Votes<'a> {
         groups.into_values().collect()
     }
 
-    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then
-    /// what ptxas left of them as straight code for the last few iterations.
+    /// Distributes the iterations of one PTX loop over its copies, the most unrolled first. The
+    /// copies are loops, and straight code for the last few iterations.
     fn share_iterations(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
         let in_all = |line: &&PtxLine| group.iter().all(|&index| line.is_deepest_in(Some(index)));
@@ -398,7 +399,7 @@ impl<'a> Votes<'a> {
             match part {
                 CopyPart::Loop(index) => {
                     left -= trips * factor;
-                    // What a block's vote said holds relative to the loop as a whole.
+                    // A block's vote is kept relative to the loop's iterations.
                     let scale = entered * trips / (total / factor);
                     for &block in &flow.loops[index].blocks {
                         if flow.blocks[block].innermost == Some(index) {
@@ -415,8 +416,8 @@ impl<'a> Votes<'a> {
         }
     }
 
-    /// Lines of a group of loops, in all of them, that stay what they are when they are copied:
-    /// memory and floating point.
+    /// The lines of memory and floating-point instructions that all loops of a group have: each
+    /// copy of the loop's body contains them.
     fn essential_lines(&self, group: &[usize]) -> Vec<usize> {
         let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
         let mut lines: Vec<usize> = blocks
@@ -430,7 +431,8 @@ impl<'a> Votes<'a> {
         lines
     }
 
-    /// Blocks around a group of loops that hold copies of (nearly) all its essential lines.
+    /// Straight-line copies: blocks of the region around a group of loops that contain (nearly)
+    /// all its essential lines.
     fn straight_copies(&self, region: Region, essential: &[usize]) -> Vec<Copy> {
         if essential.is_empty() {
             return Vec::new();
@@ -456,7 +458,7 @@ impl<'a> Votes<'a> {
     }
 }
 
-/// Each instruction's line as an index, and the lines.
+/// Returns each instruction's line as an index into the lines, and the lines.
 fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<PtxLine>) {
     let mut distinct: Vec<u32> = of.iter().copied().flatten().collect();
     distinct.sort_unstable();
@@ -472,8 +474,8 @@ fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, V
     (of.iter().map(number).collect(), distinct.iter().map(line).collect())
 }
 
-/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code
-/// hoisted from it.
+/// A block with at least this share of a loop's essential lines is a copy of its body; one with
+/// fewer has only code hoisted from it.
 const MIN_ESSENTIAL_SHARE: f64 = 0.7;
 
 /// A copy of a PTX loop's body, `factor` iterations long.
@@ -485,7 +487,7 @@ struct Copy {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum CopyPart {
     Loop(usize),
-    /// A block that is executed at most once each time.
+    /// A block that is executed at most once each time the loop is entered.
     Straight(usize),
 }
 
@@ -496,13 +498,13 @@ fn find_leader(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
-/// What the vote of an instruction's line weighs. Where it executes under a condition PTX
-/// branched around the line, which so says too little.
+/// The weight of the vote of an instruction's line. A guarded instruction has less: it was behind
+/// a branch in PTX, so that the line is executed less often than the block.
 fn vote_weight(instruction: &Instruction) -> f64 {
     let part = if instruction.guard.is_always() { 1.0 } else { GUARDED_FACTOR };
     part * match instruction.opcode.class {
-        // Spilled values are stored and loaded near lines that have nothing to do with them;
-        // constants are loaded again at will.
+        // Spills have the line of some unrelated instruction nearby; constants are reloaded
+        // anywhere.
         Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => UNRELIABLE_WEIGHT,
         Class::Load(MemorySpace::Constant) => 1.0,
         Class::Load(_)

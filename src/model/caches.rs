@@ -1,5 +1,5 @@
-//! What the warps of a launch access -> what of it the caches hold, and what moves between them
-//! and to and from device memory.
+//! The memory accesses of a launch's warps -> what the caches hold of them, and the traffic
+//! between SMs, level-2 cache and device memory.
 
 use super::analysis::{Analysis, Traffic};
 use super::occupancy::Occupancy;
@@ -8,49 +8,49 @@ use crate::gpu::{Machine, WARP};
 use crate::launch::Launch;
 use crate::sim::profile::VARIABLES;
 
-/// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel
-/// `scattered`, which reads and writes one sector of each, takes three to four times as long as
-/// its sectors' bytes would.
+/// Bytes of a line. Device memory fetches a whole line even for a lone sector: the kernel
+/// `scattered`, which reads and writes one sector of each line, takes three to four times as
+/// long as its sectors' bytes would.
 pub(super) const LINE_BYTES: f64 = 128.0;
 pub(super) const SECTOR_BYTES: f64 = 32.0;
-/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of
-/// it lies in memory of the other part.
+/// Copies of a warp's data in a level-2 cache of two partitions, on average: half of the data
+/// belongs to the other partition's memory, and is in both.
 const L2_COPIES: f64 = 1.5;
 
-/// The caches that a launch meets, and what it does to them.
+/// The caches of a machine, and the launch that uses them.
 pub(super) struct Caches<'a> {
     machine: &'a Machine,
     analysis: &'a Analysis,
-    /// Shared memory of an SM that its blocks take, in bytes, and its warps.
+    /// Shared memory of an SM that its resident blocks take, in bytes, and their warps.
     shared: f64,
     resident_warps: f64,
-    /// Blocks of an SM, those that it has at once and all that it ever has.
+    /// Blocks of an SM: those that are resident at the same time, and all of the launch.
     resident_blocks: f64,
     blocks_per_sm: f64,
     /// Warps of the whole launch.
     pub warps: f64,
-    /// Bytes of each of the workload's buffers, where it is known.
+    /// Bytes of each of the workload's buffers, if known.
     buffers: Option<&'a [u64]>,
 }
 
-/// Traffic between an SM and the level-2 cache.
+/// Traffic of a warp between its SM and the level-2 cache.
 #[derive(Clone, Copy, Default)]
 pub(super) struct L2Traffic {
     pub bytes: f64,
-    /// Lines in which these bytes lie, each as often as anything of it moves.
+    /// Lines in which these bytes lie, each counted for each request.
     pub lines: f64,
-    /// Sectors of which a store writes only a part.
+    /// Sectors that a store writes only partially.
     pub partial: f64,
-    /// Sectors that a store completes after a part of them has left.
+    /// Sectors that a store completes after another has written a part of them.
     pub completed: f64,
-    /// Lines with a sector that the level-2 cache lets go of before it is whole.
+    /// Lines with a sector that the level-2 cache evicts before it is complete.
     pub unfinished: f64,
     /// The bytes and lines that stores move.
     pub stored: f64,
     pub stored_lines: f64,
 }
 
-/// Traffic with device memory.
+/// Traffic of a launch with device memory.
 pub(super) struct DeviceTraffic {
     pub bytes: f64,
     /// Share of what others have brought into the level-2 cache that it still holds when a warp
@@ -80,9 +80,9 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Share of the accesses to local memory that the level-1 cache cannot hold, of this many
-    /// warps: CRAT's rule, the resident threads' stacks over the cache that shared memory
-    /// leaves.
+    /// Share of the accesses to local memory that miss the level-1 cache, with this many resident
+    /// warps. As in CRAT, it follows from the size of the resident threads' stacks and of the
+    /// cache that shared memory leaves.
     pub fn local_miss_share(&self, warps: f64) -> f64 {
         let stacks = f64::from(self.analysis.resources.stack_frame) * warps * f64::from(WARP);
         if stacks <= self.l1_bytes() { 0.0 } else { 1.0 - self.l1_bytes() / stacks }
@@ -93,20 +93,20 @@ impl<'a> Caches<'a> {
         (f64::from(self.machine.architecture.unified_cache) - self.shared).max(0.0)
     }
 
-    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts,
-    /// each of which caches for the SMs next to it (NVIDIA's A100 white paper), so that
-    /// what all SMs read is there twice, and what a warp alone reads again twice as well
-    /// where its memory belongs to the other part.
+    /// Bytes of different data that the level-2 cache holds. Since compute capability 8.0 it has
+    /// two partitions, each of which caches for the SMs next to it (NVIDIA's A100 white paper).
+    /// Data that all SMs read is in both; data of a single warp is in both if its memory belongs
+    /// to the other partition.
     fn effective_l2_bytes(&self) -> f64 {
         let parts = if self.machine.architecture.capability >= 80 { L2_COPIES } else { 1.0 };
         self.machine.l2_bytes as f64 / parts
     }
 
-    /// Returns the sectors that a warp reads again after the level-1 cache has lost them,
-    /// with `warps` resident warps on an SM.
+    /// Returns the sectors that a warp reads again after the level-1 cache has evicted them, with
+    /// `warps` resident warps on an SM.
     pub fn l1_misses(&self, warps: f64) -> f64 {
-        // However many warps there are, they touch no more of a buffer than there is of it; and a
-        // line takes its place whole, however few of its sectors are there.
+        // The warps together touch no more than the whole buffer; and a line takes the space of a
+        // whole one, however few of its sectors are valid.
         self.evicted_sectors(
             self.l1_bytes(),
             |of| of.read,
@@ -117,9 +117,9 @@ impl<'a> Caches<'a> {
         )
     }
 
-    /// Returns the sectors that a warp reads again after the level-2 cache has lost them.
-    /// All resident warps read through it. They are neighbours in the grid and share as
-    /// much as the grid's warps do on average.
+    /// Returns the sectors that a warp reads again after the level-2 cache has evicted them, with
+    /// `warps` resident warps on the GPU. They are neighbours in the grid, and are assumed to
+    /// share as much data as the grid's warps do on average. `part` selects loads or all.
     pub fn l2_misses(&self, warps: f64, part: fn(&Reuse) -> f64) -> f64 {
         self.evicted_sectors(self.effective_l2_bytes(), part, |buffer, sectors| {
             let (alone, size) = (sectors * SECTOR_BYTES * warps, self.buffer_bytes(buffer));
@@ -131,8 +131,9 @@ impl<'a> Caches<'a> {
         })
     }
 
-    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the
-    /// bytes of a buffer that come into it while a warp touches this many sectors.
+    /// Sectors that a warp touches again and that a cache of `cache` bytes has evicted meanwhile.
+    /// `between` gives the bytes of a buffer that come into the cache while a warp touches this
+    /// many sectors of it.
     fn evicted_sectors(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
         let lost = |reuse: &Reuse| {
             let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
@@ -145,7 +146,7 @@ impl<'a> Caches<'a> {
         self.analysis.traffic.iter().find(|of| of.buffer == buffer)
     }
 
-    /// Returns the bytes of a buffer as far as they are known.
+    /// Returns the size of a buffer in bytes; infinity if it is not known.
     pub fn buffer_bytes(&self, buffer: Option<u32>) -> f64 {
         if buffer == Some(VARIABLES) {
             return self.analysis.variables as f64;
@@ -154,9 +155,9 @@ impl<'a> Caches<'a> {
         known.map_or(f64::INFINITY, |&bytes| bytes as f64)
     }
 
-    /// Returns what a warp exchanges with the level-2 cache: its writes and the first
-    /// reads of its block. For a buffer that the blocks of an SM read repeatedly, the
-    /// level-1 cache keeps what fits.
+    /// Returns a warp's traffic with the level-2 cache: its writes and the first reads of its
+    /// block. Of a buffer that the blocks of an SM read repeatedly, the level-1 cache keeps what
+    /// fits.
     pub fn moved_sectors(&self) -> L2Traffic {
         let warps = self.warps / f64::from(self.machine.sms.max(1));
         let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
@@ -167,7 +168,7 @@ impl<'a> Caches<'a> {
             let read = bytes(of.fresh);
             let once = read.min(self.buffer_bytes(of.buffer));
             let between = if read > 0.0 { total * once / read } else { 0.0 };
-            // What is read side by side is read again in its turn, lone sectors here and there.
+            // Whole lines are read again in the same order, lone sectors at random.
             let in_turn = (read - once) * (1.0 - evicted_share(between, self.l1_bytes()));
             let kept = match lone_sector_share(of) {
                 0.0 => in_turn,
@@ -185,9 +186,9 @@ impl<'a> Caches<'a> {
         moved
     }
 
-    /// Of the sectors of a buffer that a block leaves unfinished, the part that the level-2
-    /// cache lets go of so. Where the grid writes all of the buffer other blocks finish
-    /// them, and soon, but for lone sectors that each block writes all over it.
+    /// Of the sectors of a buffer that a block leaves incomplete, the share that the level-2 cache
+    /// evicts before they are complete. If the grid writes the whole buffer, other blocks
+    /// complete them soon, except for lone sectors that each block writes all over the buffer.
     fn evicted_unfinished_share(&self, of: &Traffic) -> f64 {
         let size = self.buffer_bytes(of.buffer);
         if of.written * self.warps < size * FULLY_WRITTEN_SHARE {
@@ -196,14 +197,15 @@ impl<'a> Caches<'a> {
         lone_sector_share(of) * (of.spread.together * size / (self.effective_l2_bytes() * FINISHED_WINDOW)).min(1.0)
     }
 
-    /// Of this many bytes of a buffer that an SM reads here and there, those that its level-1
-    /// cache holds; `total` is all that it reads and writes.
+    /// Of `read` bytes of a buffer that an SM reads as lone sectors at random, those that hit its
+    /// level-1 cache; `total` are all bytes that it reads and writes.
     ///
-    /// Each sector is read at random times while the window that the SM's blocks look at passes
-    /// over it, and is held if it was read before, and no longer ago than the cache takes to be
-    /// replaced: with n reads of a sector, and a cache of the part c of what passes through it
-    /// meanwhile, that is 1 - (1 - exp(-nc)) / n - (1 - c) exp(-nc) of the reads. What is held
-    /// replaces nothing.
+    /// Each sector is read at random times while the window of the buffer that the SM's blocks
+    /// read passes over it. A read hits if the sector was read before, within the time in which
+    /// the cache's contents are replaced: with n reads of a sector, and a cache of the share c of
+    /// the bytes that are fetched during the window, a share of
+    /// 1 - (1 - exp(-nc)) / n - (1 - c) exp(-nc) of the reads. Hits replace nothing, so that c
+    /// depends on this share: it is found by iteration.
     fn l1_gather_hits(&self, of: &Traffic, read: f64, total: f64) -> f64 {
         let reads = read / self.buffer_bytes(of.buffer);
         if reads <= 0.0 {
@@ -224,32 +226,32 @@ impl<'a> Caches<'a> {
         read * held
     }
 
-    /// Share of a buffer that the blocks that an SM has at once look at, of which each looks at
-    /// such a share. Blocks are dealt to the SMs in turn, so that those of one are apart by as
-    /// many as there are SMs, and what they look at as far as these advance through the
-    /// buffer. On an H200 `spmv` hits less, the more rows a block has: 28% of the vector's
-    /// sectors with 16 lanes for each, 22, 17, 14 and none with 8 to 1 (`traffic.json`).
+    /// Share of a buffer that the resident blocks of an SM read, if each block reads the share
+    /// `of_block`. Blocks are assigned to the SMs in turn: those of one SM are as many blocks
+    /// apart as there are SMs, and their parts of the buffer accordingly. On an H200 `spmv` hits
+    /// less, the more rows a block has: 28% of the vector's sectors with 16 lanes for each row,
+    /// 22, 17, 14 and none with 8 to 1 (`traffic.json`).
     fn window_share(&self, of_block: f64) -> f64 {
         let advance = (1.0 - of_block) / self.blocks_per_sm.max(1.0);
         (of_block + (self.resident_blocks - 1.0) * advance.min(of_block)).min(1.0)
     }
 
-    /// Lines for a sector that is accessed, on average.
+    /// Average number of lines for each sector that is accessed.
     pub fn lines_per_sector(&self) -> f64 {
         let sum = |part: fn(&Traffic) -> f64| self.analysis.traffic.iter().map(part).sum::<f64>();
         let sectors = sum(|of| of.sectors);
         if sectors > 0.0 { sum(|of| of.lines) / sectors } else { 0.0 }
     }
 
-    /// What all warps move to and from device memory.
+    /// Returns the traffic of all warps with device memory.
     ///
-    /// Each buffer is fetched once, as far as it is touched. What is touched again comes from
-    /// the level-2 cache if that holds what passes through it between two passes over the
-    /// buffer; where whole lines are accessed, threads side by side share them soon, so
-    /// that only lone sectors are far apart.
+    /// The touched part of each buffer is fetched once. Further accesses hit the level-2 cache if
+    /// it holds what is fetched between two passes over the buffer. Whole lines are shared by
+    /// neighbouring threads at nearly the same time and hit; only lone sectors are used again
+    /// after a long time.
     pub fn device_traffic(&self) -> DeviceTraffic {
         let warps = self.warps;
-        // What a block stores to again is in the level-2 cache still, or is counted by its reuse.
+        // Repeated stores of a block hit the level-2 cache, or are counted by their reuse.
         let passing = |traffic: &Traffic| traffic.sectors - traffic.rewritten;
         let traffic = || self.analysis.traffic.iter().filter(|traffic| passing(traffic) > 0.0);
         let size = |traffic: &Traffic| self.buffer_bytes(traffic.buffer);
@@ -260,12 +262,12 @@ impl<'a> Caches<'a> {
             let moved = passing(of) * SECTOR_BYTES * warps;
             let whole = used_line_share(of);
             let once = once(of);
-            // Where half of a line is used at once, whoever uses the rest is near. Between two
-            // visits of a lone sector lies all of its buffer, and what else passes meanwhile.
+            // If half of a line is used at once, the rest is used soon after. Between two uses of
+            // a lone sector the whole buffer is read, and its part of all other traffic.
             let lone = lone_sector_share(of);
             let between = once * lone + (total - once * lone) * once / moved;
             let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max(1.0 - lone);
-            // What is written goes back, besides what was fetched.
+            // Reads are fetched, writes are written back.
             for part in [of.sectors - of.stored, of.stored - of.rewritten] {
                 let moved = part * SECTOR_BYTES * warps;
                 let once = moved.min(size(of));
@@ -282,8 +284,7 @@ impl<'a> Caches<'a> {
     }
 }
 
-/// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes
-/// whether they are used or not.
+/// Bytes of shared memory that the resident blocks of an SM take; a carve-out's, if that is more.
 fn shared_memory_used(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
     let reserved = machine.architecture.shared_reserved;
     let of_block = analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(reserved);
@@ -291,38 +292,41 @@ fn shared_memory_used(machine: &Machine, analysis: &Analysis, occupancy: &Occupa
     (f64::from(of_block) * f64::from(occupancy.blocks)).max(f64::from(carved))
 }
 
-/// A cache loses the first of what is read again when this share of it has been replaced since,
-/// and the last when as much beyond all of it: sets fill unevenly, and warps do not keep step.
+/// A cache begins to evict data that is used again when this share of its capacity has been
+/// fetched since, and has evicted all of it after one capacity more: sets fill unevenly, and
+/// warps do not keep step.
 const EVICTION_START: f64 = 0.5;
 
-/// Share of what is read again that a cache has lost, this many bytes after it.
+/// Share of data that a cache has evicted after `moved` further bytes were fetched.
 fn evicted_share(moved: f64, cache: f64) -> f64 {
     (moved / cache.max(1.0) - EVICTION_START).clamp(0.0, 1.0)
 }
 
-/// Bytes of the level-1 cache that a byte of lone sectors takes: between those of its sector
-/// and those of its line, of which others may be read soon.
+/// Bytes of the level-1 cache that a byte of a lone sector takes: more than 1, because the sector
+/// takes a line, and less than a line's 4, because other sectors of it may be read soon.
 const GATHER_FOOTPRINT: f64 = 2.0;
-/// Rounds in which what is held and what therefore passes through come to agree, to this share.
+/// The iteration of [`Caches::l1_gather_hits`] ends after this many steps, or when the share of
+/// hits changes by less than this.
 const MAX_ITERATIONS: usize = 8;
 const CONVERGED: f64 = 0.001;
 
-/// Share of a buffer's bytes from which on all of them are taken to be written.
+/// A launch that writes at least this share of a buffer's bytes is assumed to write all.
 const FULLY_WRITTEN_SHARE: f64 = 0.95;
-/// Assumed: other blocks finish a sector before the level-2 cache lets go of it, the likelier,
-/// the smaller the window is in which a few warps of a block write; not any longer where the
-/// window is this share of the cache.
+/// Assumed: the smaller the part of a buffer that a few warps of a block write to, the likelier
+/// do other blocks complete a sector before the level-2 cache evicts it. If that part is at least
+/// this share of the cache, none is completed in time.
 const FINISHED_WINDOW: f64 = 1.0 / 16.0;
 
-/// Share of a line that a lone sector is.
+/// A sector's share of a line.
 const LONE_SECTOR_SHARE: f64 = SECTOR_BYTES / LINE_BYTES;
 
-/// How far what is accessed is lone sectors: 1 where each line has one, 0 from two on.
+/// To which degree accesses are to lone sectors: 1 if each line has one used sector, 0 from two
+/// on, linear between.
 fn lone_sector_share(of: &Traffic) -> f64 {
     (2.0 - used_line_share(of) / LONE_SECTOR_SHARE).max(0.0)
 }
 
-/// Share of the lines of a buffer that is accessed at once.
+/// Average share of a line that an access to this buffer uses.
 fn used_line_share(of: &Traffic) -> f64 {
     (of.sectors * SECTOR_BYTES / (of.lines * LINE_BYTES).max(f64::MIN_POSITIVE)).clamp(LONE_SECTOR_SHARE, 1.0)
 }

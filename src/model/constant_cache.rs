@@ -6,28 +6,28 @@ use crate::sim::Profile;
 /// Lines of constant memory, of 64 bytes, that a warp reads one after another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Constants {
-    /// Those that the first cache misses.
+    /// Lines that miss the first constant cache.
     pub missed: f64,
-    /// Those beyond its capacity where a loop reads a line or less in each iteration and loads
-    /// nothing from memory besides.
+    /// Lines beyond its capacity in loops that read a line or less in each iteration and hardly
+    /// load from memory, so that nothing hides the misses.
     pub exposed: f64,
 }
 
 /// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al.,
 /// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CAPACITY_LINES: f64 = 32.0;
-/// Iterations of a loop whose lines it finds again when the loop is run once more: where a
-/// register has the address, four values of it are held and no fifth, however few their lines
-/// are (`kernels/results/h200/constants.txt`).
+/// A loop of at most this many iterations hits the cache when it is run again: of an address in a
+/// register, lines of four values are held and not of a fifth, however few lines they are
+/// (`kernels/results/h200/constants.txt`).
 const MAX_CACHED_ITERATIONS: f64 = 4.0;
-/// Numbers of executions that differ by no more than this quotient are taken for those of one
+/// Lines whose numbers of executions differ by no more than this ratio are taken to be in one
 /// loop.
 const SAME_LOOP_RATIO: f64 = 1.01;
-/// Part of a loop's iterations in which it has to load anything from memory for its warps to
-/// have other things to wait for.
+/// Loads from memory hide a loop's misses if they are executed in at least this share of its
+/// iterations.
 const MIN_LOAD_SHARE: f64 = 0.5;
 
-/// What a loop, or the code outside of loops, reads in an iteration.
+/// Lines of constants that a loop, or the code outside of loops, reads in an iteration.
 struct LoopLoads {
     iterations: f64,
     lines: f64,

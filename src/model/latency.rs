@@ -1,7 +1,8 @@
-//! Compute capability -> cycles until a result is there, and results of an SM in a cycle.
+//! Compute capability -> [`Latencies`] (cycles until a result can be read) and [`Throughput`]
+//! (results of an SM in a cycle).
 //!
-//! Only operations of variable latency need a number: ptxas has written the fixed ones into the
-//! instructions as stall counts. Cells without an own measurement repeat the nearest
+//! Only operations of variable latency have a latency here: ptxas has encoded the fixed ones in
+//! the instructions as stall counts. Cells that were not measured repeat the nearest
 //! architecture's; expect 30 % of error there.
 //!
 //! Sources of latencies. 7.0: Jokeren/GPA's `GPUArchitecture.cpp`. 7.5, atomics: lanl/PPT's ISA
@@ -37,20 +38,20 @@ pub struct Latencies {
     pub fence: f64,
 }
 
-/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; little depends
-/// on it).
+/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; predictions
+/// hardly depend on it).
 pub const OPERAND_READ_CYCLES: f64 = 12.0;
-/// Cycles of an operation that is not known but releases a scoreboard.
+/// Cycles of an operation that releases a scoreboard and has no latency in the table.
 pub const UNKNOWN_CYCLES: f64 = 20.0;
-/// A barrier of one warp, and what each further warp of the block adds (measured on compute
-/// capability 10.3).
+/// Cycles of a barrier in a block of one warp, and of each further warp of the block (measured
+/// on compute capability 10.3).
 pub const BARRIER_CYCLES: f64 = 22.0;
 pub const BARRIER_CYCLES_PER_WARP: f64 = 2.0;
-/// Cycles of an SM's memory pipe for `MATCH_CYCLES.ANY`: one for each lane. With this many, the points of
-/// `radix_pass` (recorded on an H200) that match are predicted as well as those that vote on
+/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With this value, the points
+/// of `radix_pass` (recorded on an H200) that use it are predicted as well as those that vote on
 /// each bit instead.
 pub const MATCH_CYCLES: f64 = 32.0;
-/// `cp.async` after a load from the level-2 cache (Huerta et al.).
+/// Cycles that `cp.async` takes longer than a load from the level-2 cache (Huerta et al.).
 pub const ASYNC_COPY_CYCLES: f64 = 10.0;
 
 /// One row of [`LATENCIES`], where the columns have their names.
@@ -111,16 +112,16 @@ const LATENCIES: &[(u32, Latencies)] = &[
     (120, latencies([18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.])),
 ];
 
-/// What a load from device memory or the level-2 cache takes longer when it waits for twice as
-/// many sectors or lines, as a share of the latency.
+/// By how much a load from device memory or the level-2 cache takes longer if it waits for twice
+/// as many sectors or lines, as a share of the latency.
 const DRAM_DOUBLING: f64 = 0.17;
 const L2_DOUBLING: f64 = 0.05;
-/// Sectors of a line, for which the table's latency of device memory holds.
+/// Sectors of a line: the table's latency of device memory is that of one line.
 const LINE_SECTORS: f64 = 4.0;
 
 impl Latencies {
-    /// Cycles until this many sectors are there from device memory, and what twice as many take
-    /// longer.
+    /// Returns the cycles until device memory has delivered this many sectors, and the extra
+    /// cycles for twice as many.
     pub fn dram_cycles(&self, sectors: f64) -> (f64, f64) {
         let doubling = self.dram * DRAM_DOUBLING;
         (self.dram + doubling * (sectors / LINE_SECTORS).log2(), doubling)

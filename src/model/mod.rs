@@ -1,8 +1,8 @@
 //! Resources, SASS, PTX profile, architecture tables -> score.
 //!
-//! [`Analysis::new`] looks at a variant once: its control flow, block frequencies and schedule.
-//! `score` then scores any block shape of it in microseconds: occupancy, the metrics of Liang
-//! et al. and Ryoo et al., and a predicted time.
+//! [`Analysis::new`] analyses a variant's code once: its control flow, block frequencies and
+//! schedule. [`score_configuration`] then scores any block shape of it within microseconds:
+//! occupancy, the metrics of Liang et al. and Ryoo et al., and a predicted time.
 
 mod access_defaults;
 mod analysis;

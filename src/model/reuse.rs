@@ -1,30 +1,31 @@
-//! A kernel's memory accesses in the order of its code -> what a warp moves between two uses of
-//! one sector.
+//! A kernel's memory accesses in the order of its code -> reuse distances: which sectors a warp
+//! touches between two uses of one sector.
 //!
-//! The profile says how many instructions a thread executes between two uses. The stretch of
-//! that length which ends at an access is laid over the smallest loop around it that is as
-//! long, and what the warp touches along it is added up: each sector once. Whether a cache
-//! still holds the sector follows from that and from the warps that share the cache.
+//! The profile has the number of instructions that a thread executes between the two uses. The
+//! sectors that the warp touches in that many instructions before an access are summed, each
+//! once, in the code of the smallest loop around the access that has so many instructions.
+//! Whether a cache still holds the sector follows from this distance and from the warps that
+//! share the cache (see `caches.rs`).
 
 use crate::ptx::AccessKind;
 use crate::sass::control_flow::Flow;
 use crate::sim::profile::Access;
 
-/// Sectors that a warp reads again after it has moved so much else.
+/// Sectors that a warp touches again, and the reuse distance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reuse {
     /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's
     /// buffer (none where it is not known).
     pub between: Vec<(Option<u32>, f64)>,
-    /// Sectors that it touches again so, over its life.
+    /// Sectors that it touches again at this distance, over its life.
     pub sectors: f64,
-    /// Those of them that it reads.
+    /// Those of them that it loads.
     pub read: f64,
 }
 
 /// An access of the code.
 pub(super) struct Touch {
-    /// Its block of the flow.
+    /// Index of its basic block.
     pub block: usize,
     /// Executions by a thread.
     pub count: f64,
@@ -32,7 +33,7 @@ pub(super) struct Touch {
 }
 
 impl Touch {
-    /// Share of its sectors that a neighbouring warp of the block touched, not this one.
+    /// Share of its sectors that another warp of the thread block, and not this one, has touched.
     fn neighbours_share(&self) -> f64 {
         (self.access.block_reuse - self.access.reuse).clamp(0.0, 1.0)
     }
@@ -57,16 +58,17 @@ struct Segment {
     touches: Vec<(usize, f64)>,
 }
 
-/// A loop's iteration, or the whole kernel.
+/// One iteration of a loop, or the whole kernel, as a sequence of segments.
 struct Region {
     length: f64,
     segments: Vec<Segment>,
-    /// Whether its end is followed by its start.
+    /// Whether it is a loop, whose end is followed by its start.
     repeats: bool,
 }
 
-/// Finds what is read again. `scale` is the number of machine instructions for each
-/// instruction of the profile.
+/// Returns what a warp touches again, by similar distances. `counts` are the executions of each
+/// basic block; `scale` is the number of machine instructions for each instruction of the
+/// profile.
 pub(super) fn find_reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64) -> Vec<Reuse> {
     let mut regions: Vec<Option<Region>> = (0..=flow.loops.len()).map(|_| None).collect();
     let mut found: Vec<Reuse> = Vec::new();
@@ -89,7 +91,7 @@ pub(super) fn find_reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale:
     found
 }
 
-/// Distances this near to each other (their quotient) are taken for one.
+/// Distances whose ratio is at most this are merged.
 const SAME_DISTANCE_RATIO: f64 = 1.2;
 
 impl Reuse {
@@ -97,7 +99,7 @@ impl Reuse {
         self.between.iter().map(|(_, sectors)| sectors).sum()
     }
 
-    /// Whether each buffer's part is about as far as the other's.
+    /// Whether the distances are similar in each buffer.
     fn has_similar_distances(&self, other: &Self) -> bool {
         let near = |a: f64, b: f64| a <= b * SAME_DISTANCE_RATIO + 1.0 && b <= a * SAME_DISTANCE_RATIO + 1.0;
         self.between.len() == other.between.len()
@@ -108,7 +110,7 @@ impl Reuse {
 fn add_reuse(found: &mut Vec<Reuse>, new: Reuse) {
     match found.iter_mut().find(|known| known.has_similar_distances(&new)) {
         Some(known) => {
-            // The farther one stands for both.
+            // The larger distance is kept for both.
             if known.reuse_distance() < new.reuse_distance() {
                 known.between = new.between;
             }

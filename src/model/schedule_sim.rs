@@ -1,9 +1,10 @@
-//! Scheduled instructions -> the cycles that a single warp takes for each block, uncontended.
+//! Scheduled machine instructions -> the cycles that a warp that is alone on its SM takes for
+//! each basic block.
 //!
 //! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as
-//! scoreboards. Replaying them in order gives the schedule; only the variable latencies come
-//! from a table. Scoreboards are carried from block to block, and the blocks of a loop are
-//! replayed twice, so that they are in their steady state.
+//! scoreboards. Replaying the instructions in order gives the schedule; only the variable
+//! latencies come from a table. Scoreboards are carried from block to block, and the blocks of a
+//! loop are replayed twice, so that they are in their steady state.
 
 use super::latency;
 use super::latency::Latencies;
@@ -13,20 +14,20 @@ use crate::sass::control_flow::Flow;
 use crate::sass::instruction::{Instruction, SCOREBOARDS};
 use crate::sim::profile::Access;
 
-/// Loops nested deeper than this are replayed once: each level doubles the work.
+/// Loops nested deeper than this are replayed only once: each level doubles the work.
 const MAX_REPLAYED_TWICE_DEPTH: u32 = 4;
-/// Operations outstanding on one scoreboard that are distinguished.
+/// Outstanding operations of one scoreboard that are tracked individually.
 const MAX_OUTSTANDING: usize = 8;
-/// Sectors of a warp's access that arrive together (a fully coalesced access of 4 bytes a
+/// Sectors of a warp's access that arrive at the same time (a fully coalesced access of 4 bytes a
 /// thread).
 const COALESCED_SECTORS: f64 = 4.0;
-/// Lines of an access beyond which its lanes gather from all over.
+/// An access to more lines than this is a gather, whose lanes access unrelated addresses.
 const MAX_COALESCED_LINES: f64 = 3.0;
 
-/// What a block costs each time that it is executed.
+/// The cycles of one execution of a basic block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
-    /// From its first issue to its successor's.
+    /// Cycles from its first issue to that of its successor.
     pub cycles: f64,
     /// Of these, cycles waiting for global or local memory and textures.
     pub memory: f64,
@@ -35,37 +36,36 @@ pub(super) struct Cost {
     pub blocking: f64,
 }
 
-/// What serves loads from global memory.
+/// Which memory serves loads from global memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadService {
-    /// Latency of what the warp has touched before.
+    /// Latency of data that the warp has touched before.
     pub reread_latency: f64,
-    /// Share of what others have brought into the level-2 cache that is still there; the rest
-    /// comes from device memory.
+    /// Share of the data that others have brought into the level-2 cache that is still there; the
+    /// rest comes from device memory.
     pub held: f64,
 }
 
-/// What a load's wait grows by when it is for more than that: one is done when its last sector
-/// is there, and so are several that are waited for together. Of the longest of waits that are
-/// chance the mean grows with the logarithm of their number.
+/// How a wait for several loads is longer than one for a single load. A wait ends when the last
+/// sector has arrived. The latencies of sectors vary at random, so that the mean of the longest
+/// one grows with the logarithm of their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct WaitGrowth {
-    /// Cycles for each doubling of the sectors waited for.
+    /// Further cycles for each doubling of the number of sectors.
     doubling: f64,
-    /// The sectors, in units of such doublings: sectors times cycles.
+    /// The sectors of this load, weighted by `doubling`.
     weight: f64,
 }
 
 pub(super) struct Replay<'a> {
     pub instructions: &'a [Instruction],
-    /// What the profile says of each memory instruction.
+    /// The profiled or assumed access of each memory instruction.
     pub accesses: &'a [Option<Access>],
     pub flow: &'a Flow,
     pub counts: &'a [f64],
     pub latencies: Latencies,
     pub service: LoadService,
-    /// Whether special functions count as long operations: only where nothing longer is
-    /// executed.
+    /// Whether special functions count as long operations: only if no longer ones are executed.
     pub special_blocks: bool,
 }
 
@@ -79,8 +79,8 @@ impl Replay<'_> {
         costs
     }
 
-    /// Replays blocks in the order of their addresses; those of an inner loop once more after
-    /// its end.
+    /// Replays blocks in the order of their addresses, and those of an inner loop twice in
+    /// succession.
     fn walk_blocks(&self, blocks: &[usize], within: Option<usize>, warp: &mut ReplayedWarp, costs: &mut [Cost]) {
         let mut is_done = vec![false; blocks.len()];
         for at in 0..blocks.len() {
@@ -167,7 +167,8 @@ impl Replay<'_> {
         if drained.is_long {
             cost.memory += ready - warp.now;
             cost.blocking += 1.0;
-            // Operations that were issued before the wait are one unit with those waited for.
+            // Long operations that were issued before this wait count as waited for: they are one
+            // blocking point.
             warp.boards.iter_mut().for_each(|board| board.is_long = false);
             warp.has_waited = true;
         }
@@ -183,8 +184,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Cycles until an instruction's scoreboard is released, and by how much chance lengthens
-    /// them.
+    /// Cycles until an instruction's scoreboard is released, and how a wait for several grows.
     fn release_latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, WaitGrowth) {
         let known = &self.latencies;
         let cycles = match instruction.opcode.class {
@@ -200,8 +200,8 @@ impl Replay<'_> {
             Class::Fence => known.fence,
             Class::Load(MemorySpace::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
             Class::Load(MemorySpace::Constant) => known.constant,
-            // Spilled values and local arrays stay in the level-1 cache unless it overflows, which
-            // the time model looks at.
+            // Spilled values and local arrays hit the level-1 cache; `time.rs` adds the cycles if
+            // they overflow it.
             Class::Load(MemorySpace::Local) => known.l1,
             Class::Load(MemorySpace::Texture) | Class::Store(MemorySpace::Texture) => known.texture.max(known.l2),
             Class::Load(MemorySpace::Global) => return self.global_latency(access),
@@ -216,17 +216,18 @@ impl Replay<'_> {
         (cycles, WaitGrowth::default())
     }
 
-    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for
-    /// each sector that comes later. Where lanes gather from all over, the last of them is
-    /// waited for: one that misses is as bad as all. Where they lie side by side, what is
-    /// new at the rim another warp has brought.
+    /// The latency of a load from global memory: the average over hits and misses (as Liang et
+    /// al. average by hit ratio), and a cycle for each further sector. A gather waits for the
+    /// last of its lanes, so that it hits only if all of them do. Of a coalesced access the new
+    /// sectors at its edge have been fetched by another warp.
     fn global_latency(&self, access: Option<&Access>) -> (f64, WaitGrowth) {
         let (lines, sectors, again) = access.map_or((1.0, COALESCED_SECTORS, 0.0), |access| {
             let again = if access.lines > MAX_COALESCED_LINES { access.hits } else { access.in_l1 };
             (access.lines, access.sectors, again.clamp(0.0, 1.0))
         });
         let new = (lines * (1.0 - again)).max(1.0);
-        // Whether any of its lines comes from device memory, and then how many sectors do.
+        // The probability that any of its lines comes from device memory, and the number of
+        // sectors if so.
         let near = access.map_or(0.0, |access| access.in_l2.clamp(0.0, 1.0)) * self.service.held;
         let far = 1.0 - near.powf(new);
         let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - near) / far).max(1.0) } else { 1.0 };
@@ -246,13 +247,13 @@ impl Replay<'_> {
 struct ReplayedWarp {
     now: f64,
     boards: [Scoreboard; SCOREBOARDS],
-    /// The asynchronous copies issued so far.
+    /// The asynchronous copies that have been issued and not been committed to a group.
     copies: Operation,
-    /// Loads between two waits are a batch: its number, and whether a wait has come since the
-    /// last load.
+    /// The loads between two waits are a batch: the number of the current one, and whether there
+    /// was a wait since its last load.
     batch: u32,
     has_waited: bool,
-    /// The batch that was waited for last, and the weight of its loads that are done.
+    /// The batch that was waited for last, and the weight of its loads that have completed.
     drained: (u32, f64),
 }
 
@@ -271,8 +272,8 @@ impl ReplayedWarp {
         self.batch
     }
 
-    /// When all that was waited for is done: the latest, and later the more of its batch there
-    /// are.
+    /// The cycle in which all that was waited for has completed: that of the latest operation,
+    /// and later the more loads of its batch there are.
     fn ready_cycle(&mut self, drained: &Drained) -> f64 {
         let Operation { done, growth, batch } = drained.all;
         if growth.weight <= 0.0 {
@@ -285,7 +286,7 @@ impl ReplayedWarp {
     }
 }
 
-/// What releases a scoreboard.
+/// An operation that releases a scoreboard when it is done.
 #[derive(Clone, Copy, Debug, Default)]
 struct Operation {
     done: f64,
@@ -294,13 +295,13 @@ struct Operation {
 }
 
 impl Operation {
-    /// Both: the later, whose chance counts.
+    /// The later of the two.
     fn later_of(self, other: Self) -> Self {
         if other.done >= self.done { other } else { self }
     }
 }
 
-/// What a wait was for.
+/// The operations that a wait was for: the latest one, and their weights.
 #[derive(Default)]
 struct Drained {
     all: Operation,
@@ -315,7 +316,7 @@ struct Scoreboard {
     /// The latest operations, in the order of their issue.
     latest: [Operation; MAX_OUTSTANDING],
     count: usize,
-    /// All that were issued before those, and the sum of their weights.
+    /// The latest of all that were issued before those, and the sum of their weights.
     earlier: Operation,
     earlier_weight: f64,
     is_long: bool,

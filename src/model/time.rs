@@ -1,11 +1,12 @@
-//! What a warp does, occupancy and launch -> a predicted time and what bounds it.
+//! The analysis of a kernel, occupancy and launch -> a predicted time and what bounds it.
 //!
-//! Waves of resident blocks: a wave lasts as long as one warp alone takes, or as the SM needs
-//! to issue and execute all of its warps' work, whichever is longer; a kernel lasts as long as
-//! its waves, or as memory needs for its traffic. The warps of a block ask for memory at once
-//! and are served one after another, which lengthens its life. Near the point where two bounds
-//! meet, neither is reached: a power mean rounds the corner. Absolute times are rough (static
-//! models are 20 to 50 % off); what counts is the order of a kernel's configurations.
+//! Blocks run in waves of resident blocks. A wave lasts as long as one warp alone takes, or as
+//! long as the SM needs to issue and execute the work of all its warps, whichever is longer; a
+//! kernel lasts as long as its waves, or as long as memory needs for its traffic. The warps of a
+//! block request memory at the same time and are served one after another, which lengthens the
+//! block's latency. Near the point where two bounds are equal, neither is reached: a power mean
+//! rounds the corner. Absolute times are rough (static models are 20 to 50 % off); what counts
+//! is the order of a kernel's configurations.
 
 use super::analysis::{Analysis, L2_HELD_SHARES, Traffic, Work};
 use super::bottleneck::Bottleneck;
@@ -26,10 +27,10 @@ use serde::{Deserialize, Serialize};
 /// A predicted time and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Microseconds; infinite where the kernel cannot be launched.
+    /// Microseconds; infinite if the kernel cannot be launched.
     pub us: f64,
     pub bottleneck: Bottleneck,
-    /// Cycles of a warp alone, with memory latency by what serves its loads in this launch.
+    /// Cycles of a warp alone, with the memory latencies of this launch's cache hits and misses.
     pub cycles: f64,
     pub terms: Terms,
 }
@@ -45,15 +46,14 @@ impl Prediction {
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 
-/// The bounds of a wave, in cycles, and the greatest.
+/// The terms of a wave, in cycles, and the bottleneck of the greatest.
 struct Wave {
     cycles: Terms,
     bound: Bottleneck,
 }
 
 /// Predicts the time of one launch. `buffers` are the sizes of the workload's buffers in bytes,
-/// where they are known: what is read of one oftener comes from the level-2 cache, as far as
-/// that holds it.
+/// if known: they tell how much of the data that is read repeatedly the caches hold.
 pub fn predict_time(
     machine: &Machine,
     analysis: &Analysis,
@@ -66,7 +66,7 @@ pub fn predict_time(
     }
     let sms = f64::from(machine.sms.max(1));
     let all = launch.blocks() as f64;
-    // Those that have anything to do.
+    // The blocks that have anything to do.
     let blocks = (all * (1.0 - analysis.work.idle)).max(1.0);
     let max_blocks = f64::from(occupancy.blocks);
     let block_warps = f64::from(launch.block_threads().div_ceil(WARP));
@@ -90,11 +90,12 @@ pub fn predict_time(
     let device = model.caches.device_traffic();
     model.cycles = model.latency_cycles(blocks.min(sms * max_blocks) / sms * block_warps, device.held);
 
-    // Whole waves, then what is left, spread over the SMs first.
+    // Whole waves, then the remaining blocks, spread evenly over the SMs.
     let waves = (blocks / (sms * max_blocks)).floor();
     let left = blocks - waves * sms * max_blocks;
     let whole = model.compute_wave(max_blocks);
-    // Where the last blocks of what fits at once are idle, they take their places all the same.
+    // Idle blocks take places on SMs, too: the working ones of a grid that fits at once are not
+    // spread evenly.
     let tail = model.compute_wave(fullest_blocks(left / sms, max_blocks, waves < 1.0 && blocks < all));
     let has_tail = left > 0.0;
     let per_us = machine.clock_ghz * 1e3;
@@ -115,9 +116,9 @@ pub fn predict_time(
         queue: queue_share(analysis, max_blocks.min((blocks / sms).max(1.0))),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
-    // Near a corner of two bounds the greater is named.
+    // The bottleneck is the greatest term.
     let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
-    // What is fetched to make sectors whole comes from device memory.
+    // The fetches that complete sectors are bound by device memory.
     let fetched = model.fetch_cycles() * model.caches.warps / sms / per_us;
     let on_chip = [latency, issue, pipe, memory_pipe, cache - fetched, constant];
     let greatest_on_chip = on_chip.into_iter().fold(0.0, f64::max);
@@ -129,7 +130,8 @@ pub fn predict_time(
         _ if terms.device > greatest_on_chip => Bottleneck::GlobalBandwidth,
         bound => bound,
     };
-    // A latency-bound kernel has too few resident warps; if the grid has more, a resource limits them.
+    // A latency-bound kernel has too few resident warps; if the grid has more, a resource limits
+    // them.
     let waits = matches!(bottleneck, Bottleneck::GlobalLatency | Bottleneck::Latency) && waves >= 1.0;
     let bottleneck = match occupancy.limiter {
         Limiter::Registers if waits => Bottleneck::RegisterCapacity,
@@ -139,29 +141,30 @@ pub fn predict_time(
     Prediction { us: terms.time_us(), bottleneck, cycles: model.cycles + model.extra_cycles(), terms }
 }
 
-/// How much of the time that memory needs for a launch its blocks wait for besides a warp's
-/// latency, with this many blocks on each SM.
+/// The share of the memory terms that is added to the latency because of queueing, with this
+/// many blocks on each SM.
 ///
-/// The warps of a block start together, so that they ask for memory at once, and the block's
-/// place is free when the last of them is done. So a block lasts longer than a warp alone by
-/// its warps' wait for each other, and the more so the fewer share an SM. That holds once for
-/// each stretch between two barriers, after which all start together again; in a stretch with
-/// several waits warps come apart after the first.
+/// The warps of a block start at the same time, so that they request memory at the same time,
+/// and the block ends with the last of them. So a block lasts longer than a warp alone by the
+/// time that its warps wait for each other, and the more so the fewer blocks share an SM. That
+/// holds once between two barriers, after which all warps start together again; if there are
+/// several waits between two barriers, only the first one is simultaneous.
 fn queue_share(analysis: &Analysis, blocks: f64) -> f64 {
     let stretches = analysis.work.barriers + 1.0;
     let waits = (analysis.regions / stretches).max(1.0);
     QUEUE_SHARE / (waits * blocks)
 }
 
-/// Blocks of the fullest SM, of this many for each, where this many fit; the first ones of those
-/// that have their places at once, or all.
+/// Blocks of the fullest SM, with `each` blocks for each SM on average and at most `max_blocks`
+/// on one. `are_first` says that they are only the first blocks of a grid that fits at once,
+/// which are not spread evenly.
 fn fullest_blocks(each: f64, max_blocks: f64, are_first: bool) -> f64 {
     (if are_first { each * PLACEMENT_IMBALANCE } else { each }).ceil().min(max_blocks)
 }
 
-/// How long the average block stays on its SM, over what the busiest warp of the grid takes.
-/// Where warps differ, other blocks take the place of those that are done, as soon as the last
-/// warp of them is; barriers make warps wait for each other.
+/// How long the average block is resident, over the time of the busiest warp of the grid. A block
+/// is replaced by another one as soon as its last warp ends; with barriers its warps wait for
+/// each other.
 fn residence_ratio(work: &Work, active_ratio: f64) -> f64 {
     if work.barriers > 0.0 {
         1.0
@@ -175,20 +178,22 @@ struct Model<'a> {
     analysis: &'a Analysis,
     block_warps: f64,
     local_miss_share: f64,
-    /// Cycles of a warp alone, by what serves its loads.
+    /// Cycles of a warp alone, with the memory latencies of this launch.
     cycles: f64,
-    /// What a warp exchanges with the level-2 cache, but for what the level-1 cache loses.
+    /// A warp's traffic with the level-2 cache, without re-reads after evictions from the level-1
+    /// cache.
     l2_traffic: L2Traffic,
     caches: Caches<'a>,
-    /// Bytes that each SM may exchange with it in a cycle.
+    /// Bytes that each SM may exchange with the level-2 cache in a cycle.
     l2_bytes_per_cycle: f64,
-    /// What a warp of the blocks that work does over what the average warp of the grid does.
+    /// All blocks over those that have anything to do: the work of a warp of the latter over that
+    /// of the average warp of the grid.
     active_ratio: f64,
 }
 
 impl Model<'_> {
-    /// What barriers, constants, and spilled values that the level-1 cache lost, add to a
-    /// warp's cycles.
+    /// Further cycles of a warp for barriers, for constant-cache misses, and for spilled values
+    /// that miss the level-1 cache.
     fn extra_cycles(&self) -> f64 {
         self.barrier_cycles() + self.constant_cycles() + self.overflow_cycles()
     }
@@ -207,12 +212,12 @@ impl Model<'_> {
         lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / LOCAL_OVERLAP
     }
 
-    /// Cycles of the longest warp if it is alone.
+    /// Cycles of the longest warp if it is alone on its SM.
     fn lone_warp_cycles(&self) -> f64 {
         BLOCK_LATENCY + self.cycles + self.extra_cycles()
     }
 
-    /// A wave with this many blocks on each SM.
+    /// Computes a wave with this many blocks on each SM.
     fn compute_wave(&self, blocks: f64) -> Wave {
         let work = &self.analysis.work;
         let warps = blocks * self.block_warps * self.active_ratio;
@@ -220,16 +225,16 @@ impl Model<'_> {
         let alone = BLOCK_LATENCY + (self.cycles + extra) * residence_ratio(work, self.active_ratio);
 
         let again = self.caches.l1_misses(blocks * self.block_warps);
-        // What is spilled is written through, and read again from the level-1 cache where that
-        // holds it: so say the recorded spaces of an H200.
+        // Spills are written through to the level-2 cache, and reloads hit the level-1 cache as
+        // far as it holds them, as the recorded spaces of an H200 show.
         let local = work.local_stored + work.local_loaded * self.local_miss_share;
         let local_lines = work.local_stored_lines + work.local_loaded_lines * self.local_miss_share;
         let cache = self.l2_traffic.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.l2_traffic.lines + again * self.caches.lines_per_sector() + local_lines;
         let partial = self.l2_traffic.partial + work.local_partial;
-        // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of
-        // sectors take an SM as long as ever (an unseen kernel whose 10 to 20 blocks store lone
-        // words takes 2.5 cycles for each).
+        // With fewer busy SMs each one gets more bytes and more look-ups in a cycle; the cost of
+        // partial sectors stays the same (an unseen kernel whose 10 to 20 blocks store lone words
+        // takes 2.5 cycles for each).
         let exchanged = |bytes: f64, lines: f64, partial: f64| {
             let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.l2_bytes_per_cycle;
             bytes.max(lines * L2_LINE_CYCLES * L2_BYTES_PER_CYCLE / self.l2_bytes_per_cycle)
@@ -274,15 +279,15 @@ impl Model<'_> {
         Wave { cycles, bound }
     }
 
-    /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with this many
-    /// warps on each SM.
+    /// Cycles of an SM, for each warp, for the sectors that several stores complete, with this
+    /// many warps on each SM.
     fn split_store_cycles(&self, warps: f64) -> f64 {
         let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
         SPLIT_STORE_CYCLES * self.l2_traffic.completed * (open / self.machine.l2_bytes as f64).min(1.0)
     }
 
-    /// Cycles of an SM, for each warp, in which the rest of sectors is fetched that are never
-    /// whole.
+    /// Cycles of an SM, for each warp, to fetch the other bytes of sectors that are evicted
+    /// incomplete.
     fn fetch_cycles(&self) -> f64 {
         UNFINISHED_CYCLES * self.l2_traffic.unfinished
     }
@@ -290,7 +295,7 @@ impl Model<'_> {
     fn latency_bound(&self) -> Bottleneck {
         let (cycles, memory) = (self.cycles, self.analysis.memory_cycles);
         let waits = [
-            // More registers would not have been spilled.
+            // With more registers nothing would be spilled.
             (Bottleneck::RegisterCapacity, self.overflow_cycles()),
             (Bottleneck::Barrier, self.barrier_cycles()),
             (Bottleneck::ConstantCache, self.constant_cycles()),
@@ -301,8 +306,8 @@ impl Model<'_> {
         bound
     }
 
-    /// Cycles of a warp alone, of this many on each SM, where the level-2 cache holds that share
-    /// of what others have brought into it.
+    /// Cycles of a warp alone, with the cache misses of this many warps on each SM; the level-2
+    /// cache holds the share `held` of what others have brought into it.
     fn latency_cycles(&self, warps: f64, held: f64) -> f64 {
         let analysis = self.analysis;
         let latencies = Latencies::for_capability(self.machine.architecture.capability);
@@ -315,8 +320,7 @@ impl Model<'_> {
             - l2_saved_cycles(analysis, held)
     }
 
-    /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many
-    /// of its lines are updated at once as there are.
+    /// Microseconds for the atomics of all warps on the most contended buffer.
     fn atomic_us(&self) -> f64 {
         let of = |of: &Traffic| {
             let lines = (self.caches.buffer_bytes(of.buffer) / LINE_BYTES).max(1.0);
@@ -326,8 +330,8 @@ impl Model<'_> {
     }
 }
 
-/// Cycles that a warp waits less for the level-2 cache's holding that share of what others have
-/// brought into it.
+/// Cycles that a warp waits less because the level-2 cache holds the share `held` of what others
+/// have brought into it: interpolated between [`L2_HELD_SHARES`].
 fn l2_saved_cycles(analysis: &Analysis, held: f64) -> f64 {
     let (mut share, mut cycles) = (0.0, 0.0);
     for (to, of) in L2_HELD_SHARES.into_iter().zip(analysis.l2_saved_cycles) {
@@ -339,7 +343,7 @@ fn l2_saved_cycles(analysis: &Analysis, held: f64) -> f64 {
     cycles
 }
 
-/// How many of this many lines are updated atomically at once.
+/// How many lines are updated atomically at the same time, of this many.
 fn concurrent_atomic_lines(lines: f64) -> f64 {
     (1.0 / (ATOMIC_UNIT_LINES / lines + 1.0 / MAX_ATOMIC_LINES)).max(1.0)
 }
