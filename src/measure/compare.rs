@@ -17,7 +17,7 @@ use crate::workload::default_relative_tolerance;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     pub relative: f64,
-    /// `None`: [`ABSOLUTE_SHARE`] x `relative` x the median magnitude of the expected numbers.
+    /// `None`: `ABSOLUTE_SHARE` x `relative` x the median magnitude of the expected numbers.
     pub absolute: Option<f64>,
 }
 

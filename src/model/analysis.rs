@@ -46,7 +46,7 @@ pub struct Analysis {
     /// Further cycles, if all that a warp reads again came from the level-2 cache instead of the
     /// level-1 cache.
     pub l2_reread_cycles: f64,
-    /// Cycles saved if the level-2 cache still holds these shares ([`L2_HELD_SHARES`]) of what
+    /// Cycles saved if the level-2 cache still holds these shares (`L2_HELD_SHARES`) of what
     /// others have brought into it, compared with none.
     pub l2_saved_cycles: [f64; L2_HELD_SHARES.len()],
     /// Instructions that a thread executes.

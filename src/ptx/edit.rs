@@ -7,7 +7,7 @@
 use super::cache::set_cache_operators;
 use super::directives::{allow_shared_spills, set_register_caps, set_required_block};
 use super::error::PtxError;
-use crate::launch::{CacheOperator, Configuration, Dim3};
+use crate::launch::{Configuration, Dim3, LoadCacheOperator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub struct Edits {
     pub cap: u32,
     /// Cache operator of its global loads; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheOperator>,
+    pub cache: Option<LoadCacheOperator>,
     /// The only block that the code is right for; `None` leaves the entry's own directives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact_block: Option<Dim3>,

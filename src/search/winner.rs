@@ -81,7 +81,7 @@ pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)>
 ///
 /// The point of least predicted time is often one whose bottleneck the model underrates. So only
 /// points that rarely lose to the baseline are eligible, and of these the one with the largest
-/// promised gain wins. Gains whose ratio is below [`TIE_RATIO`] are a tie: of those points the one
+/// promised gain wins. Gains whose ratio is below `TIE_RATIO` are a tie: of those points the one
 /// with the least `departure` from the baseline is chosen.
 pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize) -> Departure) -> Option<(usize, f64)> {
     let is_kept = |promise: &Promise| promise.slower <= MAX_LOSS_SHARE && promise.gain >= MIN_PROMISED_GAIN;

@@ -2,7 +2,7 @@
 
 use super::profiles::{Allowance, ProfileCache, Profiles};
 use super::scoring_input::{ScoringInput, VariantSource};
-use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
+use crate::launch::{Configuration, FrontEndOptions, LoadCacheOperator};
 use crate::model::{Analysis, Inputs, Limiter, Score, score_configuration as score_of};
 use crate::ptx::{AccessKind, Edits, MemorySpace};
 use crate::sass::Cubin;
@@ -160,7 +160,7 @@ fn written(profile: &Profile, warps: f64) -> Option<WrittenBytes> {
 }
 
 /// The cache settings of a configuration: cache operator of loads, and carve-out.
-type Policy = (Option<CacheOperator>, Option<u8>);
+type Policy = (Option<LoadCacheOperator>, Option<u8>);
 
 fn policy_of(configuration: &Configuration) -> Policy {
     (configuration.cache, configuration.carveout)

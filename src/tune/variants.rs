@@ -5,7 +5,7 @@ use super::failure::first as first_line;
 use super::kernel_info::KernelInfo;
 use super::register_caps;
 use crate::diag::progress;
-use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
+use crate::launch::{Configuration, FrontEndOptions, LoadCacheOperator};
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
 use crate::ptx;
 use crate::ptx::Edits;
@@ -164,7 +164,7 @@ pub struct Variant {
     /// The register caps that give this code, ascending.
     pub caps: Vec<u32>,
     /// The first cache operator that gives this code: none, where none does.
-    pub cache: Option<CacheOperator>,
+    pub cache: Option<LoadCacheOperator>,
     pub digest: String,
     pub cubin: Arc<[u8]>,
 }
@@ -172,7 +172,7 @@ pub struct Variant {
 /// The runs of ptxas for one set of options: each register cap with each cache operator.
 pub struct PtxasRuns {
     pub caps: Vec<u32>,
-    pub operators: Vec<Option<CacheOperator>>,
+    pub operators: Vec<Option<LoadCacheOperator>>,
 }
 
 impl PtxasRuns {
@@ -221,7 +221,7 @@ impl Variants {
         let deadline = front_ends.deadline(axes.len() * written.caps.len() * written.operators.len() > 1);
         let baseline = info.baseline();
         let of_baseline = baseline.front_end();
-        let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
+        let jobs: Vec<(usize, Option<LoadCacheOperator>, Vec<u32>)> = (0..axes.len())
             .filter(|&set| same[set] == set)
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
             .map(|(set, cache)| {
