@@ -179,8 +179,8 @@ impl ParetoMetrics {
     }
 }
 
-/// The points that no other one clearly dominates (see [`ParetoMetrics::beats_clearly`]), in the order of
-/// the input.
+/// The points that no other one clearly dominates (see [`ParetoMetrics::beats_clearly`]), in the
+/// order of the input.
 fn front_within_tolerance(points: &[ParetoMetrics]) -> Vec<usize> {
     let mut order: Vec<&ParetoMetrics> = points.iter().filter(|point| point.is_number()).collect();
     order.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.c.total_cmp(&b.c)).then(a.us.total_cmp(&b.us)));
