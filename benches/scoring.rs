@@ -8,7 +8,7 @@ use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
 use nvtune::sim;
-use nvtune::tune::laid;
+use nvtune::tune::recorded_scoring_input;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,14 +49,14 @@ fn main() {
         (0, Duration::ZERO, 0, Duration::ZERO, 0.0_f64);
     for path in records() {
         let space = RecordedSpace::read(&path).unwrap_or_else(|error| panic!("{} {error}", path.display()));
-        let laid = laid(&space).unwrap_or_else(|error| panic!("{} {error}", path.display()));
-        let baseline = laid.baseline;
-        let code = &laid.codes[*laid.variants[baseline].as_ref().expect("a baseline with code")];
-        let source = &laid.sources[laid.source_of[baseline]];
+        let input = recorded_scoring_input(&space).unwrap_or_else(|error| panic!("{} {error}", path.display()));
+        let baseline = input.baseline;
+        let code = &input.codes[*input.variants[baseline].as_ref().expect("a baseline with code")];
+        let source = &input.sources[input.source_of[baseline]];
         let module = Arc::new(Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX of the front end"));
-        let workload = laid.workloads[baseline].as_ref().expect("a workload");
+        let workload = input.workloads[baseline].as_ref().expect("a workload");
         let limits = sim::Limits::default();
-        let profile = sim::profile_entry(&module, &source.symbol, &laid.launches[baseline], workload, &limits).ok();
+        let profile = sim::profile_entry(&module, &source.symbol, &input.launches[baseline], workload, &limits).ok();
         let analyse = || {
             let cubin = Cubin::parse(&code.cubin).expect("a cubin that was timed");
             Analysis::new(cubin.kernel(&code.symbol).expect("its kernel"), profile.as_ref())
@@ -65,11 +65,11 @@ fn main() {
         let read = best(analyse);
         let buffers: Vec<u64> =
             workload.buffers.iter().map(|buffer| buffer.count * buffer.element.size() as u64).collect();
-        let launches = laid.launches.iter().cycle().take(SCORED);
+        let launches = input.launches.iter().cycle().take(SCORED);
         let all = best(|| {
             let one = |launch| {
                 score_configuration(&Inputs {
-                    machine: &laid.machine,
+                    machine: &input.machine,
                     kernel: &analysis,
                     launch,
                     buffers: Some(&buffers),

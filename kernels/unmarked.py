@@ -13,7 +13,6 @@ build, or that does not run (data that is not there, too long), is listed with t
 import argparse
 import concurrent.futures
 import contextlib
-import fcntl
 import json
 import math
 import os
@@ -23,6 +22,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -30,7 +30,7 @@ import machine
 
 KERNELS = Path(__file__).resolve().parent
 # Seconds of one run and of one build.
-RUN_LIMIT, BUILD_LIMIT = 40, 240
+RUN_LIMIT, BUILD_LIMIT = 15, 120
 BEGIN = time.monotonic()
 
 
@@ -50,20 +50,6 @@ def arguments():
     parser.add_argument("--nvcc", default=os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc"))
     parser.add_argument("--nvtune", type=Path, default=Path(os.environ.get("NVTUNE_BINARY", "target/release/nvtune")).resolve())
     return parser.parse_args()
-
-
-@contextlib.contextmanager
-def alone_on(gpu):
-    """The GPU's own lock, which nvtune takes while it measures."""
-    runtime = [Path(os.environ["XDG_RUNTIME_DIR"])] if "XDG_RUNTIME_DIR" in os.environ else []
-    places = [path / "nvtune" for path in [*runtime, Path(f"/run/user/{os.getuid()}")]] + [Path(tempfile.gettempdir()) / f"nvtune-{os.getuid()}"]
-    for place in places:
-        with contextlib.suppress(OSError):
-            place.mkdir(mode=0o700, exist_ok=True)
-            break
-    with (place / f"{gpu}.lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def run(command, folder, environment, limit):
@@ -98,7 +84,9 @@ class Program:
 
     def build(self, folder, compiler, what, **more):
         line = f"make clean >/dev/null 2>&1; make -j2 CC={shlex.quote(compiler)} ARCH={self.tools['arch']}"
-        status, output, seconds = run(line, folder, self.environment(**more), BUILD_LIMIT)
+        # What times kernels is alone on the GPU as well.
+        with self.tools["turns"][self.gpu] if more.get("NVTUNE") == "measure" else contextlib.nullcontext():
+            status, output, seconds = run(line, folder, self.environment(**more), BUILD_LIMIT)
         self.row["seconds"][what] = round(seconds, 1)
         if status:
             raise Failure(f"{what}: make fails: {output[-600:]}")
@@ -109,8 +97,7 @@ class Program:
         times = folder / "times"
         times.unlink(missing_ok=True)
         preload = {"LD_PRELOAD": self.tools["counter"], "UNMARKED_TIMES": str(times)} if counted else {}
-        with alone_on(self.gpu):
-            # A recipe may run nothing but what is built: make has no reason to build again.
+        with self.tools["turns"][self.gpu]:
             status, output, seconds = run(self.tools["run"](folder, preload), folder, self.environment(**more), RUN_LIMIT)
         self.row["seconds"][what] = round(seconds, 1)
         microseconds, launches = map(float, times.read_text().split()) if times.exists() else (math.nan, 0)
@@ -173,11 +160,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="counter") as folder:
         counter = f"{folder}/counter.so"
         subprocess.run([options.nvcc, "-O2", "-std=c++17", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC", KERNELS / "unmarked.cpp", "-o", counter, "-ldl"], check=True)
-        tools = {"arch": "sm_" + facts["compute_capability"].replace(".", ""), "counter": counter, "run": run_line}
+        tools = {"arch": "sm_" + facts["compute_capability"].replace(".", ""), "counter": counter, "run": run_line, "turns": {gpu: threading.Lock() for gpu in gpus}}
         with concurrent.futures.ThreadPoolExecutor(options.jobs * len(gpus)) as pool:
             tasks = [pool.submit(judge, options, name, gpus[index % len(gpus)], tools) for index, name in enumerate(names)]
-            rows = [task.result() for task in tasks]
-    options.out.write_text(json.dumps({"machine": facts, "rows": rows}, indent=1) + "\n")
+            rows = []
+            for task in concurrent.futures.as_completed(tasks):
+                rows.append(task.result())
+                options.out.write_text(json.dumps({"machine": facts, "rows": rows}, indent=1) + "\n")
     timed = [row for row in rows if "speedup" in row]
     mean = math.exp(statistics.fmean(math.log(row["speedup"]) for row in timed)) if timed else math.nan
     print(f"{len(timed)} of {len(rows)} programs: {mean:.3f} in the geometric mean, {min((row['speedup'] for row in timed), default=math.nan):.3f} at worst")

@@ -16,7 +16,7 @@ use nvtune::ptx::Module;
 use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::sim::Profile;
 use nvtune::sim::profile::{Access, VARIABLES};
-use nvtune::sim::{Limits, SimError, find_strays, profile_entry, written_by_thread};
+use nvtune::sim::{Limits, SimError, find_violations, profile_entry, written_by_thread};
 use nvtune::workload::{Argument, Buffer, Fill, Symbol, Workload, contents};
 use proptest::prelude::*;
 

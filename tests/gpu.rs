@@ -13,7 +13,7 @@ use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
 use nvtune::measure::verdict::{Verdict, faster};
 use nvtune::measure::{
-    Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings, sanitize,
+    Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Process, ProcessPool, Timing, Timings, sanitize,
 };
 use nvtune::workload::{Argument, Buffer, Check, Fill, Symbol, VariableCheck, Workload, WrittenVariable};
 use std::panic::catch_unwind;
@@ -656,7 +656,7 @@ fn carve_outs_are_preferred_launch_by_launch() {
     }
     assert_eq!(outcomes(&timings), ["timed"; 6]);
     // In turns, of one function: each launch has its own preference again.
-    let samples = process.duel(&candidates[4..], 15, Caches::Cold).unwrap();
+    let samples = process.time_paired(&candidates[4..], 15, Caches::Cold).unwrap();
     // One that surely takes longer than the other drops out.
     assert!(samples.iter().all(|samples| samples.as_ref().is_some_and(|samples| samples.len() >= 11)));
     for (candidate, samples) in candidates[4..].iter().zip(samples.iter().flatten()) {
@@ -676,7 +676,7 @@ fn timings_repeat() {
     let kernels = [("scale", 64), ("scale", 128), ("scale", 512), ("rounded", 256)];
     let first = medians(&against_scale(&mut process, &kernels));
     let second = medians(&against_scale(&mut process, &kernels));
-    process.rest();
+    process.release_gpu();
     let fresh = medians(&against_scale(&mut start(), &kernels));
     println!("{first:.2?}\n{second:.2?}\n{fresh:.2?}");
     for other in [second, fresh] {
@@ -695,14 +695,14 @@ fn duels_tell_apart() {
         candidate("fault", 256, &workload),
     ];
     let begin = Instant::now();
-    let rounds = start().duel(&contenders, 30, Caches::Cold).unwrap();
+    let rounds = start().time_paired(&contenders, 30, Caches::Cold).unwrap();
     println!("dueled after {:.2} s", begin.elapsed().as_secs_f64());
     let [Some(baseline), Some(same), Some(slow), None] = rounds.as_slice() else {
         panic!("{rounds:?}");
     };
     println!("{:?} {:?}", faster(baseline, same), faster(baseline, slow));
     assert!(!matches!(faster(baseline, same), Verdict::Faster { .. }));
-    assert!(matches!(faster(baseline, slow), Verdict::Slower { .. }));
+    assert!(matches!(faster(baseline, slow), Verdict::NotFaster { .. }));
     assert!(matches!(faster(slow, baseline), Verdict::Faster { .. }));
 }
 
@@ -721,8 +721,8 @@ fn warm_caches_hold_what_the_launch_before_left() {
     for (kernel, elements) in [("chases", 1 << 21), ("scale", 1 << 18)] {
         let contenders = [candidate(kernel, 256, &Arc::new(workload(elements, Fill::Poison)))];
         let mut timed = |caches| {
-            let first = median(&process.duel(&contenders, 31, caches).unwrap()[0]).median_us;
-            let again = median(&process.duel(&contenders, 31, caches).unwrap()[0]).median_us;
+            let first = median(&process.time_paired(&contenders, 31, caches).unwrap()[0]).median_us;
+            let again = median(&process.time_paired(&contenders, 31, caches).unwrap()[0]).median_us;
             assert!((first / again - 1.0).abs() < 0.1, "{kernel}: {caches:?} repeats: {first} and {again} us");
             first
         };
@@ -747,8 +747,8 @@ fn short_kernels_are_timed_in_graphs() {
     let contenders: Vec<Candidate> =
         [64, 128, 256, 512, 1024, 64].iter().map(|block| candidate("scale", *block, &workload)).collect();
     let mut process = start();
-    let first = process.duel(&contenders, 41, Caches::Cold).unwrap();
-    let second = process.duel(&contenders, 41, Caches::Cold).unwrap();
+    let first = process.time_paired(&contenders, 41, Caches::Cold).unwrap();
+    let second = process.time_paired(&contenders, 41, Caches::Cold).unwrap();
     for ((candidate, a), b) in contenders.iter().zip(&first).zip(&second) {
         let (a, b) = (median(a), median(b));
         println!(
@@ -783,7 +783,7 @@ fn graphs_keep_carve_outs_and_contents() {
     };
     let contenders = [(None, 1024), (Some(0), 1024), (Some(100), 1024), (Some(0), third), (Some(100), third)]
         .map(|(carveout, shared)| with_carveout(carveout, shared));
-    let samples = process.duel(&contenders, 21, Caches::Cold).unwrap();
+    let samples = process.time_paired(&contenders, 21, Caches::Cold).unwrap();
     for (contender, samples) in contenders.iter().zip(&samples) {
         let (carveout, shared) = (contender.launch.carveout, contender.launch.shared);
         println!("carveout {carveout:?} shared {shared}: {:.3} us", median(samples).median_us);
@@ -829,7 +829,7 @@ fn kernels_that_wait_for_their_grid_are_launched_cooperatively() {
     let small = small();
     let contenders = [waits(256, 1, &small), waits(128, 2, &small)];
     for caches in [Caches::Cold, Caches::Warm] {
-        let samples = process.duel(&contenders, 21, caches).unwrap();
+        let samples = process.time_paired(&contenders, 21, caches).unwrap();
         for (contender, samples) in contenders.iter().zip(&samples) {
             let timing = median(samples);
             println!("{caches:?}, {}: {:.3} us, spread {:.4}", contender.label, timing.median_us, timing.spread);
@@ -863,7 +863,7 @@ fn one_measures_at_a_time() {
         third.waited()
     });
     std::thread::sleep(Duration::from_millis(700));
-    first.rest();
+    first.release_gpu();
     println!("waited {:?}", waiting.join().unwrap());
     // Killed in the middle of its work, it has nothing any more.
     drop(second);
@@ -871,7 +871,7 @@ fn one_measures_at_a_time() {
 }
 
 fn several_gpus_share_candidates() {
-    let mut pool = Pool::start(Options::default()).unwrap();
+    let mut pool = ProcessPool::start(Options::default()).unwrap();
     let mut alone = start();
     let gpus = alone.gpus();
     if gpus < 2 {
@@ -915,7 +915,7 @@ fn a_paused_gpu_is_free_for_others_and_keeps_what_it_has() {
     first.pause();
     assert_eq!(outcomes(&against_scale(&mut second, &[("scale", 64)])), ["timed"]);
     assert!(!first.claim_free().unwrap(), "the other has it");
-    second.rest();
+    second.release_gpu();
     // Which takes it a moment.
     let is_free = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
@@ -936,7 +936,7 @@ fn a_baseline_sent_ahead_is_not_waited_for() {
     let time_of = |is_ahead: bool| {
         let mut process = start();
         if is_ahead {
-            process.ahead(&of("scale", 256));
+            process.prepare_baseline(&of("scale", 256));
         }
         std::thread::sleep(Duration::from_millis(1500));
         let begin = Instant::now();

@@ -9,7 +9,7 @@ mod transplant;
 use super::support::full::random_cases;
 use super::support::{fixtures, toolkit};
 
-use nvtune::launch::CacheOperator;
+use nvtune::launch::LoadCacheOperator;
 use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps, set_required_block};
 use nvtune::ptx::{

@@ -59,18 +59,18 @@ fn every_record_is_valid_and_complete() {
 /// What bounds the baseline of a record in the model.
 fn bottleneck(path: &Path) -> (String, Bottleneck) {
     let space = RecordedSpace::read(path).expect("a record");
-    let laid = tune::laid(&space).expect("whole");
-    let index = laid.baseline;
-    let code = &laid.codes[*laid.variants[index].as_ref().expect("it was compiled")];
-    let (source, launch) = (&laid.sources[laid.source_of[index]], &laid.launches[index]);
+    let input = tune::recorded_scoring_input(&space).expect("whole");
+    let index = input.baseline;
+    let code = &input.codes[*input.variants[index].as_ref().expect("it was compiled")];
+    let (source, launch) = (&input.sources[input.source_of[index]], &input.launches[index]);
     let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
-    let workload = laid.workloads[index].as_deref().expect("its workload");
+    let workload = input.workloads[index].as_deref().expect("its workload");
     let limits = sim::Limits::default();
     let profile = sim::profile_entry(&module, &source.symbol, launch, workload, &limits).expect("a profile");
     let cubin = Cubin::parse(&code.cubin).expect("a cubin");
     let kernel = Analysis::new(cubin.kernel(&code.symbol).expect("the kernel"), Some(&profile));
     let sizes: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.bytes()).collect();
-    let inputs = Inputs { machine: &laid.machine, kernel: &kernel, launch, buffers: Some(&sizes) };
+    let inputs = Inputs { machine: &input.machine, kernel: &kernel, launch, buffers: Some(&sizes) };
     (space.kernel, score_configuration(&inputs).bottleneck)
 }
 
@@ -105,7 +105,7 @@ fn baselines_of_suite_have_known_bottlenecks() {
 /// square of the logarithms over its configurations in traffic.json.
 fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
     let space = recorded(kernel);
-    let laid = tune::laid(&space).expect("whole");
+    let input = tune::recorded_scoring_input(&space).expect("whole");
     let names: Vec<&str> = traffic["metrics"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
     let place = |name: &str| 2 + names.iter().position(|of| *of == name).expect("a metric");
     let [requests, sectors] =
@@ -114,9 +114,9 @@ fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
     let (mut sums, mut count) = ([0.0; 2], 0.0);
     for row in rows {
         let index = row[1].as_u64().unwrap() as usize;
-        let (source, launch) = (&laid.sources[laid.source_of[index]], &laid.launches[index]);
+        let (source, launch) = (&input.sources[input.source_of[index]], &input.launches[index]);
         let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
-        let workload = laid.workloads[index].as_deref().expect("its workload");
+        let workload = input.workloads[index].as_deref().expect("its workload");
         let limits = sim::Limits::default();
         let profile = sim::profile_entry(&module, &source.symbol, launch, workload, &limits).expect("a profile");
         let warps = launch.blocks() as f64 * f64::from(launch.block_threads().div_ceil(32));
@@ -168,8 +168,10 @@ fn level_2_requests_of_spmv_equal_profiler_counts() {
     let requests = traffic["metrics"].as_array().unwrap().iter().position(|name| *name == "lts__t_requests.sum");
     let place = 2 + requests.expect("a metric");
     let space = recorded("spmv");
-    let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
-    let machine = &scored.laid.machine;
+    let Ok(scored) = tune::score(tune::recorded_scoring_input(&space).expect("whole")) else {
+        panic!("its baseline fits")
+    };
+    let machine = &scored.input.machine;
     let of = |row: &serde_json::Value| -> Option<f64> {
         let us = scored.scores[row[1].as_u64()? as usize]?.terms.cache;
         let counted = row[place].as_f64()? * LOOK_UP / f64::from(machine.sms) / (machine.clock_ghz * 1e3);
@@ -186,13 +188,15 @@ fn level_2_requests_of_spmv_equal_profiler_counts() {
 #[test]
 fn sixteen_lanes_of_spmv_are_predicted_faster_than_eight() {
     let space = recorded("spmv");
-    let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    let Ok(scored) = tune::score(tune::recorded_scoring_input(&space).expect("whole")) else {
+        panic!("its baseline fits")
+    };
     // The predicted and the recorded time with so many lanes in blocks of so many threads.
     let times = |lanes: i64, threads: u32| {
         let is_it = |index: &usize| {
-            let found = &scored.laid.configurations[*index];
+            let found = &scored.input.configurations[*index];
             let macros = (found.macros.get("LANES"), found.macros.get("UNROLL"));
-            macros == (Some(&lanes), Some(&4)) && scored.laid.launches[*index].block[0] == threads && found.cap == 0
+            macros == (Some(&lanes), Some(&4)) && scored.input.launches[*index].block[0] == threads && found.cap == 0
         };
         let index = (0..space.configurations.len()).find(is_it).expect("a configuration");
         let recorded = space.configurations[index].time.expect("a time").us();
@@ -214,7 +218,9 @@ fn constants_bound_no_configuration_of_fem() {
         return;
     }
     let space = recorded("fem");
-    let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    let Ok(scored) = tune::score(tune::recorded_scoring_input(&space).expect("whole")) else {
+        panic!("its baseline fits")
+    };
     let scores = || scored.scores.iter().enumerate().filter_map(|(index, score)| Some((index, score.as_ref()?)));
     assert!(scores().all(|(_, score)| score.bottleneck != Bottleneck::ConstantCache));
     let time = |index: usize| space.configurations[index].time.map(|time| time.us());

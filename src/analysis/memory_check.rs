@@ -1,7 +1,7 @@
 //! A launch on its workload -> what its threads surely do that no launch may do: reach beyond
 //! their memory, or fail.
 //!
-//! Invariant: only what is certain is reported (see [`sim::find_strays`]).
+//! Invariant: only what is certain is reported (see [`sim::find_violations`]).
 
 use super::shared_memory::has_dynamic_shared;
 use crate::launch::{Dim3, Launch};
@@ -51,8 +51,8 @@ fn stray_of_block(
     // One with work before and behind it.
     let block = launch.grid.map(|extent| extent / 2);
     let places: Vec<_> = corner_threads(launch.block).into_iter().map(|thread| (block, thread)).collect();
-    let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
-    strays.into_iter().find(|stray| match stray {
+    let violations = sim::find_violations(module, symbol, launch, workload, &places, WATCHED).ok()?;
+    violations.into_iter().find(|violation| match violation {
         LaunchViolation::Failure => true,
         LaunchViolation::Shared { .. } => tells_shared,
         LaunchViolation::Buffer { .. } => false,
@@ -97,10 +97,10 @@ fn find_overruns(
     let places =
         blocks.iter().flat_map(|&block| corner_threads(launch.block).into_iter().map(move |thread| (block, thread)));
     let places: Vec<_> = places.collect();
-    let strays = sim::find_strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
+    let violations = sim::find_violations(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
     let mut found: Vec<Overrun> = Vec::new();
-    for stray in strays {
-        if let LaunchViolation::Buffer { index, byte, kind } = stray
+    for violation in violations {
+        if let LaunchViolation::Buffer { index, byte, kind } = violation
             && let Some(Buffer { name, element, count, .. }) = workload.buffers.get(index)
             && !found.iter().any(|known| known.buffer == *name)
         {

@@ -6,7 +6,7 @@ use super::value::{Fault, Value};
 use crate::cuda::{Element, Kernel};
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
-use crate::launch::{CacheOperator, MathOption};
+use crate::launch::{LoadCacheOperator, MathOption};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub struct Clauses {
     pub block: Option<Spanned<Block>>,
     pub regs: Regs,
     /// Operators of global loads, besides none.
-    pub cache: Option<Vec<CacheOperator>>,
+    pub cache: Option<Vec<LoadCacheOperator>>,
     /// Percentages, besides none.
     pub carveout: Option<Vec<u8>>,
     /// Math options that the kernel may have besides the build's.

@@ -18,7 +18,7 @@ use crate::comment::parsed::Parsed;
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
-use crate::launch::{CacheOperator, MathOption};
+use crate::launch::{LoadCacheOperator, MathOption};
 use crate::settings::Strategy;
 
 type Reader = fn(&mut Parsed, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
@@ -259,7 +259,7 @@ fn cache(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Di
 /// The word for what is always tried, whether it is listed or not: no operator.
 const NO_OPERATOR: &str = "none";
 
-fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> {
+fn operator(item: &mut Cursor<'_>) -> Result<Option<LoadCacheOperator>, Diagnostic> {
     if item.looks_like_list() {
         return Err(item.source.error(
             MessageCode::CacheClause,
@@ -274,7 +274,7 @@ fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> 
             "`cache` has no `auto`: name its operators, as in cache(ca, cg)",
         ));
     }
-    let known: Vec<&str> = std::iter::once(NO_OPERATOR).chain(CacheOperator::ALL.map(|(name, _)| name)).collect();
+    let known: Vec<&str> = std::iter::once(NO_OPERATOR).chain(LoadCacheOperator::ALL.map(|(name, _)| name)).collect();
     Ok(word(item, "cache operator", &known)?.parse().ok())
 }
 

@@ -207,7 +207,7 @@ impl<'a> CallLookup<'a> {
                 self.results.write(self.console, |cache| cache.put(&format!("records/{sum}"), &text));
                 sum
             });
-            let tuned = of_source.tuned.iter().map(Tuned::essence).collect();
+            let tuned = of_source.tuned.iter().map(Tuned::condensed).collect();
             winners.push(Winners { tuned, record, ..of_source });
         }
         if process::has_faulted() {

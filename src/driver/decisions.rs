@@ -150,7 +150,7 @@ impl Build<'_> {
             };
             let annotations = tuning.compiled(&toolchain);
             let around = tuning.source.surroundings(dryrun);
-            let others = tuner.tune_beside(&toolchain, &annotations, around, &tuning.tuned);
+            let others = tuner.tune_other_architecture(&toolchain, &annotations, around, &tuning.tuned);
             tuning.cicc_outputs.push(toolchain.cicc_outputs());
             let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {
@@ -222,11 +222,11 @@ impl Build<'_> {
     /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a
     /// GPU that failed.
     fn keep(&self, warm: &CallLookup<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
-        let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+        let can_time = self.settings.mode == Mode::Measure && self.results.present.has_gpu();
         let is_final = |tuning: &Tuning| tuning.is_final(can_time);
         if self.console.failure().is_some()
             || process::has_faulted()
-            || tuner.lacks_some()
+            || tuner.has_temporary_failure()
             || !tunings.iter().all(is_final)
         {
             return;

@@ -7,7 +7,7 @@ use super::depfile;
 use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
 use crate::diag::{MessageCode, exit_code};
-use crate::emit::{CiccOutput, Header, StubText, TicketKernel};
+use crate::emit::{CiccOutput, Header, PlannedKernel, StubText};
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
 use crate::nvcc::{Made, Programs};
@@ -116,10 +116,10 @@ impl Build<'_> {
             tuning
                 .tuned
                 .iter()
-                .flat_map(Tuned::tickets)
-                .map(move |kernel| TicketKernel { source: source.clone(), ..kernel })
+                .flat_map(Tuned::planned_kernels)
+                .map(move |kernel| PlannedKernel { source: source.clone(), ..kernel })
         });
-        let kernels: Vec<TicketKernel> = kernels.collect();
+        let kernels: Vec<PlannedKernel> = kernels.collect();
         let dispatches = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub);
         let captures = tunings.iter().flat_map(|tuning| tuning.captures.iter().cloned());
         let stubs: Vec<StubText> = dispatches.chain(captures).collect();

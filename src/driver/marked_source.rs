@@ -421,7 +421,7 @@ fn count_word(text: &[u8], word: &str) -> usize {
 /// source.
 pub fn reads_header(invocation: &Invocation) -> bool {
     let files = invocation.sources.iter().flat_map(|source| quoted_files([source.as_path()], &invocation.search));
-    files.into_iter().any(|file| Header::is_one(&file.text))
+    files.into_iter().any(|file| Header::is_header(&file.text))
 }
 
 /// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.

@@ -147,7 +147,7 @@ impl Tuning {
 
     /// Whether the object holds a winner.
     pub fn has_winners(&self) -> bool {
-        self.tuned.iter().any(|tuned| tuned.tickets().next().is_some())
+        self.tuned.iter().any(|tuned| tuned.planned_kernels().next().is_some())
     }
 
     /// Whether the source includes its header. One that speaks of no kernel stands in place of

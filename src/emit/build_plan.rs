@@ -1,26 +1,26 @@
-//! The ticket: what the shims of the overlay toolkit are to do, and what they answer.
+//! The build plan: what the shims of ptxas and cicc do in the final build, and what they report.
 
 use super::stub_file::StubText;
 use crate::ptx::Transplant;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Written by nvtune before the final build, read by the shims that nvcc calls in place of
-/// ptxas and cicc.
+/// The plan of one final build. nvtune writes it to a file; the shims that nvcc calls in place
+/// of ptxas and cicc read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ticket {
-    /// Folder for the shim's answers, a file for each call.
+pub struct BuildPlan {
+    /// Folder for the outcomes that the shims report, a file for each call.
     pub answers: PathBuf,
     /// The sources of the call as nvcc names them, where it has several.
     pub sources: Vec<String>,
-    pub kernels: Vec<TicketKernel>,
+    pub kernels: Vec<PlannedKernel>,
     /// Launch stubs that select entries.
     pub stubs: Vec<StubText>,
     /// What cicc made while the sources were tuned.
     pub cicc_outputs: Vec<CiccOutput>,
 }
 
-/// What one run of cicc made.
+/// The output of one run of cicc.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CiccOutput {
     /// Its options, without the names of files that each run makes anew.
@@ -33,10 +33,10 @@ pub struct CiccOutput {
     pub stub: PathBuf,
 }
 
-/// One kernel for one architecture.
+/// The winner of one kernel on one architecture, for the ptxas shim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TicketKernel {
-    /// Its source, where the call has several: kernels of two may have one name.
+pub struct PlannedKernel {
+    /// Its source, if the call has several: kernels of two sources may have the same name.
     pub source: Option<String>,
     /// `sm_90`, as given to ptxas.
     pub architecture: String,
@@ -46,7 +46,7 @@ pub struct TicketKernel {
     pub entry: Transplant,
     /// The digest of the machine code that was scored and timed.
     pub digest: String,
-    /// That of the kernel that nvcc makes, where it stays and its code is known.
+    /// The digest of nvcc's own kernel, if that is kept and its code is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_digest: Option<String>,
 }
@@ -60,11 +60,11 @@ pub enum Part {
     Stub,
 }
 
-/// What became of one kernel or stub of the ticket.
+/// What a shim reports of one kernel or stub of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TicketOutcome {
+pub struct ShimOutcome {
     pub part: Part,
-    /// As the ticket gives it.
+    /// As the plan gives it.
     pub source: Option<String>,
     /// Of the code; empty for a stub.
     pub architecture: String,
@@ -73,22 +73,22 @@ pub struct TicketOutcome {
     pub problem: Option<String>,
 }
 
-impl Ticket {
-    /// The environment variable that names the ticket's file.
+impl BuildPlan {
+    /// The environment variable that names the plan's file.
     pub const VARIABLE: &'static str = "NVTUNE_TICKET";
 
-    /// The ticket that nvtune left for this process.
-    pub fn of_environment() -> Option<Self> {
+    /// Reads the plan that nvtune wrote for this process.
+    pub fn from_environment() -> Option<Self> {
         let text = std::fs::read(std::env::var_os(Self::VARIABLE)?).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
-    /// The outcomes that the shims have written so far.
-    pub fn outcomes(answers: &Path) -> std::io::Result<Vec<TicketOutcome>> {
+    /// Reads the outcomes that the shims have written.
+    pub fn outcomes(answers: &Path) -> std::io::Result<Vec<ShimOutcome>> {
         let mut outcomes = Vec::new();
         for entry in std::fs::read_dir(answers)? {
             let text = std::fs::read(entry?.path())?;
-            outcomes.extend(serde_json::from_slice::<Vec<TicketOutcome>>(&text)?);
+            outcomes.extend(serde_json::from_slice::<Vec<ShimOutcome>>(&text)?);
         }
         Ok(outcomes)
     }

@@ -1,31 +1,32 @@
-//! Writes the C++ by which the launch stub of a kernel records launches: what each was given,
-//! for the first of its kind, how long that took, and how often each kind came.
+//! Writes the C++ by which the launch stub of a kernel records launches: the arguments and
+//! contents of the first launch of each kind, how long it took, and how often each kind came.
 //!
-//! The text counts and records, and pushes the launch configuration again for the toolkit's own
-//! code behind it: the program runs as plain nvcc's does. What it writes is read by
-//! [`recording`](crate::recording).
+//! In: a [`Capture`] and the stub's arguments. Out: C++ statements for the stub. They count and
+//! record, and push the launch configuration again for the toolkit's own code after them, so
+//! that the program runs as plain nvcc's does. [`recording`](crate::recording) reads what they
+//! write.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// The functions that the text calls, for the head of a stub file.
+/// The functions that the statements call, for the head of a stub file.
 const RUNTIME: &str = include_str!("capture_runtime.h");
 
 /// Declares [`variables_text`]'s functions.
-const VARIABLES_DECLARED: &str =
+const VARIABLES_DECLARATIONS: &str =
     "static const __nvtune_capture::Variable *__nvtune_variables(void);\nstatic int __nvtune_variable_count(void);\n";
 
 /// Where the launches of one kernel are recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
-    /// The folder of the source's recordings. Its last part alone counts where the program is
+    /// The folder of the source's recordings. Only its last component is used if the program is
     /// run with `NVTUNE_CAPTURE_DIR`.
     pub folder: Vec<u8>,
     /// The kernel's folder in it.
     pub kernel: String,
     /// The kernel with its template arguments, as in `k<float, 4>`; empty where it is no template.
     pub instance: String,
-    /// The toolkit as its `CUDART_VERSION` says it: 12050 for 12.5.
+    /// The toolkit's `CUDART_VERSION`: 12050 for 12.5.
     pub toolkit: u32,
 }
 
@@ -35,13 +36,13 @@ pub(super) struct StubArgument<'a> {
 }
 
 impl Capture {
-    /// Returns what the head of the stub file needs.
+    /// Returns the text for the head of the stub file.
     pub(super) fn head(&self) -> String {
-        format!("#define __NVTUNE_TOOLKIT {}\n{RUNTIME}{VARIABLES_DECLARED}", self.toolkit)
+        format!("#define __NVTUNE_TOOLKIT {}\n{RUNTIME}{VARIABLES_DECLARATIONS}", self.toolkit)
     }
 
-    /// Returns the statements to put before the stub's `__cudaLaunch`, whose first argument is
-    /// `function`. What times the launch ends with the stub.
+    /// Returns the statements to insert before the stub's `__cudaLaunch`, whose first argument is
+    /// `function`. The launch is timed until the stub's end.
     pub(super) fn text(&self, function: &str, arguments: &[StubArgument<'_>]) -> String {
         let mut text = format!(
             "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\nstatic __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",

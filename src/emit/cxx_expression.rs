@@ -1,10 +1,10 @@
 //! An expression of a comment -> C for the header, C++ for a launch stub.
 //!
-//! All integers are `long long` and every result that is a truth is 1 or 0, as in the comment's
-//! language, so that nothing wraps in 32 bits and no compiler warns.
+//! All integers are `long long` and every comparison gives 1 or 0, as in the comment's language,
+//! so that nothing wraps in 32 bits and no compiler warns.
 
 use super::dispatch::DETAIL_NAMESPACE;
-use super::header::HEADER_DETAIL;
+use super::header::HEADER_DETAIL_PREFIX;
 use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node, Unary, Value};
 use crate::launch::Configuration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,37 +12,37 @@ use std::collections::{BTreeMap, BTreeSet};
 /// C++ types of the scalar parameters by name.
 pub type Types = BTreeMap<String, &'static str>;
 
-/// The type of a parameter of the header's functions where the compiler has not been asked yet.
+/// The type of a parameter of the header's functions, before it is known from the compiler.
 const UNKNOWN_TYPE: &str = "long long";
 
-/// Where the text is for.
+/// Where the text is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A function of the header over the scalar parameters that it needs.
+pub enum Target {
+    /// In a function of the header, whose parameters are the scalar ones that it needs.
     Header,
-    /// A launch stub, whose parameters are the kernel's, under names of the compiler's.
+    /// In a launch stub, whose parameters are the kernel's, under names that cicc gives them.
     Stub,
 }
 
 /// Writes the expressions of one comment under one configuration.
 pub struct Writer<'a> {
-    place: Place,
+    target: Target,
     annotation: &'a Annotation,
     types: &'a Types,
     configuration: &'a Configuration,
-    /// What the header's functions call the parameters that expressions name, and the fields of
-    /// such.
+    /// The names that the header's functions give to the parameters, and their fields, that
+    /// expressions use.
     identifiers: BTreeMap<&'a str, String>,
 }
 
 impl<'a> Writer<'a> {
     pub fn new(
-        place: Place,
+        target: Target,
         annotation: &'a Annotation,
         types: &'a Types,
         configuration: &'a Configuration,
     ) -> Writer<'a> {
-        Self { place, annotation, types, configuration, identifiers: identifiers(annotation) }
+        Self { target, annotation, types, configuration, identifiers: identifiers(annotation) }
     }
 
     /// The C++ type of a parameter or of a field of one.
@@ -50,7 +50,7 @@ impl<'a> Writer<'a> {
         self.types.get(name).copied().unwrap_or(UNKNOWN_TYPE)
     }
 
-    /// What the header's functions call a parameter or a field of one.
+    /// The name that the header's functions give to a parameter or a field of one.
     pub fn identifier(&self, name: &str) -> String {
         self.identifiers.get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
@@ -75,9 +75,9 @@ impl<'a> Writer<'a> {
                 format!("({} ? {} : {})", self.truth(condition), self.value(a), self.value(b))
             }
             Node::Call(function, arguments) => {
-                let name = match (function, self.place) {
-                    (Function::Min, Place::Header) if self.is_double(expression) => "fmin",
-                    (Function::Max, Place::Header) if self.is_double(expression) => "fmax",
+                let name = match (function, self.target) {
+                    (Function::Min, Target::Header) if self.is_double(expression) => "fmin",
+                    (Function::Max, Target::Header) if self.is_double(expression) => "fmax",
                     _ => function.name(),
                 };
                 let arguments = arguments.iter().map(|argument| self.value(argument));
@@ -86,7 +86,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Whether an expression is other than 0, in C's sense of a condition.
+    /// The expression as a condition of C: whether it is not 0.
     fn truth(&self, expression: &Expr) -> String {
         match &expression.node {
             Node::Unary(Unary::Not, a) => format!("!{}", self.truth(a)),
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
     }
 
     fn call(&self, function: &str, a: &str, b: &str) -> String {
-        let detail = if self.place == Place::Stub { DETAIL_NAMESPACE } else { HEADER_DETAIL };
+        let detail = if self.target == Target::Stub { DETAIL_NAMESPACE } else { HEADER_DETAIL_PREFIX };
         format!("{detail}{function}({a}, {b})")
     }
 
@@ -124,7 +124,7 @@ impl<'a> Writer<'a> {
         let [x, y, z] = self.configuration.block;
         let grid = self.configuration.grid.unwrap_or([1, 1, 1]);
         match name {
-            "grid.x" | "grid.y" | "grid.z" if self.place == Place::Stub => {
+            "grid.x" | "grid.y" | "grid.z" if self.target == Target::Stub => {
                 format!("static_cast<long long>(__nvtune_{name})")
             }
             "block.x" => integer(x),
@@ -138,16 +138,16 @@ impl<'a> Writer<'a> {
                 Some(value) => integer(*value),
                 None => {
                     let kind = if matches!(self.type_of(name), "float" | "double") { "double" } else { "long long" };
-                    match self.place {
-                        Place::Header => format!("NVTUNE_AS({kind}, {})", self.identifier(name)),
-                        Place::Stub => format!("static_cast<{kind}>({})", self.stub_parameter(name)),
+                    match self.target {
+                        Target::Header => format!("NVTUNE_AS({kind}, {})", self.identifier(name)),
+                        Target::Stub => format!("static_cast<{kind}>({})", self.stub_parameter(name)),
                     }
                 }
             },
         }
     }
 
-    /// What a parameter of the kernel, or a field of one, is called in its launch stub.
+    /// The name of a parameter of the kernel, or a field of one, in its launch stub.
     fn stub_parameter(&self, name: &str) -> String {
         let (parameter, fields) =
             name.split_once('.').map_or((name, ""), |(parameter, _)| (parameter, &name[parameter.len()..]));
@@ -160,7 +160,7 @@ impl<'a> Writer<'a> {
 /// An integer of 64 bits in C.
 fn integer(value: impl Into<i64>) -> String {
     match value.into() {
-        // C has no negative literals, and the least number's magnitude is none of a `long long`.
+        // C has no negative literals, and the magnitude of the least number is not a `long long`.
         i64::MIN => "(-9223372036854775807LL - 1LL)".to_owned(),
         value if value < 0 => format!("({value}LL)"),
         value => format!("{value}LL"),
@@ -182,8 +182,8 @@ fn is_never_zero(divisor: &Expr) -> bool {
     }
 }
 
-/// A name for each parameter, and each field of one, that the header's functions may take: no
-/// two alike. Those in capitals alone get a `_`, for they are likely to be macros somewhere.
+/// A distinct name for each parameter, and each field of one, that the header's functions may
+/// take. Names without lower-case letters get a `_`, for they are likely to be macros somewhere.
 fn identifiers(annotation: &Annotation) -> BTreeMap<&str, String> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
     let threads = annotation.clauses.threads.iter().flat_map(|threads| &threads.value);
@@ -196,7 +196,7 @@ fn identifiers(annotation: &Annotation) -> BTreeMap<&str, String> {
             used.insert(name.as_str());
         });
     }
-    // Parameters first: their own names are theirs.
+    // Parameters first, so that they keep their own names.
     let (fields, parameters): (Vec<&str>, Vec<&str>) = used.into_iter().partition(|name| name.contains('.'));
     let mut identifiers = BTreeMap::new();
     let mut taken = BTreeSet::new();

@@ -1,10 +1,10 @@
 //! Writes the C++ by which the launch stub of a kernel chooses an entry: nvcc's own, or a
-//! winner's in the winner's shape.
+//! winner's in the winner's shape (grid and block).
 //!
-//! Every `<<<>>>` launch of a kernel, from any translation unit, calls one stub, which pops the
-//! launch configuration that was pushed before. The text pops it, and launches the winner in its
-//! own shape, or the kernel in the shape that the program asked for. It stands before the
-//! toolkit's own code for that, which is never reached.
+//! In: a [`Dispatch`]. Out: C++ statements for the stub. Every `<<<>>>` launch of a kernel, from
+//! any translation unit, calls one stub, which pops the launch configuration that was pushed
+//! before. The statements pop it, and launch the winner in its own shape, or the kernel in the
+//! shape that the program asked for. They return before the toolkit's own code for that.
 
 use crate::launch::Dim3;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 pub const DETAIL_NAMESPACE: &str = "__nvtune_detail::";
 
 const RUNTIME: &str = include_str!("dispatch_runtime.h");
-/// Asks for the part of the runtime that compares clusters.
+/// Enables the part of the runtime that compares clusters.
 const CLUSTERS: &str = "#define __NVTUNE_CLUSTERS\n";
 
-/// Returns the functions that the text and its expressions call, for the head of a stub file
-/// with these dispatches.
+/// Returns the functions that the statements and their expressions call, for the head of a stub
+/// file with these dispatches.
 pub(super) fn runtime<'d>(dispatches: impl IntoIterator<Item = &'d Dispatch>) -> String {
     let has_clusters = dispatches.into_iter().flat_map(|dispatch| &dispatch.winners).any(|winner| winner.is_clustered);
     format!("{}{RUNTIME}", if has_clusters { CLUSTERS } else { "" })
@@ -26,23 +26,28 @@ pub(super) fn runtime<'d>(dispatches: impl IntoIterator<Item = &'d Dispatch>) ->
 
 const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
 
-/// Says how the launches of one kernel choose among its entries.
+/// Bits of `Winner::replaced` in `dispatch_runtime.h`: launches in the baseline's shape, in the
+/// winner's, and in a shape that is both.
+const BASELINE_SHAPE: u32 = 1 << 1;
+const WINNER_SHAPE: u32 = 1 << 2;
+const BOTH_SHAPES: u32 = 1 << 3;
+
+/// How the launches of one kernel choose among its entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatch {
-    /// What a launch must be to be given to a winner.
+    /// The launch that winners replace.
     pub baseline: LaunchText,
     /// One for each compute capability that has a winner.
     pub winners: Vec<Winner>,
     /// Whether a launch in a winner's own shape (host code that launches by the header) runs
     /// that winner.
     pub accepts_winner_launches: bool,
-    /// Whether launches of the baseline's shape are given to winners; else only the winners'
-    /// own launches are.
+    /// Whether launches in the baseline's shape run winners; else only launches in a winner's
+    /// own shape do.
     pub reshapes: bool,
 }
 
-/// Describes a launch by C++ expressions over the stub's parameters (`__par0`); all are `long
-/// long`.
+/// A launch as C++ expressions over the stub's parameters (`__par0`); all are `long long`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchText {
     pub block: Dim3,
@@ -52,7 +57,7 @@ pub struct LaunchText {
     pub shared: String,
 }
 
-/// Describes the entry for one compute capability.
+/// The winner's entry for one compute capability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Winner {
     /// `90`: devices of exactly this compute capability run it.
@@ -60,58 +65,62 @@ pub struct Winner {
     /// Its name in the PTX.
     pub entry: String,
     pub launch: LaunchText,
-    /// C++ conditions on the arguments. All must hold where the winner runs in place of the
-    /// baseline.
+    /// C++ conditions on the arguments: the winner runs in place of the baseline only if all
+    /// hold.
     pub conditions: Vec<String>,
-    /// Percent of the shared memory, if the winner wants one.
+    /// Preferred shared-memory carve-out in percent, if the winner has one.
     pub carveout: Option<u32>,
     /// Whether the winner or the kernel is launched in clusters.
     pub is_clustered: bool,
 }
 
 impl Dispatch {
-    /// Returns whether every launch runs as plain nvcc's.
-    pub fn is_nothing(&self) -> bool {
+    /// Returns whether no launch can run a winner, so that the stub may stay plain nvcc's.
+    pub fn is_unused(&self) -> bool {
         self.winners.is_empty() || !(self.reshapes || self.accepts_winner_launches)
     }
 
-    /// Returns the names of the entries that launches can be given to, each once.
+    /// Returns the names of the entries that launches can run, each once.
     pub fn entries(&self) -> BTreeSet<&str> {
-        let winners = if self.is_nothing() { &[] } else { self.winners.as_slice() };
+        let winners = if self.is_unused() { &[] } else { self.winners.as_slice() };
         winners.iter().map(|winner| winner.entry.as_str()).collect()
     }
 
-    /// Returns the launches that a winner replaces, as the runtime takes them. Those of the
-    /// baseline's shape need the `conditions` on the arguments; a launch in the winner's own shape
-    /// that is not the baseline's does not.
-    fn replaced(&self, conditions: bool) -> u32 {
-        let (baseline, winner, both) = (1 << 1, 1 << 2, 1 << 3);
+    /// Returns the launches that a winner replaces, as bits for the runtime. Launches in the
+    /// baseline's shape are replaced only if the `conditions` on the arguments hold; a launch in
+    /// the winner's own shape that is not the baseline's does not need them.
+    fn replaced_launches(&self, conditions: bool) -> u32 {
         let mut launches = 0;
         if self.reshapes && conditions {
-            launches |= baseline | both;
+            launches |= BASELINE_SHAPE | BOTH_SHAPES;
         }
         if self.accepts_winner_launches {
-            launches |= winner | if conditions { both } else { 0 };
+            launches |= WINNER_SHAPE | if conditions { BOTH_SHAPES } else { 0 };
         }
         launches
     }
 
-    /// Returns the statements to put before the stub's `__cudaLaunch`; `kernel` is what that
-    /// launches, the kernel's host address. The entries have the numbers from `first_key` on, in
-    /// the order of [`Self::entries`].
+    /// Returns the statements to insert before the stub's `__cudaLaunch`. `kernel` is that call's
+    /// first argument, the kernel's host address. The entries are numbered from `first_key` on,
+    /// in the order of [`Self::entries`] (see [`entry_key`]).
     pub(super) fn text(&self, kernel: &str, first_key: usize) -> String {
         let entries = self.entries();
         let winners = self.winners.iter().map(|winner| {
             let conditions =
                 winner.conditions.iter().map(|condition| format!("({})", winner.launch.with_grid(condition)));
             let conditions = conditions.reduce(|left, right| format!("{left} && {right}"));
-            let replaced = match (conditions, self.replaced(true), self.replaced(false)) {
+            let replaced = match (conditions, self.replaced_launches(true), self.replaced_launches(false)) {
                 (Some(conditions), all, own) if all != own => format!("{conditions} ? {all}U : {own}U"),
                 (_, all, _) => format!("{all}U"),
             };
             let number = first_key + entries.iter().take_while(|&&entry| entry != winner.entry).count();
             let carveout = winner.carveout.map_or(-1, i64::from);
-            format!("{{{}, {}, {}, {carveout}, {replaced}}}", winner.launch.value(), key(number), winner.capability)
+            format!(
+                "{{{}, {}, {}, {carveout}, {replaced}}}",
+                winner.launch.value(),
+                entry_key(number),
+                winner.capability
+            )
         });
         format!(
             "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\n__nvtune_launch(__args_arr, {kernel}, &__nvtune_baseline, __nvtune_winners, {});\nreturn;\n}}\n",
@@ -123,7 +132,7 @@ impl Dispatch {
 }
 
 impl LaunchText {
-    /// Returns it as the value of a `Launch`.
+    /// Returns the initializer of the runtime's `Launch`.
     fn value(&self) -> String {
         let [x, y, z] = self.block;
         let grid = self.grid.each_ref().map(|blocks| format!("{DETAIL_NAMESPACE}blocks({blocks})"));
@@ -131,7 +140,7 @@ impl LaunchText {
         format!("{{{{{}}}, {{{x}, {y}, {z}}}, static_cast< ::size_t>({shared})}}", grid.join(", "))
     }
 
-    /// Returns an expression with this launch's grid in place of its names.
+    /// Returns an expression with this launch's grid in place of `__nvtune_grid.x`, `.y` and `.z`.
     fn with_grid(&self, expression: &str) -> String {
         let blocks = DIMENSIONS.iter().zip(&self.grid);
         blocks.fold(expression.to_owned(), |text, (dimension, blocks)| {
@@ -140,12 +149,13 @@ impl LaunchText {
     }
 }
 
-/// Names the variable whose address stands for an entry in the runtime, by the entry's number
-/// in its stub file. It holds what is known of the entry on each device.
+/// The name of the variable whose address is the entry's key in the CUDA runtime, as a host
+/// function's address is a kernel's; by the entry's number in its stub file. The variable holds
+/// what is known of the entry on each device.
 ///
-/// It is data: linkers that fold identical code would give two functions one address. A number
-/// is short; names of templates have hundreds of characters.
-pub(super) fn key(number: usize) -> String {
+/// It is data, because linkers that fold identical code would give two functions one address.
+/// It has a number, because names of templates have hundreds of characters.
+pub(super) fn entry_key(number: usize) -> String {
     format!("__nvtune_key_{number}")
 }
 
@@ -215,7 +225,7 @@ mod tests {
         let all = dispatch(vec![winner(90, &[]), winner(80, &[]), winner(90, &[])]);
         assert_eq!(all.entries().into_iter().collect::<Vec<_>>(), ["k__nvtune_80", "k__nvtune_90"]);
         let no_launches = Dispatch { reshapes: false, ..all };
-        assert!(no_launches.is_nothing() && no_launches.entries().is_empty());
-        assert!(dispatch(Vec::new()).is_nothing());
+        assert!(no_launches.is_unused() && no_launches.entries().is_empty());
+        assert!(dispatch(Vec::new()).is_unused());
     }
 }

@@ -1,12 +1,12 @@
 //! Winners -> the text of `STEM.tune.h`: launch parameters as macros and functions for C and
 //! C++.
 //!
-//! In: what the header says of each kernel ([`HeaderKernel`]). Out: the text, which depends on
-//! nothing else, so that equal results give equal bytes. A section for each kernel comes first:
-//! its numbers in a comment, its macros, and declarations of its functions. Definitions and
-//! helpers come last. A part for any C or C++ file and a part that takes the types of CUDA's
-//! headers have guards of their own, so the header may be included again after those. No line
-//! has more than 120 columns, unless one word is longer.
+//! In: the data of each kernel ([`HeaderKernel`]). Out: the text, which depends on nothing else,
+//! so that equal results give equal bytes. A section for each kernel comes first: its numbers in
+//! a comment, its macros, and declarations of its functions. Definitions and helpers come last.
+//! The part for any C or C++ file and the part that needs the types of CUDA's headers have
+//! separate guards, so that the header may be included again after those. No line has more than
+//! 120 columns, unless one word is longer.
 
 use super::header_kernel::{HeaderKernel, Section, macro_name};
 use super::header_text::{HEADER_END, Text};
@@ -20,11 +20,11 @@ pub struct Header {
     pub kernels: Vec<HeaderKernel>,
 }
 
-/// How the names of the functions begin that expressions of the header call.
-pub const HEADER_DETAIL: &str = "nvtune_detail_";
+/// Prefix of the names of the functions that expressions of the header call.
+pub const HEADER_DETAIL_PREFIX: &str = "nvtune_detail_";
 
-/// What a structure in the namespace `nvtune` cannot be called: its own functions, and words of
-/// C++ that `name(...)` allows.
+/// Names that a structure in the namespace `nvtune` cannot have: those of its own functions, and
+/// keywords of C++ that `name(...)` allows.
 const RESERVED: &str = " block grid shared carveout launch \
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await co_return \
     co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast else \
@@ -33,34 +33,35 @@ const RESERVED: &str = " block grid shared carveout launch \
     static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void \
     volatile wchar_t while xor xor_eq ";
 
-/// The names among these whose macros would be called as those of another: neither of them gets
-/// macros, for no reader could tell whose they are.
+/// Returns the names among these whose macros would have the same names as those of another one.
+/// Neither of the two gets macros, for no reader could tell whose they are.
 pub fn without_macros<'a>(names: &[&'a str]) -> BTreeSet<&'a str> {
-    let shares = |name: &&&str| names.iter().any(|other| other != *name && macro_name(other) == macro_name(name));
-    names.iter().filter(shares).copied().collect()
+    let shares_macros =
+        |name: &&&str| names.iter().any(|other| other != *name && macro_name(other) == macro_name(name));
+    names.iter().filter(shares_macros).copied().collect()
 }
 
-/// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of
-/// one name in different folders may be used side by side. Of one source an old header in
-/// another folder may be found, too: it has nothing new to say of its kernels.
+/// The include guard of one kernel in the header of the source with this stem. There is none of
+/// the whole header: two sources of one name in different folders may be used side by side. If
+/// a second, older header of the same source is included, its kernels are skipped.
 fn guard(stem: &str, kernel: &str) -> String {
-    // FNV-1a (Fowler, Noll, Vo), 32 bits, of what the names in upper case do not tell apart.
+    // FNV-1a (Fowler, Noll, Vo), 32 bits: it distinguishes names that are equal in upper case.
     let digest = |digest: u32, byte: u8| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let digest = stem.bytes().chain([0]).chain(kernel.bytes()).fold(0x811c_9dc5_u32, digest);
     format!("NVTUNE_{}_{}_{digest:08X}", macro_name(stem), macro_name(kernel))
 }
 
 impl Header {
-    /// The macro that leaves nothing of a header, for builds without nvtune's doing.
+    /// The macro with which a header is empty, for builds without nvtune.
     pub const OFF: &str = "NVTUNE_OFF";
 
-    /// Whether this is the text of a header.
-    pub fn is_one(text: &[u8]) -> bool {
+    /// Whether this is the text of a generated header.
+    pub fn is_header(text: &[u8]) -> bool {
         text.starts_with(b"/* made by nvtune ")
     }
 
-    /// Names the macro that nvtune's builds define where the object has the winners that the
-    /// header speaks of.
+    /// The name of the macro that nvtune's builds define if the object has the winners that the
+    /// header describes.
     pub fn tuned_macro(stem: &str) -> String {
         format!("NVTUNE_{}_TUNED", macro_name(stem))
     }
@@ -70,8 +71,8 @@ impl Header {
         format!("{stem}.tune.h")
     }
 
-    /// Whether a file has the name of such a header.
-    pub fn is_named(path: &str) -> bool {
+    /// Whether a file has the name of a generated header.
+    pub fn is_header_name(path: &str) -> bool {
         path.ends_with(".tune.h")
     }
 
@@ -105,8 +106,8 @@ impl Header {
     }
 }
 
-/// A name in the namespace `nvtune` for each kernel: its own, with `_` behind it where that
-/// cannot be.
+/// A name in the namespace `nvtune` for each kernel: its own, with `_` appended if that is
+/// reserved.
 fn type_names(names: &[&str]) -> Vec<String> {
     let is_reserved = |name: &str| RESERVED.split_whitespace().any(|word| word == name);
     let of = |name: &&str| {

@@ -1,4 +1,4 @@
-//! What a header says of each kernel -> its lines, in the order of the file.
+//! Writes the lines of a header, in the order of the file: sections of the kernels, definitions.
 
 use super::header_kernel::{HeaderKernel, HostFunction, HostParameter, Section, macro_name};
 use super::header_lines::{fold_code, fold_comment};
@@ -11,9 +11,9 @@ use std::fmt::Write;
 /// Columns of a label in the comment of a kernel.
 const LABEL_COLUMNS: usize = 11;
 
-/// What declarations of `launch` need. It takes arguments as the kernel declares them,
-/// converted as in any call.
-const DECLARED: &str = "\
+/// Declared before `launch`, whose parameters have the types of the kernel's, so that arguments
+/// are converted as in any call.
+const LAUNCH_DECLARATIONS: &str = "\
 #include <stddef.h>
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__) && defined(__CUDA_RUNTIME_API_H__) && !defined(NVTUNE_LAUNCH)
 #if __cplusplus >= 201103L && CUDART_VERSION >= 11080
@@ -22,8 +22,9 @@ namespace nvtune_detail { template <class T> struct as_declared { typedef T type
 #endif
 #endif";
 
-/// Begins what a person need not read. The user's warnings (`-Werror=aggregate-return`) do not
-/// apply to functions that return structures, which are the purpose of a header.
+/// Begins the definitions, which a person need not read. The user's warnings
+/// (`-Werror=aggregate-return`) are turned off for functions that return structures, which are
+/// the purpose of a header.
 const DEFINITIONS: &str = "
 /*
  * The rest defines the functions that are declared above.
@@ -45,12 +46,13 @@ pub(super) const HEADER_END: &str = "\
 /// may be included together.
 const HELPERS: &str = include_str!("header_helpers.h").trim_ascii_end();
 
-/// For a fat build: the compute capability of the current device, asked once for each; a race
-/// of two threads stores the same value twice. Without the runtime's declarations, the
-/// capability of the GPU at hand is taken. A program may define `NVTUNE_CAPABILITY` itself.
+/// For a fat build: a function for the compute capability of the current device, which asks once
+/// for each device; a race of two threads stores the same value twice. Without the runtime's
+/// declarations it is the capability of the GPU of the build. A program may define
+/// `NVTUNE_CAPABILITY` itself.
 const CAPABILITY: &str = include_str!("header_capability.h").trim_ascii_end();
 
-/// What `launch` calls.
+/// The functions that `launch` calls.
 const LAUNCH: &str = include_str!("header_launch.h").trim_ascii_end();
 
 /// The text as it grows.
@@ -82,7 +84,7 @@ impl Text {
  * <cuda_runtime.h>, or once more after that, for what is in the namespace nvtune. {off} leaves it empty.
  */
 #ifndef {off}
-{DECLARED}"
+{LAUNCH_DECLARATIONS}"
         ));
     }
 
@@ -184,7 +186,7 @@ impl Text {
             self.row(
                 "note",
                 &format!(
-                    "no {prefix}_BLOCK_X and so on, for another kernel's macros would have the same names: {REMEDY}"
+                    "no {prefix}_BLOCK_X and so on, for another kernel's macros would have the same names: {SAME_NAME_ADVICE}"
                 ),
             );
         }
@@ -229,7 +231,7 @@ impl Text {
     /// Adds an error for two headers that have kernels of one name.
     fn refuse_another(&mut self, name: &str) {
         self.line(format_args!("#ifdef NVTUNE_KERNEL_{name}"));
-        self.line(format_args!("#error \"two headers of nvtune have a kernel {name}: {REMEDY}\""));
+        self.line(format_args!("#error \"two headers of nvtune have a kernel {name}: {SAME_NAME_ADVICE}\""));
         self.line(format_args!("#endif\n#define NVTUNE_KERNEL_{name}"));
     }
 
@@ -297,16 +299,16 @@ impl Text {
                 self.line(format_args!("static inline {kind} nvtune_{name}({own}) {{\n  {body}\n}}"));
                 continue;
             }
-            let with_first =
+            let with_first_round =
                 |first: &str, rest: String| if rest.is_empty() { first.to_owned() } else { format!("{first}, {rest}") };
             self.line(format_args!(
                 "static inline {kind} nvtune_detail_{name}({}) {{",
-                with_first("int capability", declared(parameters))
+                with_first_round("int capability", declared(parameters))
             ));
             self.line(format_args!("{}}}", choice.by_device(value)));
             self.line(format_args!(
                 "static inline {kind} nvtune_{name}({own}) {{\n  return nvtune_detail_{name}({});\n}}",
-                with_first(&format!("NVTUNE_CAPABILITY_OR({})", kernel.capability), named(parameters))
+                with_first_round(&format!("NVTUNE_CAPABILITY_OR({})", kernel.capability), named(parameters))
             ));
         }
     }
@@ -373,8 +375,8 @@ impl Text {
     }
 }
 
-/// What to do about kernels that the header cannot tell apart.
-const REMEDY: &str = "add name(...) to the tuning comment of one of them";
+/// The advice in the error about kernels that the header cannot tell apart.
+const SAME_NAME_ADVICE: &str = "add name(...) to the tuning comment of one of them";
 
 /// The function `launch` of one kernel.
 struct Launch<'a> {

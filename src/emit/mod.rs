@@ -1,4 +1,4 @@
-//! Winner -> what the build gets: entries and launch stubs (through the ticket for the shims of
+//! Winner -> what the build gets: entries and launch stubs (through the build plan for the shims of
 //! ptxas and cicc) and the header.
 
 mod build_plan;
@@ -11,9 +11,9 @@ mod header_lines;
 mod header_text;
 mod stub_file;
 
-pub use build_plan::{CiccOutput, Part, Ticket, TicketKernel, TicketOutcome};
+pub use build_plan::{BuildPlan, CiccOutput, Part, PlannedKernel, ShimOutcome};
 pub use capture::Capture;
 pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
-pub use header::{HEADER_DETAIL, Header, without_macros};
+pub use header::{HEADER_DETAIL_PREFIX, Header, without_macros};
 pub use header_kernel::{HeaderKernel, HostFunction, HostParameter, KernelParameter, macro_name};
 pub use stub_file::{RewrittenStubs, StubChange, StubText, rewrite_stubs};

@@ -1,22 +1,22 @@
-//! Rewrites the stub file that cicc makes: before a kernel's launch it puts the dispatch to
-//! winners, whose entries it registers, or what records the launch.
+//! Rewrites the stub file that cicc makes: inserts before a kernel's launch the dispatch to
+//! winners, and registers their entries; or inserts the code that records launches.
 
 use super::capture::{Capture, StubArgument};
-use super::dispatch::{Dispatch, key};
+use super::dispatch::{Dispatch, entry_key};
 use super::{capture, dispatch};
 use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
 use crate::cuda::tokens::is_word;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What one kernel's launch stub of one source is to do besides launching it.
+/// The change to one kernel's launch stub of one source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StubText {
     /// The source as nvcc names it.
     pub source: String,
-    /// The stub is `__device_stub_` and this: the mangled name.
+    /// The mangled name, which follows `__device_stub_` in the stub's name.
     pub stub: String,
-    /// The kernel's name in the PTX: another where it is `extern "C"`.
+    /// The kernel's name in the PTX: not the mangled one if it is `extern "C"`.
     pub symbol: String,
     pub change: StubChange,
 }
@@ -24,7 +24,7 @@ pub struct StubText {
 /// What a launch stub does before nvcc's own launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StubChange {
-    /// It gives launches to winners.
+    /// It runs winners.
     Dispatch(Dispatch),
     /// It records launches.
     Capture(Capture),
@@ -34,7 +34,7 @@ pub enum StubChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewrittenStubs {
     pub text: String,
-    /// For each stub, in the order given: why it is as cicc wrote it, or `None` if it is
+    /// For each stub, in the order given: why it was left as cicc wrote it, or `None` if it was
     /// rewritten.
     pub problems: Vec<Option<String>>,
 }
@@ -42,11 +42,10 @@ pub struct RewrittenStubs {
 /// The line of a stub file that includes the macros and functions of launch stubs.
 const LAUNCH_HEADER: &str = "#include \"crt/host_runtime.h\"\n";
 
-/// Text to insert at a place.
+/// A byte offset in the file, and the text to insert there.
 type Insertion = (usize, String);
 
-/// Returns the stub file with a dispatch in each of these stubs. A stub with a problem stays as
-/// it is.
+/// Returns the stub file with these changes. A stub with a problem stays as it is.
 pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     let mut insertions: Vec<Insertion> = Vec::new();
     let (mut keys, mut dispatches, mut captured) = (0, Vec::new(), None);
@@ -74,10 +73,10 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     if keys == 0 && captured.is_none() {
         return RewrittenStubs { text: file.to_owned(), problems };
     }
-    // Behind what declares the functions of launches.
+    // After the header that declares the functions of launches.
     let head = file.find(LAUNCH_HEADER).map_or(0, |place| place + LAUNCH_HEADER.len());
     if keys > 0 {
-        let keys: String = (0..keys).map(|number| format!("static int {}[65];\n", key(number))).collect();
+        let keys: String = (0..keys).map(|number| format!("static int {}[65];\n", entry_key(number))).collect();
         insertions.push((head, dispatch::runtime(dispatches) + &keys));
     }
     if let Some(capture) = captured {
@@ -98,15 +97,15 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     RewrittenStubs { text, problems }
 }
 
-/// Returns the place of the function that registers the module's kernels and variables.
+/// Returns the offset of the function that registers the module's kernels and variables.
 fn registration_function(file: &str) -> Option<usize> {
     let mut functions = calls(file, "__nv_cudaEntityRegisterCallback").into_iter();
     let (definition, _) = functions.find(|(range, _)| file[range.end..].trim_start().starts_with('{'))?;
     file[..definition.start].rfind("static")
 }
 
-/// Returns what to insert for a stub that dispatches, or why that is unknown. Its entries have
-/// the numbers from `first_key` on.
+/// Returns the insertions for a stub that dispatches, or why the file is not understood. Its
+/// entries are numbered from `first_key` on.
 fn dispatch_insertions(
     file: &str,
     stub: &StubText,
@@ -117,31 +116,34 @@ fn dispatch_insertions(
     if let Some(entry) = entries.iter().find(|entry| !is_identifier(entry)) {
         return Err(format!("the entry name `{entry}` is no C identifier"));
     }
-    let body = one(bodies(file, &stub.stub), "the definition of its launch stub")?;
-    let (launch, arguments) = one(calls(&file[body.clone()], "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
+    let body = exactly_one(bodies(file, &stub.stub), "the definition of its launch stub")?;
+    let (launch, arguments) =
+        exactly_one(calls(&file[body.clone()], "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
     let (registration, handle) =
-        one(registrations(file, &stub.symbol), "the registration of its entry in the stub file")?;
+        exactly_one(registrations(file, &stub.symbol), "the registration of its entry in the stub file")?;
     let kernel = arguments.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
     if arguments.get(1).is_some_and(|is_tile| *is_tile != "0U") {
         return Err("its launch stub is that of a tile kernel".to_owned());
     }
-    if dispatch.is_nothing() {
+    if dispatch.is_unused() {
         return Ok(Vec::new());
     }
     let text = dispatch.text(kernel, first_key);
     let registered: String = entries
         .iter()
         .zip(first_key..)
-        .map(|(entry, number)| format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", key(number)))
+        .map(|(entry, number)| {
+            format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", entry_key(number))
+        })
         .collect();
     Ok(vec![(body.start + launch.start, text), (registration, registered)])
 }
 
-/// Returns what to insert for a stub that records, or why that is unknown.
+/// Returns the insertion for a stub that records launches, or why the file is not understood.
 fn capture_insertions(file: &str, stub: &StubText, capture: &Capture) -> Result<Vec<Insertion>, String> {
-    let body = one(bodies(file, &stub.stub), "the definition of its launch stub")?;
+    let body = exactly_one(bodies(file, &stub.stub), "the definition of its launch stub")?;
     let text = &file[body.clone()];
-    let (launch, given) = one(calls(text, "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
+    let (launch, given) = exactly_one(calls(text, "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
     let function = given.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
     let mut arguments: Vec<(usize, StubArgument<'_>)> = Vec::new();
     for name in ["__cudaSetupArgSimple", "__cudaSetupArg"] {
@@ -167,7 +169,7 @@ fn variables(file: &str) -> Vec<[&str; 3]> {
 }
 
 /// Returns the only item, or what is wrong with the number of `items`.
-fn one<T>(items: impl IntoIterator<Item = T>, what: &str) -> Result<T, String> {
+fn exactly_one<T>(items: impl IntoIterator<Item = T>, what: &str) -> Result<T, String> {
     let mut items = items.into_iter();
     match (items.next(), items.next()) {
         (Some(item), None) => Ok(item),
@@ -176,7 +178,8 @@ fn one<T>(items: impl IntoIterator<Item = T>, what: &str) -> Result<T, String> {
     }
 }
 
-/// Returns the insides of the braces of each definition of `__device_stub_NAME`.
+/// Returns the range of the body, without its braces, of each definition of
+/// `__device_stub_NAME`.
 fn bodies<'t>(file: &'t str, name: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
     let stub = format!("__device_stub_{name}");
     calls(file, &stub).into_iter().filter_map(|(range, _)| {
@@ -188,8 +191,8 @@ fn bodies<'t>(file: &'t str, name: &'t str) -> impl Iterator<Item = Range<usize>
     })
 }
 
-/// Returns the places behind the registrations of an entry, and the handle that they register
-/// it with.
+/// Returns the offset after each registration of an entry, and the handle that it is registered
+/// with.
 fn registrations<'t>(file: &'t str, symbol: &'t str) -> impl Iterator<Item = (usize, &'t str)> + 't {
     calls(file, "__cudaRegisterEntry").into_iter().filter_map(move |(range, arguments)| match arguments.as_slice() {
         [handle, _, name, _] if *name == symbol && file[range.end..].starts_with(';') => Some((range.end + 1, *handle)),
@@ -197,7 +200,7 @@ fn registrations<'t>(file: &'t str, symbol: &'t str) -> impl Iterator<Item = (us
     })
 }
 
-/// Returns each place of `name(...)` with its arguments.
+/// Returns the range of each `name(...)`, with its arguments.
 fn calls<'t>(text: &'t str, name: &str) -> Vec<(Range<usize>, Vec<&'t str>)> {
     let opened = format!("{name}(");
     let call = |(start, _): (usize, &str)| {
@@ -208,7 +211,7 @@ fn calls<'t>(text: &'t str, name: &str) -> Vec<(Range<usize>, Vec<&'t str>)> {
     text.match_indices(&opened).filter_map(call).collect()
 }
 
-/// Returns whether the preprocessor reads a text as one name.
+/// Returns whether a text is one identifier of C.
 fn is_identifier(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')

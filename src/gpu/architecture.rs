@@ -54,30 +54,58 @@ pub const MAX_REGISTERS: u32 = 255;
 
 const KB: u32 = 1024;
 
-type ArchitectureRow = (u32, u32, u32, u32, u32, u32, u32, u32, u32);
+/// One row of [`TABLE`], where the columns have their names.
+const fn row(
+    [
+        capability,
+        max_threads,
+        max_blocks,
+        shared_kb,
+        shared_per_block_kb,
+        shared_unit,
+        shared_reserved,
+        barriers_per_block,
+        unified_cache_kb,
+    ]: [u32; 9],
+) -> Architecture {
+    Architecture {
+        capability,
+        max_threads,
+        max_blocks,
+        registers: REGISTERS,
+        register_unit: REGISTER_UNIT,
+        sub_cores: SUB_CORES,
+        shared: shared_kb * KB,
+        shared_per_block: shared_per_block_kb * KB,
+        shared_unit,
+        shared_reserved,
+        barriers: if capability >= 90 { Some(barriers_per_block * max_blocks) } else { None },
+        virtual_resources: if capability >= 100 { Some(128) } else { None },
+        unified_cache: unified_cache_kb * KB,
+    }
+}
 
-/// capability, threads and blocks of an SM, KB of shared memory of an SM and of a block, unit,
-/// reserve, barriers for each block slot, KB of unified cache
+/// All architectures, by ascending capability; [`row`] names the columns.
 #[rustfmt::skip]
-const TABLE: &[ArchitectureRow] = &[
-    ( 70, 2048, 32,  96,  96, 256,    0, 2, 128),
-    ( 72, 2048, 32,  96,  96, 256,    0, 2, 128),
-    ( 75, 1024, 16,  64,  64, 256,    0, 2,  96),
-    ( 80, 2048, 32, 164, 163, 128, 1024, 2, 192),
-    ( 86, 1536, 16, 100,  99, 128, 1024, 1, 128),
-    ( 87, 1536, 16, 164, 163, 128, 1024, 1, 192),
-    ( 88, 1536, 16, 100,  99, 128, 1024, 1, 128),
-    ( 89, 1536, 24, 100,  99, 128, 1024, 1, 128),
-    ( 90, 2048, 32, 228, 227, 128, 1024, 2, 256),
-    (100, 2048, 32, 228, 227, 128, 1024, 2, 256),
-    (103, 2048, 32, 228, 227, 128, 1024, 2, 256),
-    (110, 1536, 24, 228, 227, 128, 1024, 1, 256),
-    (120, 1536, 24, 100,  99, 128, 1024, 1, 128),
-    (121, 1536, 24, 100,  99, 128, 1024, 1, 128),
+const TABLE: &[Architecture] = &[
+    row([ 70, 2048, 32,  96,  96, 256,    0, 2, 128]),
+    row([ 72, 2048, 32,  96,  96, 256,    0, 2, 128]),
+    row([ 75, 1024, 16,  64,  64, 256,    0, 2,  96]),
+    row([ 80, 2048, 32, 164, 163, 128, 1024, 2, 192]),
+    row([ 86, 1536, 16, 100,  99, 128, 1024, 1, 128]),
+    row([ 87, 1536, 16, 164, 163, 128, 1024, 1, 192]),
+    row([ 88, 1536, 16, 100,  99, 128, 1024, 1, 128]),
+    row([ 89, 1536, 24, 100,  99, 128, 1024, 1, 128]),
+    row([ 90, 2048, 32, 228, 227, 128, 1024, 2, 256]),
+    row([100, 2048, 32, 228, 227, 128, 1024, 2, 256]),
+    row([103, 2048, 32, 228, 227, 128, 1024, 2, 256]),
+    row([110, 1536, 24, 228, 227, 128, 1024, 1, 256]),
+    row([120, 1536, 24, 100,  99, 128, 1024, 1, 128]),
+    row([121, 1536, 24, 100,  99, 128, 1024, 1, 128]),
 ];
 
-/// KB of shared memory that an SM can be set to, of those up to its most (`cuda_occupancy.h`);
-/// 7.x has others.
+/// KB of shared memory that an SM can be configured with (`cuda_occupancy.h`), as far as they do
+/// not exceed [`Architecture::shared`]; 7.x has its own.
 const CAPACITIES: &[u32] = &[0, 8, 16, 32, 64, 100, 132, 164, 196, 228];
 const CAPACITIES_70: &[u32] = &[0, 8, 16, 32, 64, 96];
 const CAPACITIES_75: &[u32] = &[32, 64];
@@ -86,47 +114,26 @@ impl Architecture {
     /// The architecture with this compute capability (90 is 9.0); none where it is not in the
     /// table.
     pub fn find(capability: u32) -> Option<Self> {
-        TABLE.iter().find(|row| row.0 == capability).map(Self::from_row)
+        TABLE.iter().find(|known| known.capability == capability).copied()
     }
 
-    /// As [`Architecture::find`]; an unknown capability is taken for the nearest one below, or
-    /// the oldest.
+    /// As [`Architecture::find`]; for an unknown capability the nearest lower one, or the oldest.
     pub fn nearest(capability: u32) -> Self {
-        let row = TABLE.iter().rev().find(|row| row.0 <= capability).unwrap_or(&TABLE[0]);
-        Self::from_row(row)
+        *TABLE.iter().rev().find(|known| known.capability <= capability).unwrap_or(&TABLE[0])
     }
 
     /// All architectures of the table.
     pub fn all() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(Self::from_row)
+        TABLE.iter().copied()
     }
 
-    fn from_row(row: &ArchitectureRow) -> Self {
-        let &(capability, max_threads, max_blocks, shared, shared_per_block, unit, reserved, barriers, cache) = row;
-        Self {
-            capability,
-            max_threads,
-            max_blocks,
-            registers: REGISTERS,
-            register_unit: REGISTER_UNIT,
-            sub_cores: SUB_CORES,
-            shared: shared * KB,
-            shared_per_block: shared_per_block * KB,
-            shared_unit: unit,
-            shared_reserved: reserved,
-            barriers: (capability >= 90).then_some(barriers * max_blocks),
-            virtual_resources: (capability >= 100).then_some(128),
-            unified_cache: cache * KB,
-        }
-    }
-
-    /// The shared memory of an SM under a preferred carve-out, where no block needs more.
+    /// The shared memory of an SM under a preferred carve-out, if no block needs more.
     pub fn preferred_shared(&self, percent: u8) -> u32 {
         self.shared_capacity(u64::from(self.shared) * u64::from(percent) / 100)
     }
 
-    /// The least shared memory of at least this many bytes that an SM can be set to; the most,
-    /// where there is none.
+    /// The smallest shared memory of at least this many bytes that an SM can be configured with;
+    /// if there is none, the largest.
     pub fn shared_capacity(&self, bytes: u64) -> u32 {
         let capacities = match self.capability {
             75 => CAPACITIES_75,
@@ -143,9 +150,9 @@ impl Architecture {
     }
 }
 
-/// The register caps that `regs(auto)` means: none given (0), then for each number of warps
-/// that a sub-core may hold the largest cap that lets it, in the hardware's unit of 8 registers
-/// a thread; ascending.
+/// The register caps that `regs(auto)` means: 0 (no cap), then for each number of warps of a
+/// sub-core, from the most to one, the largest cap with which it holds them, in the hardware's
+/// unit of 8 registers a thread; ascending.
 pub fn auto_caps(architecture: &Architecture) -> Vec<u32> {
     let lane_registers = REGISTERS / SUB_CORES / WARP;
     let unit = REGISTER_UNIT / WARP;
@@ -156,7 +163,7 @@ pub fn auto_caps(architecture: &Architecture) -> Vec<u32> {
     caps
 }
 
-/// A GPU, as far as predicted times depend on it.
+/// The properties of a GPU on which predicted times depend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     pub architecture: Architecture,
@@ -170,53 +177,77 @@ pub struct Machine {
     pub l2_bytes: u64,
 }
 
-/// What a copy reaches of the bandwidth in the data sheet (4.3 of 4.8 TB/s measured on an
+/// Share of the data sheet's bandwidth that a copy achieves (4.3 of 4.8 TB/s measured on an
 /// H200).
-const REACHED: f64 = 0.9;
+const ACHIEVED_BANDWIDTH_SHARE: f64 = 0.9;
 
-/// capability, name, SMs, GHz (boost), GB/s (data sheet), MB of level-2 cache
+/// The vendor's flagship of one architecture, as its data sheet describes it.
+struct Flagship {
+    capability: u32,
+    sms: u32,
+    /// Boost clock of the SMs.
+    clock_ghz: f64,
+    /// Bandwidth of device memory.
+    bandwidth_gbs: f64,
+    /// Level-2 cache.
+    l2_mb: u64,
+}
+
+/// One row of [`FLAGSHIPS`], where the columns have their names.
+const fn flagship(capability: u32, _name: &str, sms: u32, clock_ghz: f64, bandwidth_gbs: f64, l2_mb: u64) -> Flagship {
+    Flagship { capability, sms, clock_ghz, bandwidth_gbs, l2_mb }
+}
+
+/// By ascending capability; [`flagship`] names the columns.
 ///
 /// Sources: NVIDIA's data sheets and architecture white papers of the GPUs named; the H200's row
 /// was measured.
 #[rustfmt::skip]
-const NOMINAL: &[(u32, &str, u32, f64, f64, u64)] = &[
-    ( 70, "Tesla V100 SXM2",      80, 1.53,  900.0,   6),
-    ( 72, "Jetson AGX Xavier",     8, 1.38,  137.0,   1),
-    ( 75, "GeForce RTX 2080 Ti",  68, 1.55,  616.0,   6),
-    ( 80, "A100 SXM 80 GB",      108, 1.41, 2039.0,  40),
-    ( 86, "GeForce RTX 3090",     82, 1.70,  936.0,   6),
-    ( 87, "Jetson AGX Orin",      16, 1.30,  205.0,   4),
-    ( 88, "Jetson AGX Orin",      16, 1.30,  205.0,   4),
-    ( 89, "GeForce RTX 4090",    128, 2.52, 1008.0,  72),
-    ( 90, "H200 SXM",            132, 1.98, 4800.0,  60),
-    (100, "B200",                148, 1.97, 8000.0, 126),
-    (103, "B300",                148, 1.92, 8000.0, 126),
-    (110, "Jetson AGX Thor",      20, 1.57,  273.0,  32),
-    (120, "GeForce RTX 5090",    170, 2.41, 1792.0,  96),
-    (121, "GB10 (DGX Spark)",     48, 2.42,  273.0,  24),
+const FLAGSHIPS: &[Flagship] = &[
+    flagship( 70, "Tesla V100 SXM2",      80, 1.53,  900.0,   6),
+    flagship( 72, "Jetson AGX Xavier",     8, 1.38,  137.0,   1),
+    flagship( 75, "GeForce RTX 2080 Ti",  68, 1.55,  616.0,   6),
+    flagship( 80, "A100 SXM 80 GB",      108, 1.41, 2039.0,  40),
+    flagship( 86, "GeForce RTX 3090",     82, 1.70,  936.0,   6),
+    flagship( 87, "Jetson AGX Orin",      16, 1.30,  205.0,   4),
+    flagship( 88, "Jetson AGX Orin",      16, 1.30,  205.0,   4),
+    flagship( 89, "GeForce RTX 4090",    128, 2.52, 1008.0,  72),
+    flagship( 90, "H200 SXM",            132, 1.98, 4800.0,  60),
+    flagship(100, "B200",                148, 1.97, 8000.0, 126),
+    flagship(103, "B300",                148, 1.92, 8000.0, 126),
+    flagship(110, "Jetson AGX Thor",      20, 1.57,  273.0,  32),
+    flagship(120, "GeForce RTX 5090",    170, 2.41, 1792.0,  96),
+    flagship(121, "GB10 (DGX Spark)",     48, 2.42,  273.0,  24),
 ];
 
 impl Machine {
-    /// A GPU as its driver describes it; what the driver would not tell is the flagship's.
-    pub fn of_device(architecture: Architecture, device: &Device) -> Self {
-        let nominal = Self::with_nominal_clocks(architecture);
+    /// A GPU as its driver describes it; what the driver does not report is the flagship's.
+    pub fn from_device(architecture: Architecture, device: &Device) -> Self {
+        let nominal = Self::flagship_of(architecture);
         let reported = |value: f64, otherwise: f64| if value > 0.0 { value } else { otherwise };
         Self {
             architecture,
             sms: if device.sms > 0 { device.sms } else { nominal.sms },
             clock_ghz: reported(f64::from(device.clock_khz) / 1e6, nominal.clock_ghz),
-            bandwidth_gbs: reported(device.bandwidth / 1e9 * REACHED, nominal.bandwidth_gbs),
+            bandwidth_gbs: reported(device.bandwidth / 1e9 * ACHIEVED_BANDWIDTH_SHARE, nominal.bandwidth_gbs),
             l2_bytes: if device.l2_bytes > 0 { device.l2_bytes } else { nominal.l2_bytes },
         }
     }
 
-    /// Returns the vendor's flagship of an architecture, for predictions without a GPU.
-    pub fn with_nominal_clocks(architecture: Architecture) -> Self {
-        let row = NOMINAL.iter().rev().find(|row| row.0 <= architecture.capability).unwrap_or(&NOMINAL[0]);
-        let &(_, _, sms, clock_ghz, bandwidth, l2) = row;
-        Self { architecture, sms, clock_ghz, bandwidth_gbs: bandwidth * REACHED, l2_bytes: l2 << 20 }
+    /// The vendor's flagship GPU of an architecture, for predictions without a GPU.
+    pub fn flagship_of(architecture: Architecture) -> Self {
+        let capability = architecture.capability;
+        let known = FLAGSHIPS.iter().rev().find(|known| known.capability <= capability).unwrap_or(&FLAGSHIPS[0]);
+        Self {
+            architecture,
+            sms: known.sms,
+            clock_ghz: known.clock_ghz,
+            bandwidth_gbs: known.bandwidth_gbs * ACHIEVED_BANDWIDTH_SHARE,
+            l2_bytes: known.l2_mb << 20,
+        }
     }
 }
+
 /// The number in `sm_90`, `sm_90a`, `compute_90`.
 pub fn architecture_number(name: &str) -> Option<u32> {
     let digits = name.rsplit('_').next()?;
@@ -231,11 +262,11 @@ mod tests {
     #[test]
     fn machine_takes_what_the_driver_tells_and_else_the_flagship() {
         let architecture = Architecture::nearest(90);
-        let nominal = Machine::with_nominal_clocks(architecture);
+        let nominal = Machine::flagship_of(architecture);
         let reported = Device { sms: 7, l2_bytes: 12345, ..Device::default() };
-        let machine = Machine::of_device(architecture, &reported);
+        let machine = Machine::from_device(architecture, &reported);
         assert_eq!((machine.sms, machine.l2_bytes, machine.clock_ghz), (7, 12345, nominal.clock_ghz));
-        let machine = Machine::of_device(architecture, &Device::default());
+        let machine = Machine::from_device(architecture, &Device::default());
         assert_eq!((machine.sms, machine.l2_bytes), (nominal.sms, nominal.l2_bytes));
     }
 }

@@ -1,8 +1,8 @@
-//! How a GPU was while it was measured on: clocks, temperature, what slowed it down.
+//! The condition of a GPU during measurements: clocks, temperature, reasons for throttling.
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a GPU at one moment, as NVML tells it. Zero stands for what it would not tell.
+/// The condition of a GPU at one moment, from NVML. Zero stands for an unknown value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Condition {
@@ -16,7 +16,7 @@ pub struct Condition {
     pub throttled: Vec<String>,
 }
 
-/// What is known of the rounds of a search.
+/// The conditions over all rounds of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
@@ -25,13 +25,13 @@ pub struct Conditions {
     pub memory_mhz: (u32, u32),
     /// Highest temperature in degrees Celsius.
     pub temperature_c: u32,
-    /// Every reason that was given for lower clocks.
+    /// Every reason for lower clocks that occurred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub throttled: Vec<String>,
     /// Rounds that count, and those that were repeated because the GPU was throttled.
     pub rounds: u32,
     pub repeated: u32,
-    /// Rounds that count although the GPU was throttled, for it would not stop.
+    /// Rounds that count although the GPU was throttled, because it did not stop being so.
     pub doubtful: u32,
 }
 
@@ -73,7 +73,7 @@ impl Conditions {
     }
 }
 
-/// Makes a range hold a value; 0 is none.
+/// Extends a range to include a value; 0 is not a value.
 fn widen_range(range: &mut (u32, u32), value: u32) {
     if value > 0 {
         let low = if range.0 == 0 { value } else { range.0.min(value) };

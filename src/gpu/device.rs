@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A GPU. Zero stands for what the driver would not tell.
+/// A GPU. Zero stands for a value that the driver does not report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
@@ -42,13 +42,13 @@ pub struct Device {
 }
 
 /// Maximum number of characters of a GPU's name.
-const LONGEST_NAME: usize = 80;
+const MAX_NAME_LENGTH: usize = 80;
 
 /// Replaces by `?` every character that no NVIDIA name has, so that the name is safe in a
 /// header and on a terminal.
 pub fn sanitized_name(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " ._()+-,/".contains(letter);
-    name.chars().take(LONGEST_NAME).map(|letter| if is_plain(letter) { letter } else { '?' }).collect()
+    name.chars().take(MAX_NAME_LENGTH).map(|letter| if is_plain(letter) { letter } else { '?' }).collect()
 }
 
 /// Reads a GPU's name from a file or a runner, which may be another user's.

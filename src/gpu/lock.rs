@@ -1,8 +1,8 @@
-//! One measurer for each GPU at a time: a lock by the GPU's UUID.
+//! Locks of GPUs by UUID, so that only one process of a user measures on a GPU at a time.
 //!
-//! In: a UUID. Out: a `GpuLock`, or nothing where another process has it. Invariant: a
-//! claim ends with its process, however that ends, for the kernel releases a file's lock with
-//! the last handle of it. All measuring processes of a user on a machine see the same locks.
+//! In: a UUID. Out: a `GpuLock`, or `None` if another process has it. Invariant: a lock ends with
+//! its process, however that ends, because the kernel releases a file's lock with its last
+//! handle. All measuring processes of a user on a machine see the same locks.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::getuid;
@@ -18,7 +18,7 @@ pub(crate) struct GpuLock {
 }
 
 impl GpuLock {
-    /// Claims a GPU; `None` where another process has it.
+    /// Locks a GPU; `None` if another process has it.
     pub fn try_claim(uuid: &str) -> io::Result<Option<GpuLock>> {
         Self::take_in(&lock_folder()?, uuid)
     }
@@ -26,7 +26,7 @@ impl GpuLock {
     fn take_in(folder: &Path, uuid: &str) -> io::Result<Option<GpuLock>> {
         let safe: String = uuid.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
         let path = folder.join(format!("{safe}.lock"));
-        // The file stays: one that is removed could be locked by two, each with a file of its own.
+        // The file is never removed: after that, two processes could lock two files of one name.
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(GpuLock { _locked: file })),
@@ -36,7 +36,7 @@ impl GpuLock {
     }
 }
 
-/// The folder for locks: in the user's runtime folder where there is one, else in that for
+/// The folder for locks: in the user's runtime folder if there is one, else in the folder for
 /// temporary files.
 fn lock_folder() -> io::Result<PathBuf> {
     let user = getuid().as_raw();
@@ -50,14 +50,15 @@ fn lock_folder() -> io::Result<PathBuf> {
         .ok_or_else(|| io::Error::new(last.kind(), format!("no folder for the GPU's lock: {last}")))
 }
 
-/// Makes a folder that is this user's alone, if it is not there.
+/// Creates a folder that only this user may use, if it does not exist; an error if it is
+/// another user's.
 fn own_folder(path: &Path, user: u32) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
     let found = std::fs::symlink_metadata(path)?;
-    // In a folder that everybody may write to, somebody else may have made it first.
+    // In a folder that everybody may write to, another user may have created it first.
     match found.is_dir() && found.uid() == user {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is another's", path.display()))),

@@ -1,7 +1,7 @@
-//! Clocks, temperature and throttling of a GPU, as NVIDIA's management library tells them.
+//! Clocks, temperature and throttling of a GPU, from NVIDIA's management library (NVML).
 //!
-//! In: a GPU's UUID. Out: its [`Condition`], now. Invariant: the library is looked for
-//! at run time, and nothing fails without it: a condition of zeros says that nothing is known.
+//! In: a GPU's UUID. Out: its current [`Condition`]. Invariant: the library is loaded at run
+//! time, and nothing fails without it: a condition of zeros says that nothing is known.
 
 use super::condition::Condition;
 use crate::process;
@@ -15,10 +15,10 @@ use std::ffi::OsStr;
 /// packages.
 const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 
-/// The reasons for lower clocks that come and go by themselves: while one holds, a time says
-/// little of the kernel. Idle, and clocks that somebody has set, are none of them: those hold
-/// for all rounds alike.
-const PASSING: [(ThrottleReasons, &str); 6] = [
+/// The reasons for lower clocks that come and go by themselves: a time that is taken meanwhile
+/// says little about the kernel. An idle GPU and clocks that a user has set are not among them:
+/// they are the same in all rounds.
+const TRANSIENT_REASONS: [(ThrottleReasons, &str); 6] = [
     (ThrottleReasons::SW_POWER_CAP, "power cap"),
     (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
     (ThrottleReasons::SYNC_BOOST, "sync boost"),
@@ -27,17 +27,17 @@ const PASSING: [(ThrottleReasons, &str); 6] = [
     (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, "power brake"),
 ];
 
-/// Watches one GPU.
-pub(crate) struct Watch {
+/// Reads the condition of one GPU.
+pub(crate) struct ConditionMonitor {
     uuid: String,
-    /// The library takes a while to start: it does so during other work.
+    /// The library takes a while to load: this is done in the background.
     starting: Option<DetachedWork<Option<Nvml>>>,
     nvml: Option<Nvml>,
 }
 
-impl Watch {
-    pub fn new(uuid: &str) -> Watch {
-        Watch { uuid: uuid.to_owned(), starting: Some(process::start_thread(open_library)), nvml: None }
+impl ConditionMonitor {
+    pub fn new(uuid: &str) -> ConditionMonitor {
+        ConditionMonitor { uuid: uuid.to_owned(), starting: Some(process::start_thread(open_library)), nvml: None }
     }
 
     /// Reads the current condition of the GPU.
@@ -63,11 +63,15 @@ fn open_library() -> Option<Nvml> {
 }
 
 fn reason_names(reasons: ThrottleReasons) -> Vec<String> {
-    PASSING.iter().filter(|(reason, _)| reasons.contains(*reason)).map(|(_, name)| (*name).to_owned()).collect()
+    TRANSIENT_REASONS
+        .iter()
+        .filter(|(reason, _)| reasons.contains(*reason))
+        .map(|(_, name)| (*name).to_owned())
+        .collect()
 }
 
-/// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is
-/// a context on it; `None` where nobody tells.
+/// Bytes of free memory on a GPU or MIG instance, before there is a context on it; `None` if it
+/// is not known.
 pub(crate) fn free_bytes(uuid: &str) -> Option<u64> {
     let nvml = open_library()?;
     let memory = nvml.device_by_uuid(uuid).ok()?.memory_info().ok()?;
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_unknown_gpu_has_no_condition() {
-        assert_eq!(Watch::new("GPU-of-nobody").read_condition(), Condition::default());
+        assert_eq!(ConditionMonitor::new("GPU-of-nobody").read_condition(), Condition::default());
         assert_eq!(free_bytes("GPU-of-nobody"), None);
     }
 }

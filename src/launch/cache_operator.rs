@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A cache operator of loads ("PTX ISA", 9.7.9.1, Cache Operators), as `ptxas -dlcm` takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CacheOperator {
+pub enum LoadCacheOperator {
     /// Cache at all levels.
     Ca,
     /// Cache in L2 and below, not in L1.
@@ -20,20 +20,20 @@ pub enum CacheOperator {
     Cv,
 }
 
-impl CacheOperator {
+impl LoadCacheOperator {
     /// Every operator by its name.
     pub const ALL: [(&'static str, Self); 5] =
         [("ca", Self::Ca), ("cg", Self::Cg), ("cs", Self::Cs), ("lu", Self::Lu), ("cv", Self::Cv)];
 }
 
-impl fmt::Display for CacheOperator {
+impl fmt::Display for LoadCacheOperator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Self::ALL.iter().find(|(_, operator)| operator == self).map_or("", |(name, _)| name);
         formatter.write_str(name)
     }
 }
 
-impl FromStr for CacheOperator {
+impl FromStr for LoadCacheOperator {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {

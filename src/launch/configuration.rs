@@ -1,6 +1,6 @@
 //! One configuration: one value for each axis of a kernel's space.
 
-use super::cache_operator::CacheOperator;
+use super::cache_operator::LoadCacheOperator;
 use super::front_end_options::FrontEndOptions;
 use super::math::Math;
 use crate::gpu::WARP;
@@ -31,7 +31,7 @@ pub struct Configuration {
     /// The cache operator of global loads, where it is an axis (`cache(ca, cg)`) and one is
     /// given; without, loads are nvcc's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheOperator>,
+    pub cache: Option<LoadCacheOperator>,
     /// The preferred shared-memory carve-out in percent of what an SM has at most, where it is
     /// an axis (`carveout({0, 100})`) and one is given; without, the driver chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,7 +204,7 @@ pub fn shape([x, y, z]: Dim3) -> String {
 #[cfg(test)]
 mod tests {
     use super::Configuration;
-    use crate::launch::{CacheOperator, Math, MathOption};
+    use crate::launch::{LoadCacheOperator, Math, MathOption};
     use std::collections::BTreeMap;
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             Configuration { cap: 32, ..from.clone() },
             Configuration { grid: Some([8, 1, 1]), ..from.clone() },
             Configuration { macros: BTreeMap::from([("TILE".to_owned(), 8)]), ..from.clone() },
-            Configuration { cache: Some(CacheOperator::Cg), ..from.clone() },
+            Configuration { cache: Some(LoadCacheOperator::Cg), ..from.clone() },
             Configuration { carveout: Some(50), ..from.clone() },
             Configuration { math: Math::from_iter([MathOption::Ftz]), ..from.clone() },
             Configuration { unroll: Some(4), ..from.clone() },

@@ -6,7 +6,7 @@ mod configuration;
 mod front_end_options;
 mod math;
 
-pub use cache_operator::CacheOperator;
+pub use cache_operator::LoadCacheOperator;
 pub use configuration::{Configuration, DIMENSIONS, Departure, Dim3, Launch, shape};
 pub use front_end_options::FrontEndOptions;
 pub use math::{Math, MathOption};

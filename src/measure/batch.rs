@@ -1,4 +1,4 @@
-//! Candidates -> jobs, and the machine code and workloads that jobs name by number.
+//! Turns candidates into jobs, which refer to machine code and workloads by number.
 //!
 //! Invariant: what several candidates share is sent once to each measuring process,
 //! however many requests name it.
@@ -11,7 +11,7 @@ use crate::workload::Workload;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a measuring process knows by number.
+/// The machine code and the workloads that a measuring process knows by number.
 #[derive(Default)]
 pub(super) struct Catalog {
     variants: Vec<Arc<[u8]>>,
@@ -22,8 +22,8 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// A new process knows nothing.
-    pub fn sent_nothing(&mut self) {
+    /// Marks everything as not sent, for a new process.
+    pub fn forget_sent(&mut self) {
         self.sent = (0, 0);
     }
 
@@ -43,7 +43,7 @@ impl Catalog {
         })
     }
 
-    /// The frames of all that was not sent yet; it counts as sent.
+    /// Returns the frames of everything that was not sent yet, and marks it as sent.
     pub fn frames(&mut self) -> Result<Vec<Vec<u8>>, Error> {
         let frame = |message: &Request, payload: &[u8]| {
             protocol::frame(message, payload).map_err(|error| Error::Unsendable(error.to_string()))

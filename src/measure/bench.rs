@@ -1,4 +1,4 @@
-//! The seam between the order in which candidates are timed and what times them.
+//! The interface between the schedule of jobs and what runs them.
 
 use super::candidate::Caches;
 use super::outcome::Reason;
@@ -8,51 +8,50 @@ use crate::workload::Workload;
 
 /// Runs jobs: the GPU, or recorded timings.
 ///
-/// `alive` is to be called at least every few seconds of work that is not a kernel's.
+/// `heartbeat` is to be called at least every few seconds of work that is not a kernel's.
 pub(crate) trait Bench {
-    /// Takes what the jobs to come refer to by number, behind what it has.
+    /// Appends machine code and workloads, which jobs refer to by number.
     fn load(&mut self, variants: Vec<Vec<u8>>, workloads: Vec<Workload>);
 
-    /// Lets go of all that it has.
+    /// Frees everything that it holds.
     fn clear(&mut self);
 
-    /// Runs the baseline and keeps its results; microseconds of the launch.
-    fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt>;
+    /// Runs the baseline and keeps its results; returns microseconds of the launch.
+    fn reference(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<f64, JobError>;
 
-    /// Whether the results that it keeps are this baseline's.
+    /// Tells whether the results that it keeps are this baseline's.
     fn has_reference(&self, job: &Job) -> bool;
 
-    /// Runs a candidate once and compares its results with the baseline's; microseconds of the
-    /// launch.
-    fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt>;
+    /// Runs a candidate once and compares its results with the baseline's; returns microseconds
+    /// of the launch.
+    fn check(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<f64, JobError>;
 
-    /// Makes a job that was checked ready to be sampled, where the process was started anew
-    /// since.
-    fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt>;
+    /// Prepares a job for sampling that was checked by an earlier process.
+    fn warm(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<(), JobError>;
 
-    /// Microseconds of one launch, or what stands for it.
-    fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt>;
+    /// Returns the microseconds of one launch.
+    fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, JobError>;
 
-    /// How the GPU is now.
+    /// Returns the present condition of the GPU.
     fn condition(&mut self) -> Condition;
 }
 
 /// How a sample is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sampling {
-    /// The kernel is so short that several launches are taken together, by which the launch
-    /// itself counts for little.
+    /// Whether the kernel is short: several launches are queued as one graph, so that the launch
+    /// overhead of the host is not timed.
     pub short: bool,
     pub caches: Caches,
 }
 
-/// Why a job did not run to its end.
+/// Why a job did not complete.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Halt {
-    /// The candidate is refused; the bench goes on.
+pub(crate) enum JobError {
+    /// The candidate is refused; the bench remains usable.
     Refused(Reason),
-    /// The candidate is refused, and the bench is of no more use.
+    /// The candidate is refused, and the bench is no longer usable.
     Faulted(Reason),
-    /// No candidate's fault.
+    /// A failure that is not the candidate's fault.
     Failed(String),
 }

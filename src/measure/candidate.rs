@@ -1,4 +1,4 @@
-//! What is to be timed, and how much time that may take.
+//! A candidate for timing, and the plan that limits the time it may take.
 
 use crate::launch::Launch;
 use crate::workload::Workload;
@@ -31,11 +31,11 @@ pub struct Candidate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caches {
-    /// Nothing of the kernel's: the L2 cache is written over before each launch.
+    /// None of the kernel's data: the L2 cache is overwritten before each launch.
     #[default]
     Cold,
-    /// What a launch of the same candidate right before left there, as in a program that calls
-    /// the kernel again and again.
+    /// The data of a launch of the same candidate right before, as in a program that calls the
+    /// kernel repeatedly.
     Warm,
 }
 

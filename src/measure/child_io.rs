@@ -15,49 +15,50 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process has to end by itself once its standard input is closed, and once it was
+/// How long to wait for the process to end after its standard input is closed, and after it was
 /// killed.
-const GRACE: Duration = Duration::from_millis(500);
+const EXIT_GRACE: Duration = Duration::from_millis(500);
 const KILL_GRACE: Duration = Duration::from_secs(5);
 
-/// Bytes of standard error that are kept for messages.
-const COMPLAINT: usize = 2048;
+/// Maximum number of bytes of standard error that are kept for messages.
+const MAX_STDERR_BYTES: usize = 2048;
 
 /// Bytes that are written at a time.
-const PART: usize = 1 << 20;
+const WRITE_CHUNK: usize = 1 << 20;
 
-/// Messages that wait to be read.
-const QUEUED: usize = 1024;
+/// Maximum number of messages that wait to be read.
+const MAX_QUEUED_REPLIES: usize = 1024;
 
-/// Lines before the protocol's first that are put up with: login shells greet.
+/// Maximum number of lines before the protocol's first that are ignored: login shells print a
+/// greeting.
 const GREETING_LINES: usize = 100;
 
-/// Something from the process.
+/// What was received from the process.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Reply(Reply),
-    /// It is an nvtune of another version of the protocol; what it said.
+    /// The process is an nvtune with another version of the protocol; with its first line.
     Version(u32, String),
-    /// It is no protocol at all; how it began.
-    Nonsense(String),
-    /// It closed its output.
-    End,
-    /// It said nothing within the limit.
-    Silence,
+    /// The output is not of the protocol; with its beginning.
+    NotProtocol(String),
+    /// The process closed its output.
+    Closed,
+    /// Nothing was received within the limit.
+    Timeout,
 }
 
 /// A running measuring process.
 pub(super) struct ChildIo {
     child: Option<Child>,
-    /// To the thread that writes, so that a process that does not read blocks nobody; `None`
-    /// once hung up.
+    /// Queue of the writing thread, so that a process that does not read blocks nobody; `None`
+    /// after its standard input was closed.
     requests: Option<mpsc::Sender<Vec<u8>>>,
     replies: mpsc::Receiver<Incoming>,
-    /// Bytes that the process has taken.
-    taken: Arc<AtomicU64>,
-    complaint: Arc<Mutex<VecDeque<u8>>>,
-    /// Since when it has said nothing but that it is at work.
-    working: Cell<Option<Instant>>,
+    /// Bytes that the process has read.
+    bytes_taken: Arc<AtomicU64>,
+    stderr_tail: Arc<Mutex<VecDeque<u8>>>,
+    /// Since when it has sent only [`Reply::Working`].
+    busy_since: Cell<Option<Instant>>,
 }
 
 impl ChildIo {
@@ -68,21 +69,21 @@ impl ChildIo {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (requests, to_write) = mpsc::channel::<Vec<u8>>();
         // Bounded: a process that says more than anybody reads waits.
-        let (sender, replies) = mpsc::sync_channel(QUEUED);
-        let (taken, complaint) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(VecDeque::new())));
+        let (sender, replies) = mpsc::sync_channel(MAX_QUEUED_REPLIES);
+        let (bytes_taken, stderr_tail) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(VecDeque::new())));
         // Made first: where a thread cannot be started, its drop ends the process.
-        let link = ChildIo {
+        let child_io = ChildIo {
             child: Some(child),
             requests: Some(requests),
             replies,
-            taken,
-            complaint,
-            working: Cell::new(None),
+            bytes_taken,
+            stderr_tail,
+            busy_since: Cell::new(None),
         };
         let thread = |work: Box<dyn FnOnce() + Send>| thread::Builder::new().spawn(work).map(drop);
         if let Some(stdin) = stdin {
-            let taken = Arc::clone(&link.taken);
-            thread(Box::new(move || write_all(stdin, to_write, &taken)))?;
+            let bytes_taken = Arc::clone(&child_io.bytes_taken);
+            thread(Box::new(move || write_all(stdin, to_write, &bytes_taken)))?;
         }
         if let Some(stdout) = stdout {
             thread(Box::new(move || {
@@ -94,10 +95,10 @@ impl ChildIo {
             }))?;
         }
         if let Some(stderr) = stderr {
-            let complaint = Arc::clone(&link.complaint);
-            thread(Box::new(move || keep_last(stderr, &complaint)))?;
+            let stderr_tail = Arc::clone(&child_io.stderr_tail);
+            thread(Box::new(move || keep_last(stderr, &stderr_tail)))?;
         }
-        Ok(link)
+        Ok(child_io)
     }
 
     /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them
@@ -108,42 +109,42 @@ impl ChildIo {
         }
     }
 
-    /// Bytes that the process has taken so far: while they grow, it is only slow.
-    pub fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Relaxed)
+    /// Bytes that the process has read so far: while they grow, it is only slow.
+    pub fn bytes_taken(&self) -> u64 {
+        self.bytes_taken.load(Ordering::Relaxed)
     }
 
     /// Waits for the next message, at most `limit`.
     pub fn receive(&self, limit: Duration) -> Incoming {
         match self.replies.recv_timeout(limit) {
-            Ok(incoming) if self.is_working_for_ever(&incoming) => Incoming::Silence,
+            Ok(incoming) if self.is_busy_too_long(&incoming) => Incoming::Timeout,
             Ok(incoming) => incoming,
-            Err(mpsc::RecvTimeoutError::Timeout) => Incoming::Silence,
-            Err(mpsc::RecvTimeoutError::Disconnected) => Incoming::End,
+            Err(mpsc::RecvTimeoutError::Timeout) => Incoming::Timeout,
+            Err(mpsc::RecvTimeoutError::Disconnected) => Incoming::Closed,
         }
     }
 
-    /// Whether it has said nothing but that it is at work for as long as a tool may take: that
-    /// is as good as silence.
-    fn is_working_for_ever(&self, incoming: &Incoming) -> bool {
+    /// Tells whether it has sent only [`Reply::Working`] for longer than a tool may take. That
+    /// counts as a timeout.
+    fn is_busy_too_long(&self, incoming: &Incoming) -> bool {
         if !matches!(incoming, Incoming::Reply(Reply::Working)) {
-            self.working.set(None);
+            self.busy_since.set(None);
             return false;
         }
-        let since = self.working.get().unwrap_or_else(Instant::now);
-        self.working.set(Some(since));
+        let since = self.busy_since.get().unwrap_or_else(Instant::now);
+        self.busy_since.set(Some(since));
         since.elapsed() > crate::process::tool_patience()
     }
 
-    /// Ends the process and tells how it ended, with the last that it wrote to standard error.
+    /// Ends the process; returns its status and the end of its standard error.
     pub fn end(mut self) -> String {
         let status = self.stop();
         // Standard error is read in a thread; what the process wrote last may still be on its way.
         thread::sleep(Duration::from_millis(5));
-        // One that a signal to nvtune ended, or to all processes of the terminal, tells nothing of what
-        // it ran.
+        // One that a signal to nvtune ended, or to all processes of the terminal, tells nothing of
+        // what it ran.
         crate::process::wait_where_interrupted();
-        let kept = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let how = status.map_or_else(|| "it does not end".to_owned(), |status| status.to_string());
@@ -153,14 +154,14 @@ impl ChildIo {
         }
     }
 
-    /// Hangs up, which ends the process; kills it where it does not; `None` where even that
-    /// takes long.
+    /// Closes the standard input of the process, which ends it, or kills it. Returns `None` if it
+    /// does not end in time.
     fn stop(&mut self) -> Option<ExitStatus> {
         let mut child = self.child.take()?;
         // A runner may be a script: what it started ends with it.
         let tree = crate::process::Tree::of_child(&child);
         self.requests = None;
-        if let Some(status) = wait(&mut child, GRACE) {
+        if let Some(status) = wait(&mut child, EXIT_GRACE) {
             tree.kill_all();
             return Some(status);
         }
@@ -183,25 +184,25 @@ impl Drop for ChildIo {
 }
 
 /// Writes what is queued until the process or the queue is gone.
-fn write_all(mut stdin: impl Write, queue: mpsc::Receiver<Vec<u8>>, taken: &AtomicU64) {
+fn write_all(mut stdin: impl Write, queue: mpsc::Receiver<Vec<u8>>, bytes_taken: &AtomicU64) {
     for bytes in queue {
-        for part in bytes.chunks(PART) {
+        for part in bytes.chunks(WRITE_CHUNK) {
             // A process that is gone shows at its other end.
             if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
                 return;
             }
-            taken.fetch_add(part.len() as u64, Ordering::Relaxed);
+            bytes_taken.fetch_add(part.len() as u64, Ordering::Relaxed);
         }
     }
 }
 
 /// Reads standard error to its end, and keeps the last of it.
-fn keep_last(mut stderr: impl Read, complaint: &Mutex<VecDeque<u8>>) {
+fn keep_last(mut stderr: impl Read, stderr_tail: &Mutex<VecDeque<u8>>) {
     let mut bytes = [0; 1024];
     while let Ok(n @ 1..) = stderr.read(&mut bytes) {
-        let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = stderr_tail.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(&bytes[..n]);
-        let excess = kept.len().saturating_sub(COMPLAINT);
+        let excess = kept.len().saturating_sub(MAX_STDERR_BYTES);
         kept.drain(..excess);
     }
 }
@@ -220,7 +221,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Passes on messages until there are no more of them; gives the last word.
+/// Forwards replies until the output ends; returns what ended it.
 fn read_replies(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) -> Incoming {
     let mut first = None;
     for _ in 0..GREETING_LINES {
@@ -228,19 +229,19 @@ fn read_replies(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) 
         let read = stdout.by_ref().take(4096).read_until(b'\n', &mut line);
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
         match read {
-            Ok(0) | Err(_) => return first.map_or(Incoming::End, Incoming::Nonsense),
+            Ok(0) | Err(_) => return first.map_or(Incoming::Closed, Incoming::NotProtocol),
             Ok(_) if protocol::greeted(&line) == Some(VERSION) => {
                 return loop {
                     match protocol::read(stdout) {
                         Ok(Some((reply, _))) => {
                             if sender.send(Incoming::Reply(reply)).is_err() {
-                                break Incoming::End;
+                                break Incoming::Closed;
                             }
                         }
                         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                            break Incoming::Nonsense(error.to_string());
+                            break Incoming::NotProtocol(error.to_string());
                         }
-                        Ok(None) | Err(_) => break Incoming::End,
+                        Ok(None) | Err(_) => break Incoming::Closed,
                     }
                 };
             }
@@ -252,5 +253,5 @@ fn read_replies(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) 
             },
         }
     }
-    Incoming::Nonsense(first.unwrap_or_default())
+    Incoming::NotProtocol(first.unwrap_or_default())
 }

@@ -1,48 +1,47 @@
-//! Bytes of two result buffers -> the first difference between them, if there is one.
+//! Compares the bytes of two result buffers and reports the first difference.
 //!
 //! In: the baseline's bytes and a candidate's, the element type and how closely they must
 //! agree. Out: a [`Difference`] or nothing. Pure. Integers must agree exactly; floats within
 //! |got - expected| <= absolute + relative * |expected|. A NaN agrees with a NaN only, an
 //! infinity with the same infinity only.
 //!
-//! Where no absolute tolerance is given it follows the numbers that a buffer is made of: what
-//! is left where large terms cancel may differ by the terms' rounding, in a buffer of millions
-//! as in one of millionths.
+//! Without an absolute tolerance, it is derived from the magnitude of the numbers in the buffer:
+//! where large terms cancel, results may differ by the rounding of the terms.
 
 use super::outcome::Difference;
 use crate::cuda::{Element, Scalar};
 use crate::process::{ScopedWork, spawn_or_run};
-use crate::workload::default_tolerance;
+use crate::workload::default_relative_tolerance;
 
-/// How closely floats must agree. Both are 0 for integers.
+/// How closely floats must agree, as the comment or the default gives it. Both are 0 for integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     pub relative: f64,
-    /// `None`: `SHARE` of the relative one, of the median magnitude of the expected numbers.
+    /// `None`: `ABSOLUTE_SHARE` x `relative` x the median magnitude of the expected numbers.
     pub absolute: Option<f64>,
 }
 
 /// See [`Tolerance::absolute`].
-const SHARE: f64 = 0.1;
+const ABSOLUTE_SHARE: f64 = 0.1;
 
-/// Numbers whose median magnitude stands for that of a buffer.
-pub(crate) const SAMPLE: usize = 4096;
+/// Number of elements whose median magnitude represents that of a buffer.
+pub(crate) const MAGNITUDE_SAMPLE: usize = 4096;
 
 impl Tolerance {
-    /// What counts where the tuning comment says nothing: [`default_tolerance`].
-    pub fn default_for(scalar: Scalar) -> Tolerance {
-        Tolerance { relative: default_tolerance(scalar), absolute: None }
+    /// Returns the tolerance for a scalar type without a `check` clause.
+    pub fn for_scalar(scalar: Scalar) -> Tolerance {
+        Tolerance { relative: default_relative_tolerance(scalar), absolute: None }
     }
 
-    /// Whether it depends on the magnitude of what a buffer holds.
-    pub(crate) fn wants_magnitude(self) -> bool {
+    /// Tells whether it depends on the magnitude of the numbers in a buffer.
+    pub(crate) fn needs_magnitude(self) -> bool {
         self.absolute.is_none() && self.relative > 0.0
     }
 
-    /// What it comes to in a buffer of this [`magnitude`], which counts where it is wanted.
-    pub(crate) fn bounds(self, magnitude: f64) -> Bounds {
-        let absolute = self.absolute.unwrap_or(SHARE * self.relative * magnitude);
-        Bounds { relative: self.relative, absolute }
+    /// Resolves it for a buffer with this [`magnitude`], which is used only if it is needed.
+    pub(crate) fn resolve(self, magnitude: f64) -> ResolvedTolerance {
+        let absolute = self.absolute.unwrap_or(ABSOLUTE_SHARE * self.relative * magnitude);
+        ResolvedTolerance { relative: self.relative, absolute }
     }
 }
 
@@ -50,7 +49,7 @@ impl Tolerance {
 /// different length differ at the first element that only one has.
 pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[u8], got: &[u8]) -> Option<Difference> {
     let layout = Layout::of(element);
-    let bounds = tolerance.bounds(match tolerance.wants_magnitude() && expected != got {
+    let resolved = tolerance.resolve(match tolerance.needs_magnitude() && expected != got {
         true => magnitude(element, expected),
         false => 0.0,
     });
@@ -60,9 +59,9 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
     let slice = (expected.len() / threads).max(1 << 20).next_multiple_of(layout.stride);
     let pairs: Vec<_> = expected.chunks(slice).zip(got.chunks(slice)).enumerate().collect();
     let scan = |&(i, (expected, got)): &(usize, (&[u8], &[u8]))| {
-        scan(element.scalar, layout, bounds, (i * slice / layout.stride) as u64, expected, got)
+        scan(element.scalar, layout, resolved, (i * slice / layout.stride) as u64, expected, got)
     };
-    let parts: Vec<Part> = if pairs.len() <= 1 {
+    let parts: Vec<ScanResult> = if pairs.len() <= 1 {
         pairs.iter().map(scan).collect()
     } else {
         std::thread::scope(|scope| {
@@ -84,22 +83,22 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
     Some(Difference { buffer: name.to_owned(), index, lane, expected, got, count, of })
 }
 
-/// How far a float of a buffer may be off.
+/// A tolerance for one buffer: both parts are numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bounds {
+pub(crate) struct ResolvedTolerance {
     pub(crate) relative: f64,
     pub(crate) absolute: f64,
 }
 
-impl Bounds {
-    /// Whether a finite `got` is no farther off than that.
+impl ResolvedTolerance {
+    /// Tells whether a finite `got` is within the tolerance of `expected`.
     fn allow(self, expected: f64, got: f64) -> bool {
         (got - expected).abs() <= self.absolute + self.relative * expected.abs()
     }
 }
 
-/// The median magnitude of the finite numbers of a buffer that are not 0, of a sample where
-/// there are many; 0 where there are none.
+/// Returns the median magnitude of the finite non-zero numbers of a buffer, estimated from a
+/// sample in a large one; 0 if there are none.
 pub(crate) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
     let layout = Layout::of(element);
     let count = bytes.len() / layout.stride;
@@ -109,12 +108,12 @@ pub(crate) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// The elements of a buffer of this many whose first scalars stand for all.
+/// Returns the indices of the sampled elements in a buffer of `count`.
 pub(crate) fn sample(count: usize) -> impl Iterator<Item = usize> {
     // A step that has no factor in common with the rows of a matrix: else a sample may be a column
     // of it.
     let step = move |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize % count.max(1);
-    (0..count.min(SAMPLE)).map(move |number| if count > SAMPLE { step(number) } else { number })
+    (0..count.min(MAGNITUDE_SAMPLE)).map(move |number| if count > MAGNITUDE_SAMPLE { step(number) } else { number })
 }
 
 /// The median magnitude of the first of these scalars that are finite and not 0; `None` where
@@ -124,12 +123,12 @@ pub(crate) fn median_magnitude(scalar: Scalar, scalars: impl Iterator<Item = imp
         Value::Float(value) if value.is_finite() && value != 0.0 => Some(value.abs()),
         _ => None,
     };
-    let mut found: Vec<f64> = scalars.filter_map(|bytes| of(bytes.as_ref())).take(SAMPLE).collect();
+    let mut found: Vec<f64> = scalars.filter_map(|bytes| of(bytes.as_ref())).take(MAGNITUDE_SAMPLE).collect();
     let middle = found.len().checked_sub(1)? / 2;
     Some(*found.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
-/// Where scalars lie in an element.
+/// The layout of scalars in an element.
 #[derive(Clone, Copy)]
 struct Layout {
     stride: usize,
@@ -147,19 +146,26 @@ impl Layout {
 
 /// What one thread found: how many elements differ, and the first (index, lane, expected, got).
 #[derive(Default)]
-struct Part {
+struct ScanResult {
     count: u64,
     first: Option<(u64, u8, String, String)>,
 }
 
-fn scan(scalar: Scalar, layout: Layout, tolerance: Bounds, first_index: u64, expected: &[u8], got: &[u8]) -> Part {
+fn scan(
+    scalar: Scalar,
+    layout: Layout,
+    tolerance: ResolvedTolerance,
+    first_index: u64,
+    expected: &[u8],
+    got: &[u8],
+) -> ScanResult {
     /// Elements that are compared as bytes before any is decoded: most of a buffer agrees to
     /// the bit.
-    const RUN: usize = 256;
-    let mut part = Part::default();
-    let run = RUN * layout.stride;
+    const ELEMENTS_PER_RUN: usize = 256;
+    let mut part = ScanResult::default();
+    let run = ELEMENTS_PER_RUN * layout.stride;
     for (r, (expected, got)) in expected.chunks(run).zip(got.chunks(run)).enumerate() {
-        if expected == got || all_near(scalar, tolerance, expected, got) {
+        if expected == got || all_within(scalar, tolerance, expected, got) {
             continue;
         }
         let elements = expected.chunks_exact(layout.stride).zip(got.chunks_exact(layout.stride));
@@ -176,17 +182,16 @@ fn scan(scalar: Scalar, layout: Layout, tolerance: Bounds, first_index: u64, exp
                 continue;
             };
             part.count += 1;
-            let index = first_index + (r * RUN + i) as u64;
+            let index = first_index + (r * ELEMENTS_PER_RUN + i) as u64;
             part.first.get_or_insert_with(|| (index, lane, a.show(scalar), b.show(scalar)));
         }
     }
     part
 }
 
-/// Whether all floats are surely close enough; false where a look at each has to tell, as for
-/// those that are not finite. It is what is fast of the comparison: results that are rounded
-/// otherwise differ in most numbers of a buffer.
-fn all_near(scalar: Scalar, tolerance: Bounds, expected: &[u8], got: &[u8]) -> bool {
+/// Tells whether all floats are finite and within the tolerance; if false, each must be compared.
+/// This is the fast path: results with other rounding differ in most numbers of a buffer.
+fn all_within(scalar: Scalar, tolerance: ResolvedTolerance, expected: &[u8], got: &[u8]) -> bool {
     match scalar {
         Scalar::F64 => scan_floats(tolerance, expected, got, f64::from_le_bytes),
         Scalar::F32 => scan_floats(tolerance, expected, got, |bytes| f32::from_le_bytes(bytes).into()),
@@ -198,9 +203,9 @@ fn all_near(scalar: Scalar, tolerance: Bounds, expected: &[u8], got: &[u8]) -> b
     }
 }
 
-/// [`all_near`] for floats of `SIZE` bytes, without a branch in the loop.
+/// [`all_within`] for floats of `SIZE` bytes, without a branch in the loop.
 fn scan_floats<const SIZE: usize>(
-    tolerance: Bounds,
+    tolerance: ResolvedTolerance,
     expected: &[u8],
     got: &[u8],
     decode: impl Fn([u8; SIZE]) -> f64,
@@ -242,7 +247,7 @@ impl Value {
         }
     }
 
-    /// As short as tells it from its neighbours.
+    /// Formats it with the fewest digits that identify it.
     fn show(self, scalar: Scalar) -> String {
         match self {
             Value::Integer(value) => value.to_string(),
@@ -252,7 +257,7 @@ impl Value {
     }
 
     /// Whether `got` is close enough to `self`, the expected value.
-    fn agrees(self, got: Value, tolerance: Bounds) -> bool {
+    fn agrees(self, got: Value, tolerance: ResolvedTolerance) -> bool {
         match (self, got) {
             (Value::Float(a), Value::Float(b)) if a.is_nan() || b.is_nan() => a.is_nan() && b.is_nan(),
             (Value::Float(a), Value::Float(b)) if a.is_infinite() || b.is_infinite() => a == b,

@@ -1,9 +1,8 @@
-//! The GPUs that the measuring process may use: which of them is claimed, and what runs jobs on
-//! it.
+//! The GPUs that the measuring process may use: claims one of them and opens its bench.
 //!
-//! Invariant: jobs run on a claimed GPU alone, and a process has one GPU at a time.
-//! Which GPUs there are is the driver's word, so `CUDA_VISIBLE_DEVICES`, MIG and MPS hold here
-//! as for any program; of several models only the first one's are used.
+//! Invariants: jobs run on a claimed GPU only, and a process has one GPU at a time. The driver
+//! lists the GPUs, so `CUDA_VISIBLE_DEVICES`, MIG and MPS work as for any program; of several
+//! models only the first one is used.
 
 use super::bench::Bench;
 use super::gpu::{Gpu, visible};
@@ -15,12 +14,11 @@ use std::fs::File;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How often a GPU that others have is asked for, and how often the caller hears that it still
-/// waits.
-const ASK: Duration = Duration::from_millis(20);
-const TELL: Duration = Duration::from_secs(1);
+/// How often a claimed GPU is tried again, and how often the caller is told that it still waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What times on a GPU, once it is opened.
+/// What a GPU is opened as: the driver's, or one of a recording.
 enum BenchSource {
     /// Whether buffers have a guard behind them.
     Driver {
@@ -34,18 +32,18 @@ pub(super) struct Gpus {
     source: BenchSource,
     /// With the driver's number of each.
     devices: Vec<(usize, Device)>,
-    open: Option<Open>,
+    open: Option<OpenGpu>,
     /// How many were opened so far.
     opened: u64,
     /// Whether the one that is open is this process's.
     claimed: bool,
-    /// Only for what can be done ahead.
+    /// Whether it is claimed only to prepare a baseline.
     is_borrowed: bool,
     claim: Option<GpuLock>,
 }
 
 /// A GPU that is ready to run jobs.
-struct Open {
+struct OpenGpu {
     index: usize,
     device: Device,
     bench: Box<dyn Bench>,
@@ -80,11 +78,11 @@ impl Gpus {
         (first.unwrap_or_default(), self.devices.len())
     }
 
-    /// Opens one that is free, if there is, and leaves it free. What goes wrong will go wrong
-    /// again when one is claimed.
+    /// Opens a free GPU, if there is one, and releases it. Errors are ignored: the next claim meets
+    /// them again.
     pub fn prepare(&mut self) {
         let _ = self.take();
-        self.rest();
+        self.release_gpu();
     }
 
     /// Claims a GPU and opens it; waits at most this many seconds for it. `None`: others have
@@ -96,11 +94,11 @@ impl Gpus {
             if begin.elapsed().as_secs_f64() >= wait_s {
                 return Ok(None);
             }
-            if last_report.is_none_or(|last| last.elapsed() > TELL) {
+            if last_report.is_none_or(|last| last.elapsed() > REPORT_INTERVAL) {
                 send(Reply::Waiting);
                 last_report = Some(Instant::now());
             }
-            std::thread::sleep(ASK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(self.open.as_ref().map(|open| open.device.clone()))
     }
@@ -111,10 +109,10 @@ impl Gpus {
         Some(open.bench.as_mut())
     }
 
-    /// The bench of a GPU that is free just now, claimed for a moment (see
-    /// [`Self::give_back`]); `None` where there is none, or one is claimed already. What
-    /// goes wrong will go wrong again when one is claimed.
-    pub fn borrow(&mut self) -> Option<&mut dyn Bench> {
+    /// Claims a free GPU briefly (see [`Self::release_borrowed`]) and returns its bench; `None` if
+    /// none is free, or one is claimed already. Errors are ignored: the next claim meets them
+    /// again.
+    pub fn claim_briefly(&mut self) -> Option<&mut dyn Bench> {
         if self.claimed || !self.take().unwrap_or(false) {
             return None;
         }
@@ -123,7 +121,7 @@ impl Gpus {
     }
 
     /// Gives a borrowed GPU back, and keeps what is in its memory.
-    pub fn give_back(&mut self) {
+    pub fn release_borrowed(&mut self) {
         if std::mem::take(&mut self.is_borrowed) {
             self.pause();
         }
@@ -135,13 +133,13 @@ impl Gpus {
         self.claim = None;
     }
 
-    /// A number for the bench of the GPU that is open, which another one does not have.
+    /// Returns a number that identifies the open bench.
     pub fn opened(&self) -> u64 {
         self.opened
     }
 
     /// Gives the claimed GPU back, with all memory of it but its context.
-    pub fn rest(&mut self) {
+    pub fn release_gpu(&mut self) {
         if let Some(open) = &mut self.open {
             open.bench.clear();
         }
@@ -180,7 +178,7 @@ impl Gpus {
                         (device.clone(), Box::new(Replay::new(Rc::clone(recording), device.uuid.clone(), stdout)))
                     }
                 };
-                self.open = Some(Open { index, device, bench });
+                self.open = Some(OpenGpu { index, device, bench });
                 self.opened += 1;
             }
             self.claim = claim;

@@ -1,4 +1,4 @@
-//! What this machine can time on, as far as it shows without opening a GPU.
+//! The GPUs of this machine, as far as they can be known without opening one.
 
 use super::replay::Recording;
 use crate::settings::Settings;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The GPUs that the measuring process would find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GpuInventory {
-    /// A word for all of them that changes with model and driver; empty where there is none.
+    /// Text that identifies the models and the driver; empty if there is no GPU.
     pub identity: String,
     /// Their models, where they can be known: not those behind a runner.
     pub models: BTreeSet<String>,
@@ -19,7 +19,7 @@ pub struct GpuInventory {
 impl GpuInventory {
     /// Looks at settings and environment, and at what NVIDIA's kernel module shows below `proc`
     /// (`/proc/driver/nvidia`).
-    pub fn look(settings: &Settings, environment: impl Fn(&str) -> Option<OsString>, proc: &Path) -> Self {
+    pub fn detect(settings: &Settings, environment: impl Fn(&str) -> Option<OsString>, proc: &Path) -> Self {
         if let Some(replay) = &settings.replay {
             return Self::of_recording(replay);
         }
@@ -41,8 +41,8 @@ impl GpuInventory {
         Self { identity: format!("{names}; driver {version}"), models }
     }
 
-    /// Whether there is anything to time on.
-    pub fn is_there(&self) -> bool {
+    /// Tells whether there is a GPU to time on.
+    pub fn has_gpu(&self) -> bool {
         !self.identity.is_empty()
     }
 
@@ -91,11 +91,11 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
             std::fs::write(path, text).expect("written");
         };
-        let look = |pairs: &[(&str, &str)]| {
+        let detect = |pairs: &[(&str, &str)]| {
             let find = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-            GpuInventory::look(&Settings::new(find).0, find, proc.path())
+            GpuInventory::detect(&Settings::new(find).0, find, proc.path())
         };
-        assert_eq!(look(&[]), GpuInventory::default());
+        assert_eq!(detect(&[]), GpuInventory::default());
         write(
             "version",
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\nGCC version: 12\n",
@@ -105,19 +105,19 @@ mod tests {
         }
         let models = BTreeSet::from(["NVIDIA H200".to_owned()]);
         let found = GpuInventory { identity: "NVIDIA H200; driver 580.159.04".to_owned(), models };
-        assert_eq!(look(&[]), found);
-        assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", "1")]), found);
-        assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", "GPU-1, -1")]), found);
+        assert_eq!(detect(&[]), found);
+        assert_eq!(detect(&[("CUDA_VISIBLE_DEVICES", "1")]), found);
+        assert_eq!(detect(&[("CUDA_VISIBLE_DEVICES", "GPU-1, -1")]), found);
         for hidden in ["", "-1", "-1,0"] {
-            assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", hidden)]), GpuInventory::default(), "{hidden}");
+            assert_eq!(detect(&[("CUDA_VISIBLE_DEVICES", hidden)]), GpuInventory::default(), "{hidden}");
         }
-        assert_eq!(look(&[("NVTUNE_RUNNER", "ssh gpu01")]).identity, "runner ssh gpu01");
+        assert_eq!(detect(&[("NVTUNE_RUNNER", "ssh gpu01")]).identity, "runner ssh gpu01");
         write("recorded.json", r#"{"device": {"name": "NVIDIA A100"}, "entries": []}"#);
         let replay = proc.path().join("recorded.json");
-        let recorded = look(&[("NVTUNE_REPLAY", replay.to_str().expect("text"))]);
+        let recorded = detect(&[("NVTUNE_REPLAY", replay.to_str().expect("text"))]);
         assert!(recorded.identity.starts_with("replay "), "{recorded:?}");
         assert_eq!(recorded.models, BTreeSet::from(["NVIDIA A100".to_owned()]));
         write("recorded.json", r#"{"start": "no-device", "entries": []}"#);
-        assert_eq!(look(&[("NVTUNE_REPLAY", replay.to_str().expect("text"))]), GpuInventory::default());
+        assert_eq!(detect(&[("NVTUNE_REPLAY", replay.to_str().expect("text"))]), GpuInventory::default());
     }
 }

@@ -1,4 +1,4 @@
-//! What times candidates, seen from the search.
+//! The interface by which the search times candidates.
 
 use super::candidate::Caches;
 use super::candidate::Candidate;
@@ -10,7 +10,7 @@ use crate::gpu::Conditions;
 use crate::gpu::Device;
 use std::time::Duration;
 
-/// What is timed together.
+/// A baseline and the candidates that are timed with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
     /// What the candidates' results are compared with.
@@ -19,10 +19,10 @@ pub struct Trial<'a> {
     pub plan: &'a Plan,
 }
 
-/// Is shown what is known of a trial: see [`Measurer::time_watched`].
-pub type Watch<'a> = &'a mut dyn FnMut(&[Outcome]);
+/// Receives intermediate outcomes of a trial: see [`Measurer::time_with_progress`].
+pub type ProgressCallback<'a> = &'a mut dyn FnMut(&[Outcome]);
 
-/// Something that times candidates: a `Process`, a `Pool` of them, or what a test puts in
+/// Something that times candidates: a `Process`, a `ProcessPool`, or what a test puts in
 /// their place.
 pub trait Measurer {
     /// The device that candidates are timed on.
@@ -35,46 +35,51 @@ pub trait Measurer {
     /// other results is refused and the rest goes on; a baseline that does so is an error,
     /// for then there is nothing to compare with.
     fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
-        self.time_watched(Trial { baseline, candidates, plan }, &mut |_| {})
+        self.time_with_progress(Trial { baseline, candidates, plan }, &mut |_| {})
     }
 
-    /// The same; whenever more is known for sure, `watch` is shown what: outcomes of the
-    /// baseline and, behind it, of the first candidates or of all, of which those that are
-    /// not settled yet are [`Outcome::Skipped`].
-    fn time_watched(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error>;
+    /// The same, with intermediate results: `on_progress` receives the outcomes of the baseline
+    /// and, after it, of the first candidates or of all. Those that are not settled yet are
+    /// [`Outcome::Skipped`].
+    fn time_with_progress(&mut self, trial: Trial<'_>, on_progress: ProgressCallback<'_>) -> Result<Timings, Error>;
 
     /// Times `contenders` (which have been through [`time`](Self::time)) in `rounds` rounds,
     /// each of them once a round in an order drawn anew, so that samples of one round are
     /// pairs under the same conditions, with such `caches` before each.
     ///
-    /// Gives, for each contender, its time of each round in microseconds; `None` where it
-    /// crashed or hung.
-    fn duel(&mut self, contenders: &[Candidate], rounds: u32, caches: Caches) -> Result<Vec<Option<Vec<f64>>>, Error>;
+    /// Returns, for each contender, its time of each round in microseconds; `None` if it crashed
+    /// or hung.
+    fn time_paired(
+        &mut self,
+        contenders: &[Candidate],
+        rounds: u32,
+        caches: Caches,
+    ) -> Result<Vec<Option<Vec<f64>>>, Error>;
 
-    /// Says what the baseline of the next candidates will be, and does not wait: what can be
-    /// done before they are known is done meanwhile, where a GPU is free.
-    fn ahead(&mut self, _baseline: &Candidate) {}
+    /// Announces the baseline of the next candidates, without waiting: if a GPU is free, the
+    /// baseline is run for its results before the candidates are known.
+    fn prepare_baseline(&mut self, _baseline: &Candidate) {}
 
-    /// Claims a GPU for what follows, and says whether there was one that is free just now.
+    /// Claims a GPU if one is free now; returns whether it did.
     fn claim_free(&mut self) -> Result<bool, Error> {
         Ok(true)
     }
 
-    /// Lets others have the GPU for a moment. Unlike at a [`rest`](Self::rest), what was sent
-    /// there stays: no more than others can spare.
+    /// Lets others have the GPU for a moment. Unlike at a [`release_gpu`](Self::release_gpu), what
+    /// was sent there stays: no more than others can spare.
     fn pause(&mut self) {}
 
-    /// How long all this has waited for a GPU that others measured on: it counts against no
+    /// Returns how long this has waited for a GPU that others measured on; it counts against no
     /// budget.
     fn waited(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// How the GPU was in the rounds since this was asked last.
+    /// Returns the conditions of the GPU in the rounds since the last call.
     fn conditions(&mut self) -> Conditions {
         Conditions::default()
     }
 
-    /// Gives the GPU to others until something is to be timed again.
-    fn rest(&mut self) {}
+    /// Releases the GPU until something is timed again.
+    fn release_gpu(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! A candidate under NVIDIA's compute-sanitizer -> what it finds, if anything.
+//! Runs a candidate under NVIDIA's compute-sanitizer and reports the first problem.
 //!
 //! The measuring process itself runs under the tool, in one launch of the candidate on its
 //! workload. The tool's report goes to a file, for standard output is the protocol's.
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 /// The tool, as it is called.
 const TOOL: &str = "compute-sanitizer";
 
-/// Under the tool kernels take up to some hundred times as long.
-const PATIENCE_S: f64 = 120.0;
+/// Time limit in seconds: under the tool kernels take up to some hundred times as long.
+const TIME_LIMIT_S: f64 = 120.0;
 
-/// Why nothing was found out.
+/// Why the tool could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MemcheckError {
     #[error("there is no {TOOL} on PATH")]
@@ -59,7 +59,7 @@ pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<Strin
         unguarded: true,
         ..options.clone()
     };
-    let plan = Plan { rounds: 1, budget_s: PATIENCE_S, patience_s: PATIENCE_S, ..Plan::default() };
+    let plan = Plan { rounds: 1, budget_s: TIME_LIMIT_S, patience_s: TIME_LIMIT_S, ..Plan::default() };
     let ran = Process::start(under).and_then(|mut process| process.time(candidate, &[], &plan));
     let said = std::fs::read_to_string(&report).unwrap_or_default();
     let lines = || said.lines().map(|line| line.trim_start_matches('=').trim());

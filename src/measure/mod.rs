@@ -1,4 +1,4 @@
-//! Candidates -> timings, in a process of their own.
+//! Times candidates in a process of their own.
 //!
 //! In: [`Candidate`]s (machine code, launch, workload) and a [`Plan`]. Out: an [`Outcome`] for
 //! each: its timing, or why it was refused. Invariant: the caller's process never
@@ -7,8 +7,10 @@
 //! nonsense is an [`Error`] or a refused candidate, never a panic and never a wait without end.
 //!
 //! ```text
-//! caller:  Pool -> Process (batch, link) -- requests over stdin ------> serve -> Gpus (claim) -> schedule -> Bench = Gpu | Replay
-//!                                        <- replies over stdout (protocol) ----
+//! caller:  ProcessPool -> Process (batch, child_io)
+//!             |  requests over stdin     ^  replies over stdout (protocol)
+//!             v                          |
+//! worker:  serve -> Gpus (claim) -> schedule -> Bench = Gpu | Replay
 //! ```
 
 mod batch;
@@ -57,11 +59,11 @@ pub mod fuzzed {
 pub use candidate::{Caches, Candidate, Plan};
 pub use error::Error;
 pub use inventory::{GpuInventory, visible};
-pub use measurer::{Measurer, Trial, Watch};
+pub use measurer::{Measurer, ProgressCallback, Trial};
 pub use memcheck::{MemcheckError, sanitize};
 pub use options::Options;
 pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
-pub use pool::Pool;
+pub use pool::ProcessPool;
 pub use process::Process;
 pub use protocol::VERSION as PROTOCOL_VERSION;
 pub use race::LAST_VERDICT;

@@ -1,16 +1,16 @@
-//! What came of a candidate: its timing, or why it was refused, in words for the user.
+//! The outcome of a candidate: its timing, or why it was refused, with messages for the user.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// What came of the baseline and of each candidate, in the order given.
+/// The timing of the baseline and the outcome of each candidate, in the order given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timings {
     pub baseline: Timing,
     pub candidates: Vec<Outcome>,
 }
 
-/// What came of one candidate.
+/// The outcome of one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     Timed(Timing),

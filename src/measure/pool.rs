@@ -1,13 +1,13 @@
-//! [`Measurer`] by all GPUs of one model: one process for each.
+//! The [`Measurer`] that uses all GPUs of one model, with one measuring process for each.
 //!
-//! In: candidates. Out: their timings, as one GPU would give them. Invariant: the
-//! baseline is timed on every GPU that candidates are timed on, and their times are scaled by
-//! it, for no two GPUs are equally fast; duels are fought on one. A GPU that others measure on
-//! is not waited for as long as this has one.
+//! In: candidates. Out: their timings, as one GPU would give them. Invariants: the baseline is
+//! timed on every GPU that candidates are timed on, and their times are scaled by it, since no
+//! two GPUs are equally fast; paired rounds run on one GPU. It does not wait for further GPUs that
+//! others measure on.
 
 use super::candidate::{Caches, Candidate, Plan};
 use super::error::Error;
-use super::measurer::{Measurer, Trial, Watch};
+use super::measurer::{Measurer, ProgressCallback, Trial};
 use super::options::Options;
 use super::outcome::{Outcome, Timing, Timings};
 use super::process::Process;
@@ -15,30 +15,30 @@ use crate::gpu::{Conditions, Device};
 use crate::process::spawn_or_run;
 use std::time::{Duration, Instant};
 
-/// Further GPUs are called in where the candidates would take longer than this on one: their
-/// processes take a while to start.
-const WORTH_S: f64 = 3.0;
+/// Minimum time in seconds on one GPU for which further GPUs are used: their processes take a
+/// while to start.
+const MIN_SECONDS_FOR_MORE_GPUS: f64 = 3.0;
 
-/// Candidates that are timed on one GPU to find how long they take.
-const PROBE: usize = 8;
+/// Number of candidates that are timed on one GPU first to find how long they take.
+const PROBE_CANDIDATES: usize = 8;
 
 /// Measuring processes on GPUs of one model.
-pub struct Pool {
+pub struct ProcessPool {
     options: Options,
     first: Process,
     others: Vec<Process>,
     /// Seconds that one candidate took so far.
-    pace_s: Option<f64>,
+    seconds_per_candidate: Option<f64>,
     /// Whether other GPUs were asked for since the last rest.
-    asked: bool,
+    tried_others: bool,
 }
 
-impl Pool {
+impl ProcessPool {
     /// Starts the process of the first GPU. A machine without a driver or a GPU gives
     /// [`Error::NoDevice`], soon and without a word printed.
-    pub fn start(options: Options) -> Result<Pool, Error> {
+    pub fn start(options: Options) -> Result<ProcessPool, Error> {
         let first = Process::start(options.clone())?;
-        Ok(Pool { options, first, others: Vec::new(), pace_s: None, asked: false })
+        Ok(ProcessPool { options, first, others: Vec::new(), seconds_per_candidate: None, tried_others: false })
     }
 
     /// Whether the processes run on this machine, and not behind a runner.
@@ -47,20 +47,20 @@ impl Pool {
     }
 
     /// Times candidates on the first GPU and learns how long one takes.
-    fn time_alone(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
+    fn time_on_first(&mut self, trial: Trial<'_>, on_progress: ProgressCallback<'_>) -> Result<Timings, Error> {
         let (begin, waited) = (Instant::now(), self.first.waited());
-        let timings = self.first.time_watched(trial, watch)?;
+        let timings = self.first.time_with_progress(trial, on_progress)?;
         let spent = begin.elapsed() - (self.first.waited() - waited);
-        self.pace_s = Some(spent.as_secs_f64() / (trial.candidates.len() + 1) as f64);
+        self.seconds_per_candidate = Some(spent.as_secs_f64() / (trial.candidates.len() + 1) as f64);
         Ok(timings)
     }
 
-    /// Claims the GPUs that nobody measures on, besides the first.
-    fn call_others(&mut self) {
-        if self.asked {
+    /// Claims the other free GPUs.
+    fn claim_other_gpus(&mut self) {
+        if self.tried_others {
             return;
         }
-        self.asked = true;
+        self.tried_others = true;
         let free = Options { wait: Some(Duration::ZERO), notice: None, ..self.options.clone() };
         let wanted = self.first.gpus().saturating_sub(1);
         // The first must have its own, lest another takes it.
@@ -78,8 +78,8 @@ impl Pool {
         }
     }
 
-    /// Times on all; while that is under way, what the first GPU knows is shown.
-    fn time_together(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
+    /// Times on all GPUs; `on_progress` receives the outcomes of the first.
+    fn time_on_all(&mut self, trial: Trial<'_>, on_progress: ProgressCallback<'_>) -> Result<Timings, Error> {
         let Trial { baseline, candidates, plan } = trial;
         let share = candidates.len().div_ceil(self.others.len() + 1);
         let (own, rest) = candidates.split_at(share.min(candidates.len()));
@@ -90,7 +90,7 @@ impl Pool {
                 .zip(rest.chunks(share))
                 .map(|(process, share)| (share, spawn_or_run(scope, move || process.time(baseline, share, plan))))
                 .collect();
-            let mine = first.time_watched(Trial { candidates: own, ..trial }, watch);
+            let mine = first.time_with_progress(Trial { candidates: own, ..trial }, on_progress);
             let theirs: Vec<_> = running.into_iter().map(|(share, timed)| (share.len(), timed.join())).collect();
             (mine, theirs)
         });
@@ -121,21 +121,22 @@ fn scale_outcome(outcome: Outcome, scale: f64) -> Outcome {
     }
 }
 
-impl Measurer for Pool {
+impl Measurer for ProcessPool {
     fn device(&self) -> &Device {
         self.first.device()
     }
 
-    fn time_watched(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
+    fn time_with_progress(&mut self, trial: Trial<'_>, on_progress: ProgressCallback<'_>) -> Result<Timings, Error> {
         let Trial { candidates, plan, .. } = trial;
         let (begin, waited) = (Instant::now(), self.waited());
         let alone = self.first.gpus() < 2 || !self.options.runner.is_empty();
-        let probe = if alone || self.pace_s.is_some() { 0 } else { PROBE.min(candidates.len()) };
+        let probe =
+            if alone || self.seconds_per_candidate.is_some() { 0 } else { PROBE_CANDIDATES.min(candidates.len()) };
         let mut before = None;
         let mut rest = candidates;
         if probe > 0 {
             let (probed, left) = candidates.split_at(probe);
-            let timings = self.time_alone(Trial { candidates: probed, ..trial }, watch)?;
+            let timings = self.time_on_first(Trial { candidates: probed, ..trial }, on_progress)?;
             if left.is_empty() {
                 return Ok(timings);
             }
@@ -145,30 +146,35 @@ impl Measurer for Pool {
         let spent = begin.elapsed() - (self.waited() - waited);
         let plan = &Plan { budget_s: (plan.budget_s - spent.as_secs_f64()).max(0.0), ..*plan };
         let trial = Trial { candidates: rest, plan, ..trial };
-        let expected = self.pace_s.unwrap_or(0.0) * rest.len() as f64;
-        if !alone && expected > WORTH_S {
-            self.call_others();
+        let expected = self.seconds_per_candidate.unwrap_or(0.0) * rest.len() as f64;
+        if !alone && expected > MIN_SECONDS_FOR_MORE_GPUS {
+            self.claim_other_gpus();
         }
         let probed: Vec<Outcome> = before.iter().flat_map(|timings| timings.candidates.clone()).collect();
         let mut behind = |outcomes: &[Outcome]| {
             let (baseline, rest) = outcomes.split_at(1.min(outcomes.len()));
-            watch(&[baseline, &probed, rest].concat());
+            on_progress(&[baseline, &probed, rest].concat());
         };
-        let timings = match alone || self.others.is_empty() || expected <= WORTH_S {
-            true => self.time_alone(trial, &mut behind)?,
-            false => self.time_together(trial, &mut behind)?,
+        let timings = match alone || self.others.is_empty() || expected <= MIN_SECONDS_FOR_MORE_GPUS {
+            true => self.time_on_first(trial, &mut behind)?,
+            false => self.time_on_all(trial, &mut behind)?,
         };
         let Some(mut before) = before else { return Ok(timings) };
         before.candidates.extend(timings.candidates);
         Ok(before)
     }
 
-    fn duel(&mut self, contenders: &[Candidate], rounds: u32, caches: Caches) -> Result<Vec<Option<Vec<f64>>>, Error> {
-        self.first.duel(contenders, rounds, caches)
+    fn time_paired(
+        &mut self,
+        contenders: &[Candidate],
+        rounds: u32,
+        caches: Caches,
+    ) -> Result<Vec<Option<Vec<f64>>>, Error> {
+        self.first.time_paired(contenders, rounds, caches)
     }
 
-    fn ahead(&mut self, baseline: &Candidate) {
-        self.first.ahead(baseline);
+    fn prepare_baseline(&mut self, baseline: &Candidate) {
+        self.first.prepare_baseline(baseline);
     }
 
     fn claim_free(&mut self) -> Result<bool, Error> {
@@ -177,8 +183,8 @@ impl Measurer for Pool {
 
     fn pause(&mut self) {
         self.first.pause();
-        self.others.iter_mut().for_each(Process::rest);
-        self.asked = false;
+        self.others.iter_mut().for_each(Process::release_gpu);
+        self.tried_others = false;
     }
 
     fn waited(&self) -> Duration {
@@ -190,9 +196,9 @@ impl Measurer for Pool {
         all.into_iter().fold(self.first.conditions(), Conditions::joined_with)
     }
 
-    fn rest(&mut self) {
-        self.first.rest();
-        self.others.iter_mut().for_each(Process::rest);
-        self.asked = false;
+    fn release_gpu(&mut self) {
+        self.first.release_gpu();
+        self.others.iter_mut().for_each(Process::release_gpu);
+        self.tried_others = false;
     }
 }

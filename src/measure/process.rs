@@ -1,14 +1,15 @@
-//! [`Measurer`] by a child process: `nvtune measure`, on this machine or behind a runner.
+//! The [`Measurer`] that uses a child process: `nvtune measure`, on this machine or behind a
+//! runner.
 //!
-//! Invariant: a candidate that crashes, hangs or kills the child is refused by name,
-//! and the rest goes on in a new child; each new child is paid for by one refused candidate or
-//! ends the work, so the work ends.
+//! Invariants: a candidate that crashes, hangs or kills the child is refused, and the rest
+//! continues in a new child. Every new child follows a refused candidate or ends the work, so the
+//! work terminates.
 
 use super::batch::{Batch, Catalog};
 use super::candidate::{Caches, Candidate, Plan};
 use super::child_io::{ChildIo, Incoming};
 use super::error::Error;
-use super::measurer::{Measurer, Trial, Watch};
+use super::measurer::{Measurer, ProgressCallback, Trial};
 use super::options::Options;
 use super::outcome::{Outcome, Reason, Timing, Timings};
 use super::protocol;
@@ -18,19 +19,18 @@ use crate::gpu::{Conditions, Device};
 use crate::process::tool_patience;
 use std::time::{Duration, Instant};
 
-/// A start that takes longer is worth a word to the user.
-const LONG: Duration = Duration::from_secs(5);
+/// The user is told of a start that takes longer than this.
+const NOTICE_AFTER: Duration = Duration::from_secs(5);
 
 /// Most messages in answer to one request: some for each sample, of which a whole space's
 /// budget has some 100,000.
-const MOST_REPLIES: u32 = 10_000_000;
+const MAX_REPLIES: u32 = 10_000_000;
 
 /// Most samples of one candidate that are kept: a second of launches takes some 1,000.
-const MOST_SAMPLES: usize = 100_000;
+const MAX_SAMPLES: usize = 100_000;
 
-/// The most processes that may die with a candidate that is then refused; more deaths are no
-/// candidate's fault.
-const DEATHS: u32 = 3;
+/// Maximum number of deaths of the process that are blamed on the running candidate.
+const MAX_DEATHS: u32 = 3;
 
 /// A launch that takes this many times the baseline's time counts as hung, if that is more than
 /// the plan's patience.
@@ -45,15 +45,15 @@ pub struct Process {
     device: Device,
     /// GPUs of its model where the process runs.
     gpus: usize,
-    /// How long a launch may take; grows with the baselines seen.
+    /// How long a launch may take; grows with the times of the baselines.
     patience: Duration,
-    link: Option<ChildIo>,
+    child_io: Option<ChildIo>,
     /// Whether the running process has claimed a GPU.
     claimed: bool,
     /// Whether what it was sent is on the GPU that it claimed before.
     paused: bool,
-    /// Requests of [`Measurer::ahead`] of which nothing was heard yet.
-    ahead: usize,
+    /// Number of requests of [`Measurer::prepare_baseline`] that were not answered yet.
+    preparing: usize,
     /// What the process knows by number.
     catalog: Catalog,
     conditions: Conditions,
@@ -74,16 +74,16 @@ impl Process {
             device: Device::default(),
             gpus: 0,
             patience: Duration::ZERO,
-            link: None,
+            child_io: None,
             claimed: false,
             paused: false,
-            ahead: 0,
+            preparing: 0,
             catalog: Catalog::default(),
             conditions: Conditions::default(),
             waited: Duration::ZERO,
             deaths: 0,
         };
-        process.ensure()?;
+        process.ensure_running()?;
         Ok(process)
     }
 
@@ -92,57 +92,57 @@ impl Process {
         self.gpus
     }
 
-    /// Starts the process where none runs.
-    fn ensure(&mut self) -> Result<(), Error> {
-        if self.link.is_some() {
+    /// Starts the process if none runs.
+    fn ensure_running(&mut self) -> Result<(), Error> {
+        if self.child_io.is_some() {
             return Ok(());
         }
         self.claimed = false;
         self.paused = false;
-        self.ahead = 0;
-        self.catalog.sent_nothing();
-        let link = ChildIo::start(self.options.command()?)
+        self.preparing = 0;
+        self.catalog.forget_sent();
+        let child_io = ChildIo::start(self.options.command()?)
             .map_err(|source| Error::Start { command: self.name.clone(), source })?;
         let limit = self.options.start_limit();
-        let mut incoming = link.receive(limit.min(LONG));
-        if matches!(incoming, Incoming::Silence) && limit > LONG {
+        let mut incoming = child_io.receive(limit.min(NOTICE_AFTER));
+        if matches!(incoming, Incoming::Timeout) && limit > NOTICE_AFTER {
             self.options.say(
                 MessageCode::Waiting,
                 &format!("waiting for `{}` to start, at most {:.0} s", self.name, limit.as_secs_f64()),
             );
-            incoming = link.receive(limit - LONG);
+            incoming = child_io.receive(limit - NOTICE_AFTER);
         }
         match incoming {
             Incoming::Reply(Reply::Ready(device, gpus)) => {
                 self.device = device;
                 self.gpus = gpus;
-                self.link = Some(link);
+                self.child_io = Some(child_io);
                 Ok(())
             }
             Incoming::Reply(Reply::NoDevice(reason)) => Err(Error::NoDevice(reason)),
-            other => Err(self.broken(link, other, limit)),
+            other => Err(self.protocol_error(child_io, other, limit)),
         }
     }
 
-    /// Claims a GPU where none is; waits for it, which counts against no budget.
+    /// Claims a GPU if none is claimed; waiting for it counts against no budget.
     pub(super) fn claim(&mut self) -> Result<(), Error> {
         self.claim_within(self.options.wait())
     }
 
     fn claim_within(&mut self, wait: Duration) -> Result<(), Error> {
-        self.hear_of_ahead();
-        self.ensure()?;
+        self.finish_preparation();
+        self.ensure_running()?;
         if self.claimed {
             return Ok(());
         }
-        // `ensure` has put one there.
-        let Some(link) = self.link.take() else { return Ok(()) };
+        // `ensure_running` has put one there.
+        let Some(child_io) = self.child_io.take() else { return Ok(()) };
         let begin = Instant::now();
         let silence = self.options.silence();
-        link.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
+        child_io.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
         let mut waiting = false;
         let outcome = loop {
-            match link.receive(silence) {
+            match child_io.receive(silence) {
                 Incoming::Reply(Reply::Waiting) if begin.elapsed() < wait + silence => {
                     if !waiting {
                         let (name, most) = (&self.device.name, wait.as_secs_f64());
@@ -156,7 +156,7 @@ impl Process {
                 Incoming::Reply(Reply::Working) => {}
                 Incoming::Reply(Reply::Claimed(device)) => {
                     if std::mem::take(&mut self.paused) && device.uuid != self.device.uuid {
-                        self.catalog.sent_nothing();
+                        self.catalog.forget_sent();
                     }
                     self.device = device;
                     self.claimed = true;
@@ -170,101 +170,102 @@ impl Process {
                     break Err(Error::Busy { gpus, seconds: begin.elapsed().as_secs_f64() });
                 }
                 Incoming::Reply(Reply::Failed(message)) => return Err(Error::Failed(message)),
-                other => return Err(self.broken(link, other, silence)),
+                other => return Err(self.protocol_error(child_io, other, silence)),
             }
         };
         if waiting {
             self.waited += begin.elapsed();
         }
-        self.link = Some(link);
+        self.child_io = Some(child_io);
         outcome
     }
 
-    /// Waits until what was asked for ahead is done. A process that this takes down is started
-    /// anew: a request that is about the baseline will find out what is wrong with it.
-    fn hear_of_ahead(&mut self) {
+    /// Waits until the requests of [`Measurer::prepare_baseline`] are answered. If the process dies
+    /// of one, a new one is started: the next request finds out what is wrong with the baseline.
+    fn finish_preparation(&mut self) {
         let patience = self.patience.max(seconds(Plan::default().patience_s));
-        let (mut is_running, mut taken, begin) = (false, 0, Instant::now());
-        while self.ahead > 0 {
-            let Some(link) = &self.link else { return };
+        let (mut is_running, mut bytes_taken, begin) = (false, 0, Instant::now());
+        while self.preparing > 0 {
+            let Some(child_io) = &self.child_io else { return };
             if begin.elapsed() > patience.saturating_add(tool_patience()) {
-                self.link = None;
-                self.ahead = 0;
+                self.child_io = None;
+                self.preparing = 0;
                 return;
             }
-            match link.receive(if is_running { patience } else { self.options.silence() }) {
+            match child_io.receive(if is_running { patience } else { self.options.silence() }) {
                 Incoming::Reply(Reply::Working) => {}
                 Incoming::Reply(Reply::Running(_)) => is_running = true,
                 Incoming::Reply(Reply::Checked(_, us)) => {
                     is_running = false;
-                    self.bear_with(us);
+                    self.extend_patience(us);
                 }
                 Incoming::Reply(Reply::Refused(..)) => is_running = false,
-                Incoming::Reply(Reply::Done) => self.ahead -= 1,
-                Incoming::Silence if !is_running && link.taken() > taken => taken = link.taken(),
+                Incoming::Reply(Reply::Done) => self.preparing -= 1,
+                Incoming::Timeout if !is_running && child_io.bytes_taken() > bytes_taken => {
+                    bytes_taken = child_io.bytes_taken()
+                }
                 _ => {
-                    self.link = None;
-                    self.ahead = 0;
+                    self.child_io = None;
+                    self.preparing = 0;
                 }
             }
         }
     }
 
-    /// No launch of a kernel whose baseline takes this many microseconds is taken to hang before
-    /// its time.
-    fn bear_with(&mut self, baseline_us: f64) {
+    /// Extends the time that a launch may take, for a kernel whose baseline takes `baseline_us`.
+    fn extend_patience(&mut self, baseline_us: f64) {
         self.patience = self.patience.max(seconds(HUNG_FACTOR * baseline_us / 1e6));
     }
 
-    /// What a link that does not say what it should is an error of.
-    fn broken(&self, link: ChildIo, incoming: Incoming, limit: Duration) -> Error {
+    /// Returns the error of a process that did not answer as the protocol says.
+    fn protocol_error(&self, child_io: ChildIo, incoming: Incoming, limit: Duration) -> Error {
         let command = self.name.clone();
         match incoming {
-            Incoming::Silence => Error::Silent { command, seconds: limit.as_secs_f64() },
+            Incoming::Timeout => Error::Silent { command, seconds: limit.as_secs_f64() },
             Incoming::Version(theirs, said) => Error::Version { command, theirs, said },
-            Incoming::Nonsense(said) => Error::Nonsense { command, said },
+            Incoming::NotProtocol(said) => Error::Nonsense { command, said },
             Incoming::Reply(reply) => Error::Nonsense { command, said: format!("{reply:?}") },
-            Incoming::End => Error::Died { command, how: link.end() },
+            Incoming::Closed => Error::Died { command, how: child_io.end() },
         }
     }
 
-    /// Sends a request with all that it refers to, and passes on what is said of its jobs until
-    /// it is served or the process is lost. From the first message on it may take `time`, and as
-    /// long as a tool may take.
+    /// Sends a request with everything that it refers to, and reports the progress of its jobs
+    /// until it is served or the process is lost. From the first message on it may take `time`
+    /// plus the time limit of tools.
     fn request(
         &mut self,
         request: &Request,
         time: Duration,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Served, Error> {
+    ) -> Result<RequestEnd, Error> {
         self.claim()?;
         // `claim` has put one there.
-        let Some(link) = self.link.take() else {
+        let Some(child_io) = self.child_io.take() else {
             return Err(Error::Failed("no process".to_owned()));
         };
         for frame in self.catalog.frames()? {
-            link.send(frame);
+            child_io.send(frame);
         }
-        link.send(encode_request(request, &[])?);
+        child_io.send(encode_request(request, &[])?);
         let mut running: Option<u32> = None;
-        let mut taken = 0;
+        let mut bytes_taken = 0;
         let (longest, mut begin) = (time.saturating_add(tool_patience()), None::<Instant>);
-        for _ in 0..MOST_REPLIES {
+        for _ in 0..MAX_REPLIES {
             if begin.is_some_and(|begin| begin.elapsed() > longest) {
                 let said = format!("messages without an end, for {:.0} s", longest.as_secs_f64());
-                return Err(self.broken(link, Incoming::Nonsense(said), longest));
+                return Err(self.protocol_error(child_io, Incoming::NotProtocol(said), longest));
             }
             let limit = match running {
                 Some(_) => self.patience,
                 None => self.options.silence(),
             };
-            let incoming = link.receive(limit);
+            let incoming = child_io.receive(limit);
             if matches!(incoming, Incoming::Reply(_)) {
                 begin.get_or_insert_with(Instant::now);
             }
             // Behind a slow line machine code and files take their time.
-            if matches!(incoming, Incoming::Silence) && running.is_none() && link.taken() > taken {
-                taken = link.taken();
+            if matches!(incoming, Incoming::Timeout) && running.is_none() && child_io.bytes_taken() > bytes_taken {
+                bytes_taken = child_io.bytes_taken();
                 continue;
             }
             let lost = match (incoming, running) {
@@ -276,7 +277,7 @@ impl Process {
                     }
                     Reply::Checked(slot, us) => {
                         if slot == BASELINE {
-                            self.bear_with(us);
+                            self.extend_patience(us);
                         }
                         progress(Progress::Checked(slot));
                         running = None;
@@ -299,36 +300,36 @@ impl Process {
                     }
                     Reply::Faulted(slot, reason) => (slot, reason),
                     Reply::Done => {
-                        self.link = Some(link);
-                        return Ok(Served::Whole);
+                        self.child_io = Some(child_io);
+                        return Ok(RequestEnd::Complete);
                     }
                     Reply::Failed(message) => return Err(Error::Failed(message)),
                     Reply::Ready(..) | Reply::NoDevice(_) | Reply::Waiting | Reply::Claimed(_) | Reply::Busy => {
-                        return Err(self.broken(link, Incoming::Reply(reply), limit));
+                        return Err(self.protocol_error(child_io, Incoming::Reply(reply), limit));
                     }
                 },
-                (Incoming::Silence, Some(slot)) => {
+                (Incoming::Timeout, Some(slot)) => {
                     let limit_s = limit.as_secs_f64();
                     (slot, Reason::Hung { limit_s })
                 }
-                (Incoming::End, Some(slot)) if self.deaths < DEATHS => {
+                (Incoming::Closed, Some(slot)) if self.deaths < MAX_DEATHS => {
                     self.deaths += 1;
-                    let how = link.end();
+                    let how = child_io.end();
                     progress(Progress::Refused(slot, Reason::Died { how }));
-                    return Ok(Served::Lost);
+                    return Ok(RequestEnd::ProcessLost);
                 }
-                (Incoming::Nonsense(said), Some(slot)) if self.deaths < DEATHS => {
+                (Incoming::NotProtocol(said), Some(slot)) if self.deaths < MAX_DEATHS => {
                     self.deaths += 1;
                     let how = format!("it says {said}");
                     (slot, Reason::Died { how })
                 }
-                (incoming, _) => return Err(self.broken(link, incoming, limit)),
+                (incoming, _) => return Err(self.protocol_error(child_io, incoming, limit)),
             };
             progress(Progress::Refused(lost.0, lost.1));
-            return Ok(Served::Lost);
+            return Ok(RequestEnd::ProcessLost);
         }
-        let said = format!("more than {MOST_REPLIES} messages without an end");
-        Err(self.broken(link, Incoming::Nonsense(said), self.patience))
+        let said = format!("more than {MAX_REPLIES} messages without an end");
+        Err(self.protocol_error(child_io, Incoming::NotProtocol(said), self.patience))
     }
 }
 
@@ -345,10 +346,10 @@ enum Progress {
 }
 
 /// How a request ended.
-enum Served {
-    Whole,
-    /// One more job was refused and the process is gone.
-    Lost,
+enum RequestEnd {
+    Complete,
+    /// One more job was refused, and the process has ended.
+    ProcessLost,
 }
 
 impl Measurer for Process {
@@ -356,12 +357,12 @@ impl Measurer for Process {
         &self.device
     }
 
-    fn time_watched(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
+    fn time_with_progress(&mut self, trial: Trial<'_>, on_progress: ProgressCallback<'_>) -> Result<Timings, Error> {
         let Trial { baseline, candidates, plan } = trial;
         let (begin, waited) = (Instant::now(), self.waited);
         self.patience = self.patience.max(seconds(plan.patience_s));
         let batch = Batch::new(&mut self.catalog, std::iter::once(baseline).chain(candidates));
-        let mut states = vec![State::default(); batch.jobs.len()];
+        let mut states = vec![JobState::default(); batch.jobs.len()];
         loop {
             self.claim()?;
             let jobs = remaining_jobs(&batch.jobs, &states);
@@ -377,9 +378,9 @@ impl Measurer for Process {
             };
             let served = self.request(&request, seconds(left), &mut |progress| {
                 let is_more = matches!(progress, Progress::Round(true) | Progress::Refused(..));
-                note(&mut states, progress);
+                record_progress(&mut states, progress);
                 if is_more {
-                    watch(&settled_outcomes(&states, plan));
+                    on_progress(&settled_outcomes(&states, plan));
                 }
             })?;
             if let Some(reason) = states.first().and_then(|state| state.refused.clone()) {
@@ -387,24 +388,29 @@ impl Measurer for Process {
             }
             let timed = states.first().is_some_and(|state| !state.samples.is_empty());
             match served {
-                Served::Whole => break,
-                Served::Lost if timed && left <= 0.0 => break,
-                Served::Lost => {}
+                RequestEnd::Complete => break,
+                RequestEnd::ProcessLost if timed && left <= 0.0 => break,
+                RequestEnd::ProcessLost => {}
             }
         }
-        let mut outcomes = states.into_iter().map(State::outcome);
+        let mut outcomes = states.into_iter().map(JobState::outcome);
         match outcomes.next() {
             Some(Outcome::Timed(baseline)) => Ok(Timings { baseline, candidates: outcomes.collect() }),
             _ => Err(Error::Failed("the baseline was not timed".to_owned())),
         }
     }
 
-    fn duel(&mut self, contenders: &[Candidate], rounds: u32, caches: Caches) -> Result<Vec<Option<Vec<f64>>>, Error> {
+    fn time_paired(
+        &mut self,
+        contenders: &[Candidate],
+        rounds: u32,
+        caches: Caches,
+    ) -> Result<Vec<Option<Vec<f64>>>, Error> {
         if self.patience.is_zero() {
             self.patience = seconds(Plan::default().patience_s);
         }
         let batch = Batch::new(&mut self.catalog, contenders);
-        let mut states = vec![State::default(); batch.jobs.len()];
+        let mut states = vec![JobState::default(); batch.jobs.len()];
         let rounds = Rounds { count: rounds, caches, seed: Plan::default().seed };
         loop {
             for state in &mut states {
@@ -414,17 +420,17 @@ impl Measurer for Process {
             let launches = rounds.count.saturating_mul(u32::try_from(jobs.len()).unwrap_or(u32::MAX));
             let request = Request::Duel { jobs, rounds };
             let served = self.request(&request, self.patience.saturating_mul(launches), &mut |progress| {
-                note(&mut states, progress);
+                record_progress(&mut states, progress);
             })?;
-            if matches!(served, Served::Whole) {
+            if matches!(served, RequestEnd::Complete) {
                 break;
             }
         }
         Ok(states.into_iter().map(|state| state.refused.is_none().then_some(state.samples)).collect())
     }
 
-    fn ahead(&mut self, baseline: &Candidate) {
-        let (Some(link), false) = (&self.link, self.claimed || self.paused) else { return };
+    fn prepare_baseline(&mut self, baseline: &Candidate) {
+        let (Some(child_io), false) = (&self.child_io, self.claimed || self.paused) else { return };
         let batch = Batch::new(&mut self.catalog, [baseline]);
         // What cannot be sent cannot be timed either, which is said then.
         let frames = batch.jobs.into_iter().next().and_then(|baseline| {
@@ -433,8 +439,8 @@ impl Measurer for Process {
             Some(frames)
         });
         if let Some(frames) = frames {
-            frames.into_iter().for_each(|frame| link.send(frame));
-            self.ahead += 1;
+            frames.into_iter().for_each(|frame| child_io.send(frame));
+            self.preparing += 1;
         }
     }
 
@@ -447,8 +453,9 @@ impl Measurer for Process {
     }
 
     fn pause(&mut self) {
-        if let (Some(link), true, Ok(frame)) = (&self.link, self.claimed, encode_request(&Request::Pause, &[])) {
-            link.send(frame);
+        if let (Some(child_io), true, Ok(frame)) = (&self.child_io, self.claimed, encode_request(&Request::Pause, &[]))
+        {
+            child_io.send(frame);
             self.claimed = false;
             self.paused = true;
         }
@@ -462,13 +469,13 @@ impl Measurer for Process {
         std::mem::take(&mut self.conditions)
     }
 
-    fn rest(&mut self) {
+    fn release_gpu(&mut self) {
         self.catalog = Catalog::default();
         self.claimed = false;
         self.paused = false;
         self.patience = Duration::ZERO;
-        if let (Some(link), Ok(frame)) = (&self.link, encode_request(&Request::Rest, &[])) {
-            link.send(frame);
+        if let (Some(child_io), Ok(frame)) = (&self.child_io, encode_request(&Request::Rest, &[])) {
+            child_io.send(frame);
         }
     }
 }
@@ -478,17 +485,17 @@ fn encode_request(request: &Request, payload: &[u8]) -> Result<Vec<u8>, Error> {
     protocol::frame(request, payload).map_err(|error| Error::Unsendable(error.to_string()))
 }
 
-/// What is known of a job.
+/// The state of a job.
 #[derive(Clone, Debug, Default)]
-struct State {
+struct JobState {
     checked: bool,
     samples: Vec<f64>,
-    /// How many of them are of rounds that count.
-    sure: usize,
+    /// How many of the samples are of rounds that count.
+    counted: usize,
     refused: Option<Reason>,
 }
 
-impl State {
+impl JobState {
     fn outcome(self) -> Outcome {
         match self.refused {
             Some(reason) => Outcome::Refused(reason),
@@ -497,22 +504,22 @@ impl State {
     }
 }
 
-/// A median of fewer samples depends on one that something was in the way of.
-const SETTLED: usize = 3;
+/// Minimum number of counted samples: a median of fewer depends on a single disturbed one.
+const MIN_COUNTED_SAMPLES: usize = 3;
 
-/// What is known for sure while a request is under way: what was refused, what has enough
-/// samples of rounds that count, what is too slow to be sampled again, and, however few its
-/// samples, the baseline, which all other times are in units of.
-fn settled_outcomes(states: &[State], plan: &Plan) -> Vec<Outcome> {
-    let sure = |state: &State| state.samples.iter().take(state.sure).copied().fold(f64::INFINITY, f64::min);
+/// Returns the outcomes that are settled while a request is being served: refused jobs, those with
+/// enough counted samples, those too slow to be sampled again, and the baseline, which all other
+/// times are relative to.
+fn settled_outcomes(states: &[JobState], plan: &Plan) -> Vec<Outcome> {
+    let sure = |state: &JobState| state.samples.iter().take(state.counted).copied().fold(f64::INFINITY, f64::min);
     let best = states.iter().filter(|state| state.refused.is_none()).map(sure).fold(f64::INFINITY, f64::min);
-    let outcome = |(slot, state): (u32, &State)| {
-        let is_enough = state.sure >= SETTLED.min(plan.rounds as usize) || slot == BASELINE;
+    let outcome = |(slot, state): (u32, &JobState)| {
+        let is_enough = state.counted >= MIN_COUNTED_SAMPLES.min(plan.rounds as usize) || slot == BASELINE;
         let enough = is_enough || sure(state) > plan.keep.max(1.0) * best;
         match &state.refused {
             Some(reason) => Outcome::Refused(reason.clone()),
             None if enough => {
-                Timing::new(state.samples[..state.sure].to_vec()).map_or(Outcome::Skipped, Outcome::Timed)
+                Timing::new(state.samples[..state.counted].to_vec()).map_or(Outcome::Skipped, Outcome::Timed)
             }
             None => Outcome::Skipped,
         }
@@ -520,13 +527,13 @@ fn settled_outcomes(states: &[State], plan: &Plan) -> Vec<Outcome> {
     (0..).zip(states).map(outcome).collect()
 }
 
-/// Notes what was said of a job; what is said of one that does not exist is not believed.
-fn note(states: &mut [State], progress: Progress) {
+/// Records the progress of a job; reports of unknown jobs are ignored.
+fn record_progress(states: &mut [JobState], progress: Progress) {
     let (Progress::Checked(slot) | Progress::Sample(slot, _) | Progress::Refused(slot, _)) = progress else {
         let counts = matches!(progress, Progress::Round(true));
         for state in states {
-            state.samples.truncate(if counts { usize::MAX } else { state.sure });
-            state.sure = state.samples.len();
+            state.samples.truncate(if counts { usize::MAX } else { state.counted });
+            state.counted = state.samples.len();
         }
         return;
     };
@@ -535,7 +542,7 @@ fn note(states: &mut [State], progress: Progress) {
     };
     match progress {
         Progress::Checked(_) => state.checked = true,
-        Progress::Sample(_, us) if us.is_finite() && us > 0.0 && state.samples.len() < MOST_SAMPLES => {
+        Progress::Sample(_, us) if us.is_finite() && us > 0.0 && state.samples.len() < MAX_SAMPLES => {
             state.samples.push(us)
         }
         Progress::Sample(..) | Progress::Round(_) => {}
@@ -544,7 +551,7 @@ fn note(states: &mut [State], progress: Progress) {
 }
 
 /// The jobs that are not refused.
-fn remaining_jobs(jobs: &[Job], states: &[State]) -> Vec<Job> {
+fn remaining_jobs(jobs: &[Job], states: &[JobState]) -> Vec<Job> {
     jobs.iter()
         .zip(states)
         .filter(|(_, state)| state.refused.is_none())

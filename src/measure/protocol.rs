@@ -1,4 +1,4 @@
-//! What the caller and the measuring process say to each other over two byte streams.
+//! The protocol between the caller and the measuring process, over two byte streams.
 //!
 //! The measuring process speaks first: a line with the protocol's version (see [`hello`]), so
 //! that another version, or anything else that a broken runner prints, is recognized at once.

@@ -48,7 +48,7 @@ pub(super) fn is_decided<T>(racers: &mut Vec<Racer<T>>) -> bool {
         racers[1..].iter().map(|racer| faster_by(&racers[0].times, &racer.times, ONE_LOOK)).collect();
     match verdicts.as_slice() {
         [Verdict::Faster { .. }] => true,
-        all => all.iter().all(|verdict| matches!(verdict, Verdict::Slower { .. })),
+        all => all.iter().all(|verdict| matches!(verdict, Verdict::NotFaster { .. })),
     }
 }
 

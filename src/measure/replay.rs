@@ -1,4 +1,4 @@
-//! A file of recorded timings -> a bench that answers from them, for a machine without a GPU.
+//! The [`Bench`] that answers from a file of recorded timings, for a machine without a GPU.
 //!
 //! ```json
 //! {
@@ -28,7 +28,7 @@
 //! `log` is a file that says what ran, a line each: `baseline`, `check`, `warm` or `sample`,
 //! and the candidate's label.
 
-use super::bench::{Bench, Halt, Sampling};
+use super::bench::{Bench, JobError, Sampling};
 use super::candidate::Caches;
 use super::outcome::Reason;
 use super::protocol;
@@ -165,13 +165,13 @@ impl<W: Write> Replay<W> {
         Replay { recording, gpu, stdout, samples: 0, rounds: 0, reference: None }
     }
 
-    fn answer(&mut self, what: &str, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
+    fn answer(&mut self, what: &str, job: &Job, sampling: Sampling) -> Result<f64, JobError> {
         if let Some(path) = &self.recording.log {
-            let failed = |error: std::io::Error| Halt::Failed(format!("{}: {error}", path.display()));
+            let failed = |error: std::io::Error| JobError::Failed(format!("{}: {error}", path.display()));
             let mut log = std::fs::File::options().create(true).append(true).open(path).map_err(failed)?;
             writeln!(log, "{what} {}", job.label).map_err(failed)?;
         }
-        let missing = || Halt::Failed(format!("nothing is recorded for {} with {}", job.kernel, job.label));
+        let missing = || JobError::Failed(format!("nothing is recorded for {} with {}", job.kernel, job.label));
         let found = self.recording.entries.iter().find(|entry| entry.answers(job, &self.gpu));
         let entry = found.ok_or_else(missing)?;
         std::thread::sleep(Duration::from_millis(entry.pause_ms));
@@ -179,8 +179,8 @@ impl<W: Write> Replay<W> {
             break_down(fault, &mut self.stdout);
         }
         match &entry.refused {
-            Some(reason @ Reason::Faulted { .. }) => return Err(Halt::Faulted(reason.clone())),
-            Some(reason) => return Err(Halt::Refused(reason.clone())),
+            Some(reason @ Reason::Faulted { .. }) => return Err(JobError::Faulted(reason.clone())),
+            Some(reason) => return Err(JobError::Refused(reason.clone())),
             None => {}
         }
         let warm = entry.warm_us.filter(|_| sampling.caches == Caches::Warm);
@@ -200,7 +200,7 @@ impl<W: Write> Bench for Replay<W> {
         self.reference = None;
     }
 
-    fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+    fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, JobError> {
         self.reference = Some((job.variant, job.workload, job.launch));
         self.answer("baseline", job, Sampling::default())
     }
@@ -209,18 +209,18 @@ impl<W: Write> Bench for Replay<W> {
         self.reference == Some((job.variant, job.workload, job.launch))
     }
 
-    fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+    fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, JobError> {
         if job.needs_comparison && self.recording.uncompared {
-            return Err(Halt::Refused(Reason::Uncompared));
+            return Err(JobError::Refused(Reason::Uncompared));
         }
         self.answer("check", job, Sampling::default())
     }
 
-    fn warm(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<(), Halt> {
+    fn warm(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<(), JobError> {
         self.answer("warm", job, Sampling::default()).map(drop)
     }
 
-    fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
+    fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, JobError> {
         self.answer("sample", job, sampling)
     }
 

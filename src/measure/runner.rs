@@ -1,4 +1,4 @@
-//! The text of `NVTUNE_RUNNER` -> words, without a shell.
+//! Splits the text of `NVTUNE_RUNNER` into words, without a shell.
 //!
 //! Words are separated by white space. Single quotes keep everything; double quotes and a
 //! backslash keep white space and quotes, as in a shell. Nothing is expanded.

@@ -1,32 +1,32 @@
-//! Samples of a candidate -> whether another one could change the verdict.
+//! The samples of a candidate, and whether another one could change the verdict.
 
 use super::candidate::Plan;
 use super::protocol::Job;
 
-/// From this many rounds on a candidate is sampled again only if it is within this share of
-/// the margin that a first sample has ([`Plan::keep`]): its time is known well enough to know
-/// that it does not win.
-const KNOWN: u32 = 3;
-const CLOSE: f64 = 0.2;
+/// From [`MIN_ROUNDS_TO_NARROW`] rounds on a candidate is sampled again only if it is within
+/// [`NARROW_SHARE`] of the margin of a first sample ([`Plan::keep`]): its time is then known well
+/// enough to tell that it does not win.
+const MIN_ROUNDS_TO_NARROW: u32 = 3;
+const NARROW_SHARE: f64 = 0.2;
 
-/// From this many rounds on a candidate whose samples differ by less than this share is not
-/// sampled again: others would say the same.
-const AGREED: u32 = 5;
-const AGREEMENT: f64 = 0.005;
+/// From [`MIN_ROUNDS_TO_AGREE`] rounds on a candidate whose samples differ by less than
+/// [`MAX_SPREAD`] is not sampled again.
+const MIN_ROUNDS_TO_AGREE: u32 = 5;
+const MAX_SPREAD: f64 = 0.005;
 
 /// A candidate that is sampled. Times are in microseconds.
-pub(super) struct Sampled<'a> {
+pub(super) struct SampledCandidate<'a> {
     pub job: &'a Job,
     /// The fastest sample; infinity once it failed.
     pub fastest: f64,
     slowest: f64,
-    /// The fastest, were the launch for its check a sample: a first sample that the host held up
-    /// does not end its sampling.
+    /// The fastest of the samples and the launch of the check, so that a first sample delayed by
+    /// the host does not end the sampling.
     least: f64,
     total: f64,
 }
 
-impl<'a> Sampled<'a> {
+impl<'a> SampledCandidate<'a> {
     /// A candidate with its first sample, and the time of the launch for its check.
     pub fn new(job: &'a Job, us: f64, check_us: f64) -> Self {
         Self { job, fastest: us, slowest: us, least: us.min(check_us), total: us }
@@ -47,10 +47,10 @@ impl<'a> Sampled<'a> {
 
     /// Whether another sample could change the verdict, after this number of rounds that count,
     /// where `best` is the fastest sample of all candidates.
-    pub fn is_open(&self, rounds: u32, best: f64, plan: &Plan) -> bool {
-        let share = if rounds < KNOWN { 1.0 } else { CLOSE };
+    pub fn needs_sample(&self, rounds: u32, best: f64, plan: &Plan) -> bool {
+        let share = if rounds < MIN_ROUNDS_TO_NARROW { 1.0 } else { NARROW_SHARE };
         let may_win = self.least <= (1.0 + share * (plan.keep - 1.0)) * best;
-        let agrees = rounds >= AGREED && self.slowest < (1.0 + AGREEMENT) * self.fastest;
+        let agrees = rounds >= MIN_ROUNDS_TO_AGREE && self.slowest < (1.0 + MAX_SPREAD) * self.fastest;
         may_win && !agrees
     }
 }

@@ -1,5 +1,5 @@
-//! Jobs and a plan -> the order in which a bench checks and samples them, and the replies that
-//! tell of it.
+//! Schedules jobs on a bench: the order in which they are checked and sampled, and the replies that
+//! report it.
 //!
 //! The method is nvbench's cold measurement (`measure_cold.cuh`: one launch a sample, the L2
 //! cache flushed before each), but with the samples of all candidates interleaved round by
@@ -7,11 +7,11 @@
 //! candidate is sampled before its results were found to agree, and each sample is announced
 //! before.
 
-use super::bench::{Bench, Halt, Sampling};
+use super::bench::{Bench, JobError, Sampling};
 use super::candidate::{Caches, Plan};
 use super::protocol::{Job, Reply, Rounds};
 use super::race::{self, Racer};
-use super::sampled::Sampled;
+use super::sampled::SampledCandidate;
 use crate::workload::random::Order;
 use std::time::{Duration, Instant};
 
@@ -20,17 +20,17 @@ use std::time::{Duration, Instant};
 const WARM_UP: Duration = Duration::from_millis(50);
 const WARM_UP_LAUNCHES: u32 = 50;
 
-/// So long after the last launch the clocks are still up.
-const WARM: Duration = Duration::from_millis(500);
+/// How long after the last launch the clocks are still up.
+const WARM_FOR: Duration = Duration::from_millis(500);
 
-/// Where the baseline takes less than this many microseconds, what a launch itself takes would
-/// swamp what candidates differ by.
+/// A baseline that takes less than this many microseconds is short: the launch overhead would
+/// exceed the differences between candidates.
 pub(super) const SHORT_US: f64 = 20.0;
 
-/// The host holds up a launch now and then, for this many microseconds at most: one that may be
-/// short is looked at so often.
-const HELD_UP_US: f64 = 400.0;
-const LOOKS: u32 = 10;
+/// Maximum delay of a launch by the host in microseconds, and the number of launches by which it
+/// is decided whether a kernel that may be short is.
+const MAX_HOST_DELAY_US: f64 = 400.0;
+const MAX_SHORT_PROBES: u32 = 10;
 
 /// Share of the budget after which no further candidate is checked, so that some is left for
 /// those that were.
@@ -39,27 +39,27 @@ const CHECK_SHARE: f64 = 0.7;
 /// A round during which the GPU was throttled is repeated after a pause, but not more often
 /// than this for a kernel: some GPUs run at the limit of their power all the time, and the order
 /// within rounds is fair to all candidates even so.
-const REPEATS: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(100);
+const MAX_REPEATED_ROUNDS: u32 = 4;
+const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// What lasts from one request to the next.
+/// The state that is kept from one request to the next.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct ScheduleState {
     /// When the last request was served.
     served: Option<Instant>,
-    /// Whether the baseline is short, whose results the bench has: times of different requests
-    /// are compared with each other.
+    /// Whether the baseline whose results the bench has is short. This must not change between
+    /// requests, as their times are compared with each other.
     short: Option<bool>,
     /// The rounds that were repeated since the baseline was run for its results.
     repeats: u32,
 }
 
-impl Pace {
+impl ScheduleState {
     fn is_warm(&self) -> bool {
-        self.served.is_some_and(|served| served.elapsed() < WARM)
+        self.served.is_some_and(|served| served.elapsed() < WARM_FOR)
     }
 
-    /// Whether the baseline is short, whose fastest launch took this many microseconds now.
+    /// Decides at the first call whether the baseline is short; `us` is its fastest launch.
     fn is_short(&mut self, us: f64) -> bool {
         *self.short.get_or_insert(us < SHORT_US)
     }
@@ -71,9 +71,9 @@ pub(super) fn time(
     bench: &mut dyn Bench,
     jobs: &[Job],
     plan: &Plan,
-    pace: &mut Pace,
+    state: &mut ScheduleState,
     send: &mut dyn FnMut(Reply),
-) -> Result<(), Unusable> {
+) -> Result<(), BenchLost> {
     let begin = Instant::now();
     let spent = || begin.elapsed().as_secs_f64();
     let Some((baseline, candidates)) = jobs.split_first() else {
@@ -81,21 +81,21 @@ pub(super) fn time(
         return Ok(());
     };
 
-    if !has_results(bench, baseline, pace, send)? {
+    if !ensure_reference(bench, baseline, state, send)? {
         send(Reply::Done);
         return Ok(());
     }
-    let Some(us) = warm_up(bench, baseline, pace.is_warm(), send)? else {
+    let Some(us) = warm_up(bench, baseline, state.is_warm(), send)? else {
         send(Reply::Done);
         return Ok(());
     };
-    let sampling = Sampling { short: pace.is_short(us), ..Sampling::default() };
+    let sampling = Sampling { short: state.is_short(us), ..Sampling::default() };
 
     // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample
     // however short the budget.
-    let mut field: Vec<Sampled<'_>> = Vec::with_capacity(jobs.len());
+    let mut active: Vec<SampledCandidate<'_>> = Vec::with_capacity(jobs.len());
     for job in jobs {
-        if !field.is_empty() && spent() > CHECK_SHARE * plan.budget_s {
+        if !active.is_empty() && spent() > CHECK_SHARE * plan.budget_s {
             break;
         }
         send(Reply::Running(job.slot));
@@ -109,62 +109,64 @@ pub(super) fn time(
             send(Reply::Checked(job.slot, us));
         }
         if let Some(us) = sample(bench, job, sampling, send)? {
-            field.push(Sampled::new(job, us, first_us));
+            active.push(SampledCandidate::new(job, us, first_us));
         }
     }
 
     let mut order = Order::new(plan.seed, candidates.len());
-    let mut round = u32::from(round_counts(bench, pace, spent() < plan.budget_s, send));
+    let mut round = u32::from(round_counts(bench, state, spent() < plan.budget_s, send));
     'rounds: while round < plan.rounds {
-        let best = field.iter().map(|sampled| sampled.fastest).fold(f64::MAX, f64::min);
+        let best = active.iter().map(|sampled| sampled.fastest).fold(f64::MAX, f64::min);
         // Where the first round does not count, each is to have a sample that does.
-        field.retain(|sampled| {
+        active.retain(|sampled| {
             if round == 0 {
                 return true;
             }
-            sampled.is_in_time(plan) && (sampled.job.slot == baseline.slot || sampled.is_open(round, best, plan))
+            sampled.is_in_time(plan) && (sampled.job.slot == baseline.slot || sampled.needs_sample(round, best, plan))
         });
-        if field.is_empty() {
+        if active.is_empty() {
             break;
         }
-        order.shuffle(&mut field);
-        for sampled in &mut field {
+        order.shuffle(&mut active);
+        for sampled in &mut active {
             if spent() > plan.budget_s {
                 break 'rounds;
             }
-            // A candidate that fails now is refused by the reply; infinity takes it out of the field.
+            // A candidate that fails now is refused by the reply; infinity takes it out of the
+            // field.
             sampled.add(sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY));
         }
-        field.retain(|sampled| sampled.fastest.is_finite());
-        round += u32::from(round_counts(bench, pace, spent() < plan.budget_s, send));
+        active.retain(|sampled| sampled.fastest.is_finite());
+        round += u32::from(round_counts(bench, state, spent() < plan.budget_s, send));
     }
-    pace.served = Some(Instant::now());
+    state.served = Some(Instant::now());
     send(Reply::Done);
     Ok(())
 }
 
 /// Serves [`Request::Ahead`](super::protocol::Request::Ahead): runs the baseline for its
 /// results, where they are not there.
-pub(super) fn ahead(
+pub(super) fn prepare_baseline(
     bench: &mut dyn Bench,
     baseline: &Job,
-    pace: &mut Pace,
+    state: &mut ScheduleState,
     send: &mut dyn FnMut(Reply),
-) -> Result<(), Unusable> {
-    has_results(bench, baseline, pace, send).map(drop)
+) -> Result<(), BenchLost> {
+    ensure_reference(bench, baseline, state, send).map(drop)
 }
 
-/// Runs the baseline for its results, where they are not there. False where it was refused.
-fn has_results(
+/// Runs the baseline for its results if the bench does not have them. Returns false if it was
+/// refused.
+fn ensure_reference(
     bench: &mut dyn Bench,
     baseline: &Job,
-    pace: &mut Pace,
+    state: &mut ScheduleState,
     send: &mut dyn FnMut(Reply),
-) -> Result<bool, Unusable> {
+) -> Result<bool, BenchLost> {
     if bench.has_reference(baseline) {
         return Ok(true);
     }
-    (pace.short, pace.repeats) = (None, 0);
+    (state.short, state.repeats) = (None, 0);
     send(Reply::Running(baseline.slot));
     let first = bench.reference(baseline, &mut || send(Reply::Working));
     let us = send_result(baseline, first, send)?;
@@ -173,73 +175,78 @@ fn has_results(
 }
 
 /// Serves [`Request::Duel`](super::protocol::Request::Duel).
-pub(super) fn duel(
+pub(super) fn time_paired(
     bench: &mut dyn Bench,
     jobs: &[Job],
     rounds: Rounds,
-    pace: &mut Pace,
+    state: &mut ScheduleState,
     send: &mut dyn FnMut(Reply),
-) -> Result<(), Unusable> {
-    let mut field = Vec::with_capacity(jobs.len());
+) -> Result<(), BenchLost> {
+    let mut active = Vec::with_capacity(jobs.len());
     let mut sampling = Sampling { caches: rounds.caches, ..Sampling::default() };
     for job in jobs {
         send(Reply::Running(job.slot));
         let warm = bench.warm(job, &mut || send(Reply::Working));
         let us = match send_result(job, warm, send)? {
-            Some(_) => warm_up(bench, job, pace.is_warm(), send)?,
+            Some(_) => warm_up(bench, job, state.is_warm(), send)?,
             None => None,
         };
         // The first is the baseline, here too: without it there is nothing to decide.
-        if us.is_none() && field.is_empty() {
+        if us.is_none() && active.is_empty() {
             break;
         }
         if let Some(us) = us {
-            if field.is_empty() {
-                sampling.short = if bench.has_reference(job) { pace.is_short(us) } else { us < SHORT_US };
+            if active.is_empty() {
+                sampling.short = if bench.has_reference(job) { state.is_short(us) } else { us < SHORT_US };
             }
-            field.push(Racer { contender: job, times: Vec::new() });
-            pace.served = Some(Instant::now());
+            active.push(Racer { contender: job, times: Vec::new() });
+            state.served = Some(Instant::now());
         }
     }
     let mut order = Order::new(rounds.seed, jobs.len());
     // With warm caches it is asked who is slower, not who is fastest.
     let may_end = rounds.caches == Caches::Cold;
     let mut round = 0;
-    while round < rounds.count && !field.is_empty() {
-        let mut turns: Vec<usize> = (0..field.len()).collect();
-        order.shuffle(&mut turns);
-        let mut times = vec![None; field.len()];
-        for turn in turns {
-            times[turn] = sample(bench, field[turn].contender, sampling, send)?;
+    while round < rounds.count && !active.is_empty() {
+        let mut order_of_round: Vec<usize> = (0..active.len()).collect();
+        order.shuffle(&mut order_of_round);
+        let mut times = vec![None; active.len()];
+        for index in order_of_round {
+            times[index] = sample(bench, active[index].contender, sampling, send)?;
         }
-        let counts = round_counts(bench, pace, true, send);
+        let counts = round_counts(bench, state, true, send);
         round += u32::from(counts);
         let is_whole = times[0].is_some();
         let mut times = times.into_iter();
-        field.retain_mut(|racer| {
+        active.retain_mut(|racer| {
             let us = times.next().flatten();
             racer.times.extend(us.filter(|_| counts));
             us.is_some()
         });
         // Without the baseline there is nothing to decide.
-        if !is_whole || may_end && counts && race::is_decided(&mut field) {
+        if !is_whole || may_end && counts && race::is_decided(&mut active) {
             break;
         }
     }
-    pace.served = Some(Instant::now());
+    state.served = Some(Instant::now());
     send(Reply::Done);
     Ok(())
 }
 
-/// Ends a round: tells how the GPU is, and whether the round counts. One that does not is
-/// followed by a pause.
-fn round_counts(bench: &mut dyn Bench, pace: &mut Pace, time_is_left: bool, send: &mut dyn FnMut(Reply)) -> bool {
+/// Ends a round: reports the condition of the GPU, and whether the round counts. One that does not
+/// is followed by a pause.
+fn round_counts(
+    bench: &mut dyn Bench,
+    state: &mut ScheduleState,
+    time_is_left: bool,
+    send: &mut dyn FnMut(Reply),
+) -> bool {
     let condition = bench.condition();
-    let counts = condition.throttled.is_empty() || pace.repeats >= REPEATS || !time_is_left;
+    let counts = condition.throttled.is_empty() || state.repeats >= MAX_REPEATED_ROUNDS || !time_is_left;
     send(Reply::Round(condition, counts));
     if !counts {
-        pace.repeats += 1;
-        std::thread::sleep(PAUSE);
+        state.repeats += 1;
+        std::thread::sleep(THROTTLE_PAUSE);
         send(Reply::Working);
     }
     counts
@@ -247,16 +254,16 @@ fn round_counts(bench: &mut dyn Bench, pace: &mut Pace, time_is_left: bool, send
 
 /// The bench cannot be used any more.
 #[derive(Debug)]
-pub(super) struct Unusable;
+pub(super) struct BenchLost;
 
-/// Runs `job` until the clocks have risen, or where they are up until it is known whether it is
-/// short; gives the microseconds of its fastest launch. `None` where it was refused.
+/// Runs `job` until the clocks have risen and it is known whether it is short; returns the
+/// microseconds of its fastest launch. `None` if it was refused.
 fn warm_up(
     bench: &mut dyn Bench,
     job: &Job,
     is_warm: bool,
     send: &mut dyn FnMut(Reply),
-) -> Result<Option<f64>, Unusable> {
+) -> Result<Option<f64>, BenchLost> {
     let begin = Instant::now();
     let mut fastest = f64::INFINITY;
     for launch in 1..=WARM_UP_LAUNCHES {
@@ -266,7 +273,7 @@ fn warm_up(
             return Ok(None);
         };
         fastest = fastest.min(us);
-        let is_doubtful = (SHORT_US..HELD_UP_US).contains(&fastest) && launch < LOOKS;
+        let is_doubtful = (SHORT_US..MAX_HOST_DELAY_US).contains(&fastest) && launch < MAX_SHORT_PROBES;
         if (is_warm || begin.elapsed() > WARM_UP) && !is_doubtful {
             break;
         }
@@ -274,13 +281,13 @@ fn warm_up(
     Ok(Some(fastest))
 }
 
-/// Takes one sample and tells it. `None` where the job was refused.
+/// Takes one sample and reports it. `None` if the job was refused.
 fn sample(
     bench: &mut dyn Bench,
     job: &Job,
     sampling: Sampling,
     send: &mut dyn FnMut(Reply),
-) -> Result<Option<f64>, Unusable> {
+) -> Result<Option<f64>, BenchLost> {
     send(Reply::Running(job.slot));
     let result = bench.sample(job, sampling);
     let us = send_result(job, result, send)?;
@@ -290,21 +297,21 @@ fn sample(
     Ok(us)
 }
 
-/// Tells why a job did not run to its end, if it did not.
-fn send_result<T>(job: &Job, result: Result<T, Halt>, send: &mut dyn FnMut(Reply)) -> Result<Option<T>, Unusable> {
+/// Reports why a job did not complete, if it did not.
+fn send_result<T>(job: &Job, result: Result<T, JobError>, send: &mut dyn FnMut(Reply)) -> Result<Option<T>, BenchLost> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(Halt::Refused(reason)) => {
+        Err(JobError::Refused(reason)) => {
             send(Reply::Refused(job.slot, reason));
             Ok(None)
         }
-        Err(Halt::Faulted(reason)) => {
+        Err(JobError::Faulted(reason)) => {
             send(Reply::Faulted(job.slot, reason));
-            Err(Unusable)
+            Err(BenchLost)
         }
-        Err(Halt::Failed(message)) => {
+        Err(JobError::Failed(message)) => {
             send(Reply::Failed(message));
-            Err(Unusable)
+            Err(BenchLost)
         }
     }
 }
@@ -345,7 +352,7 @@ mod tests {
 
         fn clear(&mut self) {}
 
-        fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+        fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, JobError> {
             Ok(us(job))
         }
 
@@ -353,18 +360,18 @@ mod tests {
             job.checked
         }
 
-        fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+        fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, JobError> {
             match job.slot {
-                2 => Err(Halt::Refused(Reason::OutOfMemory { bytes: 1 })),
+                2 => Err(JobError::Refused(Reason::OutOfMemory { bytes: 1 })),
                 _ => Ok(us(job)),
             }
         }
 
-        fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
-            self.check(job, alive).map(drop)
+        fn warm(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<(), JobError> {
+            self.check(job, heartbeat).map(drop)
         }
 
-        fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
+        fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, JobError> {
             self.short = sampling.short;
             if let (0, Some(us)) = (job.slot, self.baseline.1) {
                 return Ok(us + self.baseline.0.pop().unwrap_or_default());
@@ -425,8 +432,10 @@ mod tests {
         let plan = Plan { rounds: 5, ..Plan::default() };
         let run = || {
             let mut replies = Vec::new();
-            time(&mut Steady::default(), &jobs(6), &plan, &mut Pace::default(), &mut |reply| replies.push(reply))
-                .unwrap();
+            time(&mut Steady::default(), &jobs(6), &plan, &mut ScheduleState::default(), &mut |reply| {
+                replies.push(reply)
+            })
+            .unwrap();
             samples(&replies, false)
         };
         let order = run();
@@ -450,7 +459,7 @@ mod tests {
         let plan = Plan { rounds: 6, ..Plan::default() };
         let mut replies = Vec::new();
         let mut bench = Steady { held_up: 1, ..Steady::default() };
-        time(&mut bench, &jobs(2), &plan, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+        time(&mut bench, &jobs(2), &plan, &mut ScheduleState::default(), &mut |reply| replies.push(reply)).unwrap();
         assert_eq!(samples(&replies, false).iter().filter(|&&slot| slot == 1).count(), 6);
     }
 
@@ -460,8 +469,10 @@ mod tests {
         for (keep, expected) in [(2.0, [9, 5, 1, 3]), (3.0, [9, 5, 1, 5]), (100.0, [9, 5, 5, 5])] {
             let mut replies = Vec::new();
             let plan = Plan { keep, ..Plan::default() };
-            time(&mut Steady::default(), &jobs(7), &plan, &mut Pace::default(), &mut |reply| replies.push(reply))
-                .unwrap();
+            time(&mut Steady::default(), &jobs(7), &plan, &mut ScheduleState::default(), &mut |reply| {
+                replies.push(reply)
+            })
+            .unwrap();
             let slots = samples(&replies, false);
             let counts = [0, 1, 3, 6].map(|slot| slots.iter().filter(|&&found| found == slot).count());
             assert_eq!(counts, expected, "within {keep} times the best");
@@ -469,20 +480,21 @@ mod tests {
         // Samples that differ are taken to the end.
         let mut replies = Vec::new();
         let mut bench = Steady { held_up: 1, ..Steady::default() };
-        time(&mut bench, &jobs(2), &Plan::default(), &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+        time(&mut bench, &jobs(2), &Plan::default(), &mut ScheduleState::default(), &mut |reply| replies.push(reply))
+            .unwrap();
         assert_eq!(samples(&replies, false).iter().filter(|&&slot| slot == 1).count(), 9);
     }
 
     #[test]
     fn a_kernel_is_short_in_all_requests_or_in_none() {
         for (baseline_us, expected) in [(5.0, true), (19.0, true), (21.0, false), (500.0, false)] {
-            let (mut bench, mut pace) = (Steady::default(), Pace::default());
+            let (mut bench, mut state) = (Steady::default(), ScheduleState::default());
             let mut known = jobs(2);
             for (held_up_us, is_duel) in [(0.0, false), (19.0, false), (19.0, true), (300.0, false), (-10.0, true)] {
                 bench.baseline = (vec![held_up_us], Some(baseline_us));
                 match is_duel {
-                    true => duel(&mut bench, &known, rounds(3), &mut pace, &mut |_| {}).unwrap(),
-                    false => time(&mut bench, &known, &Plan::default(), &mut pace, &mut |_| {}).unwrap(),
+                    true => time_paired(&mut bench, &known, rounds(3), &mut state, &mut |_| {}).unwrap(),
+                    false => time(&mut bench, &known, &Plan::default(), &mut state, &mut |_| {}).unwrap(),
                 }
                 assert_eq!(bench.short, expected, "{baseline_us} us, held up {held_up_us} us");
                 known[0].checked = true;
@@ -490,13 +502,13 @@ mod tests {
         }
         // The next one's results are not known, or it has none.
         for is_duel in [true, false] {
-            let (mut bench, mut pace) =
-                (Steady { baseline: (vec![], Some(500.0)), ..Steady::default() }, Pace::default());
-            time(&mut bench, &jobs(2), &Plan::default(), &mut pace, &mut |_| {}).unwrap();
+            let (mut bench, mut state) =
+                (Steady { baseline: (vec![], Some(500.0)), ..Steady::default() }, ScheduleState::default());
+            time(&mut bench, &jobs(2), &Plan::default(), &mut state, &mut |_| {}).unwrap();
             bench.baseline = (vec![19.0], Some(5.0));
             match is_duel {
-                true => duel(&mut bench, &jobs(2), rounds(3), &mut pace, &mut |_| {}).unwrap(),
-                false => time(&mut bench, &jobs(2), &Plan::default(), &mut pace, &mut |_| {}).unwrap(),
+                true => time_paired(&mut bench, &jobs(2), rounds(3), &mut state, &mut |_| {}).unwrap(),
+                false => time(&mut bench, &jobs(2), &Plan::default(), &mut state, &mut |_| {}).unwrap(),
             }
             assert!(bench.short);
         }
@@ -508,8 +520,10 @@ mod tests {
         for (sample_s, expected) in [(0.00025, [3, 3, 1]), (0.00045, [5, 5, 1]), (1.0, [6, 5, 5])] {
             let plan = Plan { rounds: 6, keep: 100.0, sample_s: Some(sample_s), ..Plan::default() };
             let mut replies = Vec::new();
-            time(&mut Steady::default(), &jobs(4), &plan, &mut Pace::default(), &mut |reply| replies.push(reply))
-                .unwrap();
+            time(&mut Steady::default(), &jobs(4), &plan, &mut ScheduleState::default(), &mut |reply| {
+                replies.push(reply)
+            })
+            .unwrap();
             let slots = samples(&replies, false);
             let counts = [0, 1, 3].map(|slot| slots.iter().filter(|&&found| found == slot).count());
             assert_eq!(counts, expected, "{sample_s} s");
@@ -519,8 +533,10 @@ mod tests {
     #[test]
     fn duels_pair_samples() {
         let mut replies = Vec::new();
-        duel(&mut Steady::default(), &jobs(4), rounds(3), &mut Pace::default(), &mut |reply| replies.push(reply))
-            .unwrap();
+        time_paired(&mut Steady::default(), &jobs(4), rounds(3), &mut ScheduleState::default(), &mut |reply| {
+            replies.push(reply)
+        })
+        .unwrap();
         for round in samples(&replies, true).chunks(3) {
             let mut sorted = round.to_vec();
             sorted.sort_unstable();
@@ -531,10 +547,13 @@ mod tests {
     #[test]
     fn throttled_rounds_are_repeated_so_many_times() {
         let hot = Condition { throttled: vec!["hot".to_owned()], ..Condition::default() };
-        for (hot_rounds, repeated) in [(0, 0), (2, 2), (9, REPEATS as usize)] {
+        for (hot_rounds, repeated) in [(0, 0), (2, 2), (9, MAX_REPEATED_ROUNDS as usize)] {
             let mut replies = Vec::new();
             let mut bench = Steady { conditions: vec![hot.clone(); hot_rounds], ..Steady::default() };
-            duel(&mut bench, &jobs(2), rounds(6), &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+            time_paired(&mut bench, &jobs(2), rounds(6), &mut ScheduleState::default(), &mut |reply| {
+                replies.push(reply)
+            })
+            .unwrap();
             let count_samples = |wanted: bool| {
                 replies.iter().filter(|reply| matches!(reply, Reply::Round(_, counts) if *counts == wanted)).count()
             };
@@ -546,14 +565,14 @@ mod tests {
     #[test]
     fn rounds_of_a_kernel_are_repeated_a_few_times_in_all() {
         let hot = Condition { throttled: vec!["hot".to_owned()], ..Condition::default() };
-        let mut pace = Pace::default();
+        let mut state = ScheduleState::default();
         let mut repeats_of = |hot_rounds: usize| {
             let mut replies = Vec::new();
             let mut bench = Steady { conditions: vec![hot.clone(); hot_rounds], ..Steady::default() };
-            duel(&mut bench, &jobs(2), rounds(6), &mut pace, &mut |reply| replies.push(reply)).unwrap();
+            time_paired(&mut bench, &jobs(2), rounds(6), &mut state, &mut |reply| replies.push(reply)).unwrap();
             replies.iter().filter(|reply| matches!(reply, Reply::Round(_, false))).count()
         };
-        assert_eq!([1, 2, 6, 6].map(&mut repeats_of), [1, 2, REPEATS as usize - 3, 0]);
+        assert_eq!([1, 2, 6, 6].map(&mut repeats_of), [1, 2, MAX_REPEATED_ROUNDS as usize - 3, 0]);
     }
 
     #[test]
@@ -561,8 +580,10 @@ mod tests {
         let mut known = jobs(2);
         known[0].checked = true;
         let mut replies = Vec::new();
-        time(&mut Steady::default(), &known, &Plan::default(), &mut Pace::default(), &mut |reply| replies.push(reply))
-            .unwrap();
+        time(&mut Steady::default(), &known, &Plan::default(), &mut ScheduleState::default(), &mut |reply| {
+            replies.push(reply)
+        })
+        .unwrap();
         let checked: Vec<_> = replies.iter().filter(|reply| matches!(reply, Reply::Checked(..))).collect();
         assert_eq!(checked, [&Reply::Checked(1, 100.0)]);
     }

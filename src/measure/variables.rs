@@ -1,4 +1,4 @@
-//! Contents of `__device__` variables before and after a launch -> why a candidate is refused.
+//! Compares the `__device__` variables that a candidate writes with those of the baseline.
 //!
 //! The rule: a variable that the baseline wrote and that is compared holds what the baseline left,
 //! as [`compare`] has it for buffers. Every other variable is as it was before the launch.
@@ -8,7 +8,7 @@ use super::outcome::Reason;
 use crate::cuda::{Element, Scalar};
 use crate::workload::WrittenVariable;
 
-/// A variable around a launch.
+/// The contents of a variable before and after a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
     pub before: Vec<u8>,
@@ -21,7 +21,7 @@ impl Observed {
     }
 }
 
-/// What the baseline left in its variables.
+/// The contents of the baseline's variables before and after its launch.
 pub(super) struct VariableResults {
     results: Vec<(WrittenVariable, Observed)>,
 }
@@ -35,7 +35,7 @@ impl VariableResults {
     }
 
     /// Whether the baseline wrote a variable that is compared.
-    pub fn compares(&self) -> bool {
+    pub fn has_compared_results(&self) -> bool {
         self.results.iter().any(|(variable, observed)| variable.check.is_some() && observed.is_written())
     }
 
@@ -69,7 +69,7 @@ fn difference(variable: &WrittenVariable, expected: &Observed, got: Option<&Obse
     // Bytes have no tolerance.
     let (element, tolerance) = match expected.len().is_multiple_of(variable.element.size().max(1)) {
         true => (variable.element, tolerance),
-        false => (Element { scalar: Scalar::U8, lanes: 1 }, Tolerance::default_for(Scalar::U8)),
+        false => (Element { scalar: Scalar::U8, lanes: 1 }, Tolerance::for_scalar(Scalar::U8)),
     };
     compare(&variable.name, &element, tolerance, expected, got).map(Reason::Differs)
 }
@@ -80,7 +80,7 @@ mod tests {
     use crate::workload::VariableCheck;
 
     fn variable(symbol: &str, scalar: Scalar, is_compared: bool) -> WrittenVariable {
-        let check = VariableCheck { relative: Tolerance::default_for(scalar).relative, absolute: None };
+        let check = VariableCheck { relative: Tolerance::for_scalar(scalar).relative, absolute: None };
         let element = Element { scalar, lanes: 1 };
         WrittenVariable {
             symbol: format!("_Z{symbol}"),
@@ -167,7 +167,7 @@ mod tests {
     fn only_written_and_compared_variables_prove_results() {
         for (is_compared, count, expected) in [(true, 5, true), (true, 0, false), (false, 5, false)] {
             let results = VariableResults::new(&[variable("total", Scalar::U32, is_compared)], vec![counted(count)]);
-            assert_eq!(results.compares(), expected, "{is_compared} {count}");
+            assert_eq!(results.has_compared_results(), expected, "{is_compared} {count}");
         }
     }
 

@@ -1,8 +1,8 @@
-//! Paired samples of two candidates -> whether one is faster.
+//! Decides from paired samples of two candidates whether one is faster.
 //!
 //! In: times of the baseline and of a challenger, pair by pair from the same rounds. Out: a
-//! [`Verdict`]. Pure, and the same for the same samples. Invariant: a challenger is
-//! called faster only with 99% confidence (unless another error rate is asked for) and a gain of at least 1%.
+//! [`Verdict`]. Pure, and the same for the same samples. Invariant: a challenger is called faster
+//! only with 99% confidence (unless another error rate is asked for) and a gain of at least 1%.
 
 /// A gain below this is not worth a change of the build.
 pub const MINIMUM_GAIN: f64 = 1.01;
@@ -20,8 +20,8 @@ pub const ERROR_RATE: f64 = 0.01;
 pub enum Verdict {
     /// It is faster: `ratio` is the median of baseline time over its time.
     Faster { ratio: f64 },
-    /// Its gain is surely below [`MINIMUM_GAIN`] (it may well be a loss).
-    Slower { ratio: f64 },
+    /// Its gain is surely below [`MINIMUM_GAIN`], or it is slower.
+    NotFaster { ratio: f64 },
     /// More samples could decide either way. `ratio` is 0 where there is no sample.
     Ambiguous { ratio: f64 },
 }
@@ -48,7 +48,7 @@ pub fn faster_by(baseline: &[f64], challenger: &[f64], error_rate: f64) -> Verdi
     if low > 1.0 && ratio >= MINIMUM_GAIN {
         Verdict::Faster { ratio }
     } else if high < MINIMUM_GAIN {
-        Verdict::Slower { ratio }
+        Verdict::NotFaster { ratio }
     } else {
         Verdict::Ambiguous { ratio }
     }

@@ -1,4 +1,4 @@
-//! The measuring process: requests from standard input -> replies on standard output.
+//! The measuring process: reads requests from standard input, writes replies to standard output.
 //!
 //! Invariant: standard output carries nothing but the protocol (what a kernel prints
 //! goes to standard error), and the process ends at once, whatever runs, when its standard
@@ -10,7 +10,7 @@ use super::protocol;
 use super::protocol::{Reply, Request};
 use super::replay::{Fault, Recording, Start, break_down};
 use super::schedule;
-use super::schedule::Pace;
+use super::schedule::ScheduleState;
 use crate::diag::MessageCode;
 use crate::say;
 use std::ffi::OsString;
@@ -70,8 +70,8 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
             let (device, count) = gpus.first();
             send_reply(&mut stdout, Reply::Ready(device, count));
             answer_requests(gpus, &requests, &mut stdout);
-            // A context that faulted, or one of a driver that is unloading, may hang where it is taken down
-            // in order.
+            // A context that faulted, or one of a driver that is unloading, may hang where it is
+            // taken down in order.
             exit_now(0);
         }
         Err(reason) => send_reply(&mut stdout, Reply::NoDevice(reason)),
@@ -79,18 +79,18 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Serves requests until the bench is of no more use.
+/// Serves requests until the bench is no longer usable.
 fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
     let (mut variants, mut workloads) = (Vec::new(), Vec::new());
     // How many of these a bench was given ahead, which may not be the one that is claimed in the
     // end.
     let mut ahead: Option<(u64, usize, usize)> = None;
-    let mut pace = Pace::default();
+    let mut state = ScheduleState::default();
     // A context takes a while to make: the caller compiles meanwhile.
     gpus.prepare();
     // The other side hangs up by ending standard input, which ends the process (see `listen`).
     while let Ok((request, payload)) = requests.recv() {
-        let mut tell = |reply| send_reply(stdout, reply);
+        let mut send = |reply| send_reply(stdout, reply);
         let served = match request {
             Request::Variant => {
                 variants.push(payload);
@@ -98,16 +98,16 @@ fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>
             }
             Request::Workload(mut workload) => {
                 if !workload.attach(&payload) {
-                    return tell(Reply::Failed("a workload came without its files".to_owned()));
+                    return send(Reply::Failed("a workload came without its files".to_owned()));
                 }
                 workloads.push(workload);
                 continue;
             }
             Request::Claim { wait_s } => {
-                match gpus.claim(wait_s, &mut tell) {
-                    Ok(Some(device)) => tell(Reply::Claimed(device)),
-                    Ok(None) => tell(Reply::Busy),
-                    Err(problem) => return tell(Reply::Failed(problem)),
+                match gpus.claim(wait_s, &mut send) {
+                    Ok(Some(device)) => send(Reply::Claimed(device)),
+                    Ok(None) => send(Reply::Busy),
+                    Err(problem) => return send(Reply::Failed(problem)),
                 }
                 continue;
             }
@@ -115,7 +115,7 @@ fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>
                 variants.clear();
                 workloads.clear();
                 ahead = None;
-                gpus.rest();
+                gpus.release_gpu();
                 continue;
             }
             Request::Pause => {
@@ -124,18 +124,18 @@ fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>
             }
             Request::Ahead { baseline } => {
                 // A GPU that is claimed will be given all of it by the next request.
-                let served = match gpus.borrow().filter(|_| ahead.is_none()) {
+                let served = match gpus.claim_briefly().filter(|_| ahead.is_none()) {
                     Some(bench) => {
                         bench.load(variants.clone(), workloads.clone());
-                        let served = schedule::ahead(bench, &baseline, &mut pace, &mut tell);
+                        let served = schedule::prepare_baseline(bench, &baseline, &mut state, &mut send);
                         ahead = Some((gpus.opened(), variants.len(), workloads.len()));
                         served
                     }
                     None => Ok(()),
                 };
-                gpus.give_back();
+                gpus.release_borrowed();
                 if served.is_ok() {
-                    tell(Reply::Done);
+                    send(Reply::Done);
                 }
                 served
             }
@@ -147,12 +147,14 @@ fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>
                     workloads.drain(..of_workloads);
                 }
                 let Some(bench) = gpus.claimed() else {
-                    return tell(Reply::Failed("no GPU was claimed".to_owned()));
+                    return send(Reply::Failed("no GPU was claimed".to_owned()));
                 };
                 bench.load(std::mem::take(&mut variants), std::mem::take(&mut workloads));
                 match request {
-                    Request::Time { jobs, plan } => schedule::time(bench, &jobs, &plan, &mut pace, &mut tell),
-                    Request::Duel { jobs, rounds } => schedule::duel(bench, &jobs, rounds, &mut pace, &mut tell),
+                    Request::Time { jobs, plan } => schedule::time(bench, &jobs, &plan, &mut state, &mut send),
+                    Request::Duel { jobs, rounds } => {
+                        schedule::time_paired(bench, &jobs, rounds, &mut state, &mut send)
+                    }
                     _ => Ok(()),
                 }
             }

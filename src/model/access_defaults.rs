@@ -1,8 +1,8 @@
-//! A profile's accesses -> what accesses are like of which it says nothing.
+//! A profile's accesses -> default accesses for instructions that the profile does not cover.
 //!
-//! What was executed but not looked at is most often a copy that the compiler made of a loop,
-//! for another case or for what unrolling leaves: it is taken to access memory as the others of
-//! its space, kind and width do on average.
+//! An instruction that is executed but not in the profile is most often in a copy that the
+//! compiler made of a loop, for a special case or for the remainder of unrolling. It is assumed
+//! to access memory as the profiled accesses of its space, kind and width do on average.
 
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::Profile;
@@ -13,31 +13,31 @@ use crate::sim::profile::Access;
 pub(super) struct AccessDefaults(Vec<(Access, f64)>);
 
 impl AccessDefaults {
-    /// Averages accesses to global and shared memory. Spilled values resemble no array's
-    /// and do not count.
+    /// Averages accesses to global and shared memory. Accesses to local memory are left out:
+    /// spilled values say nothing about arrays.
     pub fn from_profile(profile: &Profile) -> Self {
-        let mut alike = Self::default();
+        let mut defaults = Self::default();
         for (line, access) in &profile.accesses {
             let count = profile.mean.get(line).copied().unwrap_or(0.0);
             if !matches!(access.space, MemorySpace::Global | MemorySpace::Shared) || count <= 0.0 {
                 continue;
             }
-            match alike.0.iter_mut().find(|(of, _)| is_like(of, access.space, access.kind, access.width)) {
+            match defaults.0.iter_mut().find(|(of, _)| has_same_shape(of, access.space, access.kind, access.width)) {
                 Some((of, counts)) => {
                     of.mix_in(access, count / (*counts + count));
                     *counts += count;
                 }
-                None => alike.0.push((*access, count)),
+                None => defaults.0.push((*access, count)),
             }
         }
-        alike
+        defaults
     }
 
-    pub fn find_access(&self, space: MemorySpace, kind: AccessKind, width: u32) -> Option<Access> {
-        self.0.iter().find(|(of, _)| is_like(of, space, kind, width)).map(|(of, _)| *of)
+    pub fn default_access(&self, space: MemorySpace, kind: AccessKind, width: u32) -> Option<Access> {
+        self.0.iter().find(|(of, _)| has_same_shape(of, space, kind, width)).map(|(of, _)| *of)
     }
 }
 
-fn is_like(access: &Access, space: MemorySpace, kind: AccessKind, width: u32) -> bool {
+fn has_same_shape(access: &Access, space: MemorySpace, kind: AccessKind, width: u32) -> bool {
     (access.space, access.kind, access.width) == (space, kind, width)
 }

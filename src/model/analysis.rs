@@ -1,4 +1,5 @@
-//! One variant's kernel and its profile -> what a warp of it does, for any block shape.
+//! The machine code of one variant's kernel and its profile -> [`Analysis`]: cycles,
+//! instructions, memory traffic and reuse of a warp. It holds for any block shape.
 
 use super::access_defaults::AccessDefaults;
 use super::block_frequency;
@@ -8,7 +9,7 @@ use super::latency;
 use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::reuse;
 use super::reuse::{Reuse, Touch};
-use super::schedule_sim::{Cost, Replay, Served};
+use super::schedule_sim::{Cost, LoadService, Replay};
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sass::control_flow::Flow;
 use crate::sass::instruction::Instruction;
@@ -19,123 +20,121 @@ use crate::sim::profile::{Access, Spread};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Sectors of 32 bytes for each byte that the 32 threads of a warp access side by side.
+/// Sectors of 32 bytes for each byte of a thread in a fully coalesced access of a warp.
 const SECTORS_PER_BYTE: f64 = 1.0;
-/// Bytes that a thread accesses in one pass over shared memory's banks, or through the level-1
-/// cache.
+/// Bytes that a thread accesses in one pass of the memory pipe over shared memory's banks or the
+/// level-1 cache.
 const PASS_BYTES: u32 = 4;
 /// Sectors of a store that leave the level-1 cache in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
-/// Shares of what is near for which a warp's cycles are found; between them they lie on
-/// straight lines.
-pub const HELD: [f64; 2] = [0.9, 1.0];
+/// A warp's cycles depend on which share of the data that others have brought into the level-2
+/// cache is still there. They are computed for these shares (and for none), and interpolated
+/// linearly.
+pub const L2_HELD_SHARES: [f64; 2] = [0.9, 1.0];
 
-/// A kernel of one variant: all that scoring needs to know of its code.
+/// All that scoring needs to know of the code of one variant's kernel.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     pub resources: Resources,
-    /// Local-memory instructions in the code.
+    /// Local-memory instructions in the code (not executions).
     pub spills: Spills,
     /// Estimated cycles of a single thread (equation 1 of Liang et al.): C.
     pub cycles: f64,
     /// Of these, cycles waiting for global and local memory.
     pub memory_cycles: f64,
-    /// Cycles besides, were what is read again in the level-2 cache and not in the level-1
-    /// cache.
-    pub far_cycles: f64,
-    /// Cycles less, where the level-2 cache still holds these shares (`HELD`) of what others
-    /// have brought into it, and not none.
-    pub held_cycles: [f64; HELD.len()],
+    /// Further cycles, if all that a warp reads again came from the level-2 cache instead of the
+    /// level-1 cache.
+    pub l2_reread_cycles: f64,
+    /// Cycles saved if the level-2 cache still holds these shares (`L2_HELD_SHARES`) of what
+    /// others have brought into it, compared with none.
+    pub l2_saved_cycles: [f64; L2_HELD_SHARES.len()],
     /// Instructions that a thread executes.
     pub instructions: f64,
     /// Instructions that the average warp of the grid executes.
     pub mean_instructions: f64,
-    /// Stretches of a thread's instructions between blocking ones, as Ryoo et al. count them.
+    /// Regions of a thread's instructions, which blocking instructions separate (Ryoo et al.).
     pub regions: f64,
     pub work: Work,
-    /// Of the average warp, by buffer.
+    /// Global-memory traffic of the average warp, by buffer.
     pub traffic: Vec<Traffic>,
-    /// Of the average warp: what it reads again.
+    /// What the average warp touches again, by reuse distance.
     pub reuses: Vec<Reuse>,
-    /// Bytes of the module's own variables.
+    /// Bytes of the module's global variables.
     pub variables: u64,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
     decoded: Arc<Decoded>,
-    /// Executions of each block of the flow by the average warp of the grid.
+    /// Executions of each basic block by the average warp of the grid.
     mean: Vec<f64>,
 }
 
-/// What one warp moves to and from one buffer.
+/// What one warp reads from and writes to one buffer, in sectors of 32 bytes unless noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Index in the workload's buffers, or [`VARIABLES`](crate::sim::profile::VARIABLES); none
-    /// where it is not always the same.
+    /// Index in the workload's buffers, or [`VARIABLES`](crate::sim::profile::VARIABLES); `None`
+    /// for accesses to changing buffers.
     pub buffer: Option<u32>,
-    /// Sectors that it moves.
+    /// Sectors read and written, without those that it has read before.
     pub sectors: f64,
     /// Lines of 128 bytes that they lie in.
     pub lines: f64,
-    /// Of the sectors, those written.
+    /// Those of the sectors that are written.
     pub stored: f64,
-    /// Of these, those of which not all bytes are written at once.
+    /// Those of the written sectors that a store writes only partially.
     pub partial: f64,
-    /// Sectors that are completed after a part of them has left.
+    /// Sectors that a store completes after another has written a part of them.
     pub completed: f64,
     /// Lines with a sector of which its block writes some bytes, and neither writes nor reads
     /// the others.
     pub unfinished: f64,
     /// Bytes that it writes.
     pub written: f64,
-    /// Of those written, those to which a warp of the block has stored before.
+    /// Those of the written sectors to which a warp of the block has stored before.
     pub rewritten: f64,
-    /// Nanoseconds that lines of the level-2 cache are busy with its atomics, summed over them.
+    /// Nanoseconds that lines of the level-2 cache are busy with its atomics, summed over lines.
     pub busy_ns: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
-    /// Those of them that others have brought into the level-2 cache before.
-    pub near: f64,
-    /// Where in the buffer warps touch it.
+    /// Those of the fresh sectors that other blocks have brought into the level-2 cache before.
+    pub in_l2: f64,
+    /// How the accesses of blocks are spread over the buffer.
     pub spread: Spread,
 }
 
-/// Local-memory instructions, by spilled registers or local arrays, in the code (not
-/// executions).
+/// Numbers of local-memory instructions in the code, of spilled registers or local arrays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spills {
     pub loads: u32,
     pub stores: u32,
 }
 
-/// What the average warp of the grid asks of an SM and of the memory behind it, over its life.
+/// What the average warp of the grid uses of an SM and its memory pipe, over its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Cycles of an SM that each pipe is busy for the warp.
+    /// Cycles that each pipe of an SM is busy for the warp.
     pub pipes: [f64; Pipe::COUNT],
-    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a
-    /// warp tell each other something.
+    /// Those of the memory pipe's cycles that are for shared memory, and for shuffles and
+    /// matches.
     pub shared_cycles: f64,
     pub exchange_cycles: f64,
-    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often
-    /// as anything of it is.
+    /// Sectors of local memory that are loaded, and their lines, each counted for each load.
     pub local_loaded: f64,
     pub local_loaded_lines: f64,
-    /// The same of what is stored, and the sectors of which a store writes only a part.
+    /// The same for stores, and the sectors that a store writes only partially.
     pub local_stored: f64,
     pub local_stored_lines: f64,
     pub local_partial: f64,
     pub constants: Constants,
     pub barriers: f64,
-    /// Lines that it has stored to and will store to again, at any time.
+    /// Average number of lines that it has stored to and will store to again.
     pub open_lines: f64,
-    /// Cycles of the average warp over those of the busiest, each alone.
+    /// Cycles of the average warp over those of the busiest, each if it is alone.
     pub activity: f64,
-    /// Instructions of the longest warp of the average block over those of the average warp; 1
-    /// at least.
+    /// Instructions of the longest warp of a block over those of its average warp, on average; at
+    /// least 1.
     pub straggling: f64,
-    /// As in the profile: the share of the grid's blocks, its last ones, that have next to
-    /// nothing to do.
+    /// The share of the grid's blocks, its last ones, that have next to nothing to do.
     pub idle: f64,
 }
 
@@ -150,14 +149,13 @@ struct Decoded {
 }
 
 impl Analysis {
-    /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once
-    /// for each variant.
+    /// Decodes and analyses a kernel: the expensive part of scoring, done once for each variant.
     pub fn new(kernel: &CubinKernel<'_>, profile: Option<&Profile>) -> Self {
         Self::with_trips(kernel, profile, &[])
     }
 
-    /// Analyses a kernel with given iterations of the loops that the profile does not
-    /// know, from the outermost depth inwards.
+    /// The same, with assumed `trips`, the iterations of loops that are not in the profile, from
+    /// the outermost depth inwards.
     pub fn with_trips(kernel: &CubinKernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
         let instructions = instruction::decode_section(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
@@ -177,7 +175,7 @@ impl Analysis {
         &self.decoded.flow
     }
 
-    /// Returns executions of each block of the flow by the average warp of the grid.
+    /// Returns the executions of each basic block by the average warp of the grid.
     pub fn block_counts(&self) -> &[f64] {
         &self.mean
     }
@@ -191,12 +189,13 @@ impl Analysis {
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
-        let BlockCounts { busiest: counts, mean, again } = block_frequency::block_counts(&code, profile, trips);
-        let alike = profile.map(AccessDefaults::from_profile).unwrap_or_default();
+        let BlockCounts { busiest: counts, mean, divergence_overhead } =
+            block_frequency::block_counts(&code, profile, trips);
+        let defaults = profile.map(AccessDefaults::from_profile).unwrap_or_default();
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
-            .map(|(instruction, line)| access_of_instruction(instruction, *line, profile, &alike))
+            .map(|(instruction, line)| access_of_instruction(instruction, *line, profile, &defaults))
             .collect();
         let executed = || executed_by(flow, &counts);
         let is_long = |class: Class| {
@@ -209,10 +208,10 @@ impl Analysis {
         };
         let latencies = Latencies::for_capability(decoded.architecture);
         let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
-        let replay = |again: f64, held: f64| {
-            let served = Served { again, held };
+        let replay = |reread_latency: f64, held: f64| {
+            let service = LoadService { reread_latency, held };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
-            Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.block_costs()
+            Replay { instructions, accesses, flow, counts, latencies, service, special_blocks }.block_costs()
         };
         let total = |costs: &[Cost], part: fn(&Cost) -> f64| {
             costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>()
@@ -220,8 +219,8 @@ impl Analysis {
         let costs = replay(latencies.l1, 0.0);
         let cycles = total(&costs, |c| c.cycles);
         let (memory_cycles, blocking) = (total(&costs, |c| c.memory), total(&costs, |c| c.blocking));
-        let far_cycles = total(&replay(latencies.l2, 0.0), |c| c.cycles) - cycles;
-        let held_cycles = HELD.map(|held| cycles - total(&replay(latencies.l1, held), |c| c.cycles));
+        let l2_reread_cycles = total(&replay(latencies.l2, 0.0), |c| c.cycles) - cycles;
+        let l2_saved_cycles = L2_HELD_SHARES.map(|held| cycles - total(&replay(latencies.l1, held), |c| c.cycles));
 
         let mut spills = Spills::default();
         for index in flow.blocks.iter().flat_map(|block| block.instructions.clone()) {
@@ -237,25 +236,25 @@ impl Analysis {
         let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
         let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
         let constants = profile.map_or_else(Constants::default, Constants::from_profile);
-        let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
+        let guard_shares = profile.map_or_else(GuardShares::default, |profile| GuardShares::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
         let open_lines = profile.map_or(0.0, |profile| profile.open_lines);
         let mut work = Work { open_lines, activity, straggling, idle, constants, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
-        let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
-        let touches: Vec<Touch> = placed
+        let instruction_blocks = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
+        let touches: Vec<Touch> = instruction_blocks
             .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == MemorySpace::Global)?;
-                Some(Touch { block, count: mean[block] * conditional.executed_share(&code, at), access })
+                Some(Touch { block, count: mean[block] * guard_shares.executed_share(&code, at), access })
             })
             .collect();
         for (at, count) in executed_by(flow, &mean) {
-            let count = count * conditional.executed_share(&code, at);
+            let count = count * guard_shares.executed_share(&code, at);
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
-                let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
+                let index = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
                     traffic.push(Traffic {
                         buffer: access.buffer,
@@ -264,7 +263,7 @@ impl Analysis {
                     });
                     traffic.len() - 1
                 });
-                traffic[place].add_access(access, count);
+                traffic[index].add_access(access, count);
             }
             work.add_instruction(&instructions[at], accesses[at].as_ref(), count, &throughput);
         }
@@ -277,10 +276,10 @@ impl Analysis {
             spills,
             cycles,
             memory_cycles,
-            far_cycles,
-            held_cycles,
+            l2_reread_cycles,
+            l2_saved_cycles,
             instructions: issued,
-            mean_instructions: of_mean + again,
+            mean_instructions: of_mean + divergence_overhead,
             regions: blocking + 1.0,
             work,
             traffic,
@@ -293,32 +292,32 @@ impl Analysis {
     }
 }
 
-/// How often instructions execute whose guards hold only for some of the warps that come to
-/// them.
+/// For guarded (predicated) memory instructions: for which share of the warps that reach them the
+/// guard holds.
 #[derive(Default)]
-struct Conditional {
-    /// By PTX line, of those that access memory: what the profile says over how often warps
-    /// come there.
+struct GuardShares {
+    /// By PTX line: its executions in the profile over the executions of its machine
+    /// instructions' blocks.
     shares: BTreeMap<u32, f64>,
 }
 
-impl Conditional {
+impl GuardShares {
     fn new(code: &Code<'_>, mean: &[f64], profile: &Profile) -> Self {
-        let mut come: BTreeMap<(u32, &'static str), f64> = BTreeMap::new();
+        let mut reached: BTreeMap<(u32, &'static str), f64> = BTreeMap::new();
         for (at, count) in executed_by(code.flow, mean) {
             let Some(line) = code.lines[at].filter(|_| code.instructions[at].memory.is_some()) else { continue };
-            *come.entry((line, code.instructions[at].opcode.mnemonic)).or_default() += count;
+            *reached.entry((line, code.instructions[at].opcode.mnemonic)).or_default() += count;
         }
         let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
-        for ((line, _), come) in come {
+        for ((line, _), reached) in reached {
             let executed = profile.mean.get(&line).copied().unwrap_or(0.0);
             let share = shares.entry(line).or_insert(0.0);
-            *share = share.max((executed / come).min(1.0));
+            *share = share.max((executed / reached).min(1.0));
         }
         Self { shares }
     }
 
-    /// The part of the warps that come to an instruction for which it does anything.
+    /// The share of the warps that reach an instruction for which its guard holds.
     fn executed_share(&self, code: &Code<'_>, at: usize) -> f64 {
         if code.instructions[at].guard.is_always() {
             return 1.0;
@@ -327,12 +326,12 @@ impl Conditional {
     }
 }
 
-/// Instructions that are issued where blocks are executed so often.
+/// Instructions that are issued if blocks are executed this often.
 fn issued_by(flow: &Flow, counts: &[f64]) -> f64 {
     flow.blocks.iter().zip(counts).map(|(block, count)| block.instructions.len() as f64 * count).sum()
 }
 
-/// The instructions that are executed, with how often.
+/// The indices of the instructions that are executed, with the number of executions.
 fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (usize, f64)> + 'a {
     flow.blocks
         .iter()
@@ -341,27 +340,27 @@ fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (u
         .flat_map(|(block, &count)| block.instructions.clone().map(move |at| (at, count)))
 }
 
-/// What the profile says of an instruction's access; without one, what it says of those like
-/// it, or threads side by side.
+/// The access of a memory instruction: from the profile; if it has none for its line, the
+/// default of its kind; if there is none either, a fully coalesced access.
 fn access_of_instruction(
     instruction: &Instruction,
     line: Option<u32>,
     profile: Option<&Profile>,
-    alike: &AccessDefaults,
+    defaults: &AccessDefaults,
 ) -> Option<Access> {
     let memory = instruction.memory?;
     let seen = line.zip(profile).and_then(|(line, profile)| profile.accesses.get(&line));
-    // A line's access is this instruction's only where the space agrees: the line of a store to a
-    // parameter is not that of a spill.
+    // The line's access is this instruction's only if it is to the same space: ptxas gives spills
+    // the line of another instruction.
     let seen = seen.filter(|access| access.space == memory.space).copied();
     let (space, kind, width) = (memory.space, memory.kind, memory.width);
-    Some(seen.or_else(|| alike.find_access(space, kind, width)).unwrap_or(Access {
+    Some(seen.or_else(|| defaults.default_access(space, kind, width)).unwrap_or(Access {
         space,
         kind,
         width,
         sectors: f64::from(width) * SECTORS_PER_BYTE,
         lines: f64::from(width.div_ceil(PASS_BYTES)),
-        leaving: f64::from(width) * SECTORS_PER_BYTE,
+        store_sectors: f64::from(width) * SECTORS_PER_BYTE,
         passes: if space == MemorySpace::Global { f64::from(width.div_ceil(PASS_BYTES).max(1)) } else { 1.0 },
         block_sectors: f64::from(width) * SECTORS_PER_BYTE,
         lanes: 32.0,
@@ -377,7 +376,7 @@ impl Traffic {
     fn add_access(&mut self, access: &Access, count: f64) {
         let new = match access.kind {
             AccessKind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
-            AccessKind::Store if access.sectors > 0.0 => (access.leaving / access.sectors).min(1.0),
+            AccessKind::Store if access.sectors > 0.0 => (access.store_sectors / access.sectors).min(1.0),
             AccessKind::Store | AccessKind::Atomic => 1.0,
         };
         let sectors = count * access.sectors * new;
@@ -388,7 +387,7 @@ impl Traffic {
             AccessKind::Load => {
                 let fresh = count * access.fresh_sectors();
                 self.fresh += fresh;
-                self.near += fresh * access.near.clamp(0.0, 1.0);
+                self.in_l2 += fresh * access.in_l2.clamp(0.0, 1.0);
             }
             AccessKind::Store | AccessKind::Atomic => {
                 self.stored += sectors;
@@ -416,7 +415,7 @@ impl Work {
         let mut cycles = throughput.pipe_interval(pipe);
         match instruction.opcode.class {
             Class::AsyncTensor => cycles *= ASYNC_TENSOR_STEPS,
-            Class::Match => cycles = latency::MATCH,
+            Class::Match => cycles = latency::MATCH_CYCLES,
             _ => {}
         }
         if let Some(access) = access {
@@ -436,8 +435,8 @@ impl Work {
                     cycles = cycles.max(access.lines);
                     match access.kind {
                         AccessKind::Store => {
-                            self.local_stored += count * access.leaving;
-                            self.local_stored_lines += count * access.lines.min(access.leaving);
+                            self.local_stored += count * access.store_sectors;
+                            self.local_stored_lines += count * access.lines.min(access.store_sectors);
                             self.local_partial += count * access.partial;
                         }
                         AccessKind::Load | AccessKind::Atomic => {

@@ -1,11 +1,12 @@
-//! PTX line counts -> how often each SASS block is executed.
+//! Executions of each PTX line -> executions of each basic block of the machine code (SASS).
 //!
 //! ptxas moves, duplicates and unrolls code, so that no single line says how often a block
-//! runs. The lines of a block vote: a line counts where it is deepest in loops (elsewhere it
-//! was hoisted), divided by the copies that unrolling made of it there, and the weighted median
-//! wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations
-//! go to the most unrolled one first, as ptxas's code does it. Blocks without votes get what
-//! flow conservation leaves (see `conservation.rs`).
+//! runs. The lines of a block vote: a line votes in the loop where it is nested deepest
+//! (elsewhere it was hoisted to), with its executions divided by the copies that unrolling made
+//! of it there, and the weighted median wins. Loops that share lines are copies of one PTX loop,
+//! unrolled by different factors; the iterations go to the most unrolled one first, as in
+//! ptxas's code. The counts of blocks without votes follow from flow conservation (see
+//! `flow_conservation.rs`).
 
 use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
@@ -16,30 +17,29 @@ use crate::sass::instruction::Instruction;
 use crate::sim::Profile;
 use std::collections::BTreeMap;
 
-/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals,
-/// infinities), which are rare.
-const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
-/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more
-/// than one.
-const FAITHFUL: f64 = 4.0;
+/// Parts of the names of ptxas's subroutines for operands that the inlined code cannot treat
+/// (denormals, infinities), which are rare.
+const RARE_SUBROUTINES: [&str; 3] = ["slowpath", "mediumpath", "_full"];
+/// Weight of the vote of a memory or floating-point instruction's line: ptxas seldom duplicates
+/// those within a block.
+const RELIABLE_WEIGHT: f64 = 4.0;
 
-/// Weight of a line that only a branch or the like has: ptxas attaches those to some line
-/// nearby.
-const ATTACHED: f64 = 0.25;
+/// Weight of the vote of a branch's line or the like: ptxas attaches those to some line nearby.
+const UNRELIABLE_WEIGHT: f64 = 0.25;
 
-/// A block of a loop is taken for one that is executed more often than the loop is entered
-/// where lines that say so have at least this part of the weight of the others.
-const OWN_SHARE: f64 = 0.25;
+/// Votes that a block is executed more often than its loop is entered win over the others if they
+/// have at least this share of the others' weight.
+const MIN_VOTE_SHARE: f64 = 0.25;
 
-/// Loops that are copies of one PTX loop share at least this part of the lines of the one that
-/// has fewer.
+/// Two loops are copies of one PTX loop if they share at least this part of the lines of the one
+/// with fewer lines.
 const COPY_SHARE: f64 = 0.25;
 
-/// Share of its weight that a line's vote keeps where the instruction executes under a
-/// condition: so little that a few instructions without one outvote all with.
-const GUARDED: f64 = 0.0625;
+/// Factor of the weight if the instruction is guarded (predicated): so small that a few
+/// instructions without a guard outvote all with one.
+const GUARDED_FACTOR: f64 = 0.0625;
 
-/// What the counts are found from.
+/// The machine code whose blocks are counted.
 pub(super) struct Code<'a> {
     pub instructions: &'a [Instruction],
     /// PTX line of each instruction.
@@ -54,23 +54,25 @@ pub(super) struct BlockCounts {
     pub busiest: Vec<f64>,
     /// By the average warp of the grid.
     pub mean: Vec<f64>,
-    /// Instructions that the average warp executes besides: where parts of it that went
-    /// different ways come to the place at which they meet, each executes what leads there
-    /// from the beginning of the block.
-    pub again: f64,
+    /// Further instructions of the average warp because of divergence: the diverged parts of a
+    /// warp execute the instructions before the point of reconvergence in its block one after
+    /// another.
+    pub divergence_overhead: f64,
 }
 
-/// How often each block is executed.
+/// Returns how often each block is executed.
 ///
-/// `trips` are the iterations of loops that nothing is known about, from the outermost depth
-/// inwards; the last one is for all deeper ones, too.
+/// `trips` are the assumed iterations of loops that the profile does not cover, from the
+/// outermost depth inwards; the last one is for all deeper ones, too.
 pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> BlockCounts {
-    let parted = only_parted(code);
+    let diverged_only = diverged_only_blocks(code);
     let never: Vec<bool> = (code.flow.blocks.iter().enumerate())
-        .map(|(index, block)| parted[index] || calls_rare_subroutine(code, block) && is_optional(code.flow, block))
+        .map(|(index, block)| {
+            diverged_only[index] || calls_rare_subroutine(code, block) && is_optional(code.flow, block)
+        })
         .collect();
     let dominators = code.flow.immediate_dominators();
-    let votes = profile.map(|profile| Votes::new(code, profile, &parted, &dominators));
+    let votes = profile.map(|profile| Votes::new(code, profile, &diverged_only, &dominators));
     let conserved = |observed: Vec<Option<f64>>| {
         let observed: Vec<_> =
             observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
@@ -79,28 +81,29 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
     let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::vote_counts);
     let (busiest, _) = conserved(observed);
     let Some(votes) = votes else {
-        return BlockCounts { mean: busiest.clone(), busiest, again: 0.0 };
+        return BlockCounts { mean: busiest.clone(), busiest, divergence_overhead: 0.0 };
     };
-    // Copies share a line's executions in the same way, however many warps come there.
-    let parts = busiest.iter().zip(votes.lane_parts()).map(|(&count, part)| match part {
+    // Copies of a line share its executions in the same ratio for the average warp as for the
+    // busiest one.
+    let ratios = busiest.iter().zip(votes.mean_ratios()).map(|(&count, part)| match part {
         Some(part) => Some(part * count),
         None => (count == 0.0).then_some(0.0),
     });
-    let (mean, inflow) = conserved(parts.collect());
-    let again = code.flow.blocks.iter().zip(&mean).zip(&inflow).map(|((block, count), arriving)| {
-        let meets = block.instructions.clone().rposition(|at| code.instructions[at].opcode.mnemonic == MEETING);
+    let (mean, inflow) = conserved(ratios.collect());
+    let divergence_overhead = code.flow.blocks.iter().zip(&mean).zip(&inflow).map(|((block, count), arriving)| {
+        let meets = block.instructions.clone().rposition(|at| code.instructions[at].opcode.mnemonic == RECONVERGENCE);
         meets.map_or(0.0, |before| (before + 1) as f64 * (arriving - count).max(0.0))
     });
-    BlockCounts { again: again.sum(), mean, busiest }
+    BlockCounts { divergence_overhead: divergence_overhead.sum(), mean, busiest }
 }
 
-/// The instruction at which parts of a warp wait for each other.
-const MEETING: &str = "BSYNC";
+/// The instruction at which the diverged parts of a warp wait for each other.
+const RECONVERGENCE: &str = "BSYNC";
 
-/// The blocks that only threads of a warp that have parted come to. They are copies of what the
-/// warp executes as a whole, for code in which all have to meet (shuffles, votes): where PTX
-/// asks for all of them, they have met.
-fn only_parted(code: &Code<'_>) -> Vec<bool> {
+/// Whether each block is reached only by diverged threads of a warp. Such blocks are copies, for
+/// diverged warps, of code that needs all threads of a warp (shuffles, votes). In PTX that
+/// requires all of them the warp has converged, so that the copies are not executed.
+fn diverged_only_blocks(code: &Code<'_>) -> Vec<bool> {
     let flow = code.flow;
     let mut unreached = vec![true; flow.blocks.len()];
     let mut stack: Vec<usize> = flow.entries.first().copied().into_iter().collect();
@@ -110,12 +113,12 @@ fn only_parted(code: &Code<'_>) -> Vec<bool> {
         }
         let block = &flow.blocks[index];
         let last = code.instructions.get(block.instructions.end.wrapping_sub(1));
-        let aside = last.filter(|last| last.if_parted).and_then(|last| last.target);
-        let starts_aside = |to: usize| {
+        let diverged_target = last.filter(|last| last.if_diverged).and_then(|last| last.target);
+        let is_diverged_target = |to: usize| {
             let first = code.instructions.get(flow.blocks[to].instructions.start);
-            aside.is_some() && first.map(|first| first.offset) == aside
+            diverged_target.is_some() && first.map(|first| first.offset) == diverged_target
         };
-        stack.extend(block.successors.iter().chain(&block.callee).copied().filter(|&to| !starts_aside(to)));
+        stack.extend(block.successors.iter().chain(&block.callee).copied().filter(|&to| !is_diverged_target(to)));
     }
     unreached
 }
@@ -125,20 +128,20 @@ fn calls_rare_subroutine(code: &Code<'_>, block: &Block) -> bool {
     let Some(entry) = entry else { return false };
     let name =
         code.functions.iter().find(|function| function.offset == entry.offset).map_or("", |function| function.name);
-    name.starts_with("$__internal_") && RARE.iter().any(|part| name.contains(part))
+    name.starts_with("$__internal_") && RARE_SUBROUTINES.iter().any(|part| name.contains(part))
 }
 
-/// Whether a branch leads around the block.
+/// Whether a branch can skip the block.
 fn is_optional(flow: &Flow, block: &Block) -> bool {
     block.predecessors.iter().all(|&p| flow.blocks[p].successors.len() > 1)
 }
 
-/// A loop, or what is in none.
+/// The index of a loop; `None` for the code outside of loops.
 type Region = Option<usize>;
 
-/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may
-/// be several of SASS; only over those of the greatest weight, for ptxas gives its own moves
-/// and branches some line nearby.
+/// The number of copies of a line in a region: the least count over its mnemonics, because one
+/// PTX instruction may become several of SASS. Only mnemonics of the greatest weight count,
+/// because ptxas gives its own moves and branches some line nearby.
 #[derive(Clone, Copy)]
 struct Copies {
     region: Region,
@@ -146,7 +149,8 @@ struct Copies {
     weight: f64,
 }
 
-/// Instructions of one line, mnemonic and region: how many, and their weight.
+/// The instructions with one line, mnemonic and region: their number, and the weight of their
+/// votes.
 struct LineGroup {
     region: Region,
     mnemonic: &'static str,
@@ -154,15 +158,15 @@ struct LineGroup {
     weight: f64,
 }
 
-/// A line of the PTX that the code has instructions of.
+/// A line of the PTX that has instructions in the machine code.
 struct PtxLine {
-    /// Executions of it, by the busiest warp and by the average one.
+    /// Its executions by the busiest warp and by the average one.
     count: f64,
     mean: f64,
     /// By region.
     copies: Vec<Copies>,
-    /// The regions that it is in at its greatest depth, ascending.
-    homes: Vec<Region>,
+    /// Of the regions that have it, those of the greatest loop depth, ascending.
+    deepest_regions: Vec<Region>,
 }
 
 impl PtxLine {
@@ -170,8 +174,8 @@ impl PtxLine {
         self.copies.iter().find(|copies| copies.region == region)
     }
 
-    fn is_home(&self, region: Region) -> bool {
-        self.homes.contains(&region)
+    fn is_deepest_in(&self, region: Region) -> bool {
+        self.deepest_regions.contains(&region)
     }
 }
 
@@ -180,38 +184,38 @@ struct Votes<'a> {
     /// Whether the profile has any execution of its first line.
     is_entered: bool,
     lines: Vec<PtxLine>,
-    /// Each instruction's, of `lines`.
+    /// For each instruction the index of its line in `lines`.
     line_of: Vec<Option<usize>>,
-    /// Those of each block, each once.
+    /// For each block the indices of its lines, each once.
     of_block: Vec<Vec<usize>>,
-    /// For each block the first that is executed exactly as often, and for each of these all of
-    /// them.
+    /// For each block the first block that is executed exactly as often; and for each of these
+    /// first blocks all blocks that are.
     equivalents: Vec<usize>,
-    together: Vec<Vec<usize>>,
+    equivalent_sets: Vec<Vec<usize>>,
 }
 
 impl<'a> Votes<'a> {
     fn new(code: &'a Code<'a>, profile: &Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
         let (line_of, mut lines) = number_lines(code.lines, profile);
-        let mut alike: Vec<Vec<LineGroup>> = lines.iter().map(|_| Vec::new()).collect();
+        let mut groups: Vec<Vec<LineGroup>> = lines.iter().map(|_| Vec::new()).collect();
         for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
             let region = block.innermost;
             for index in block.instructions.clone() {
                 let Some(line) = line_of[index] else { continue };
                 let instruction = &code.instructions[index];
                 let mnemonic = instruction.opcode.mnemonic;
-                let known = alike[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
+                let known = groups[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
                 match known {
                     Some(known) => known.count += 1.0,
                     None => {
-                        alike[line].push(LineGroup { region, mnemonic, count: 1.0, weight: vote_weight(instruction) })
+                        groups[line].push(LineGroup { region, mnemonic, count: 1.0, weight: vote_weight(instruction) })
                     }
                 }
             }
         }
         let depth = |region: Region| region.map_or(0, |index| code.flow.loops[index].depth);
-        for (line, alike) in lines.iter_mut().zip(&alike) {
-            for one in alike {
+        for (line, groups) in lines.iter_mut().zip(&groups) {
+            for one in groups {
                 match line.copies.iter_mut().find(|copies| copies.region == one.region) {
                     Some(known) if known.weight > one.weight => {}
                     Some(known) if known.weight == one.weight => known.count = known.count.min(one.count),
@@ -221,8 +225,8 @@ impl<'a> Votes<'a> {
             }
             let regions = || line.copies.iter().map(|copies| copies.region);
             let deepest = regions().map(depth).max().unwrap_or(0);
-            line.homes = regions().filter(|&region| depth(region) == deepest).collect();
-            line.homes.sort_unstable();
+            line.deepest_regions = regions().filter(|&region| depth(region) == deepest).collect();
+            line.deepest_regions.sort_unstable();
         }
         let mut seen = vec![usize::MAX; lines.len()];
         let each_once = |(number, block): (usize, &Block)| {
@@ -231,12 +235,12 @@ impl<'a> Votes<'a> {
         };
         let of_block = code.flow.blocks.iter().enumerate().map(each_once).collect();
         let equivalents = code.flow.equivalent_blocks(dominators);
-        let mut together: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
+        let mut equivalent_sets: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
         for (index, &first) in equivalents.iter().enumerate().filter(|(index, _)| !left_out[*index]) {
-            together[first].push(index);
+            equivalent_sets[first].push(index);
         }
         let is_entered = profile.counts.values().next().is_some_and(|&first| first > 0.0);
-        Self { code, is_entered, lines, line_of, of_block, equivalents, together }
+        Self { code, is_entered, lines, line_of, of_block, equivalents, equivalent_sets }
     }
 
     fn vote_counts(&self) -> Vec<Option<f64>> {
@@ -248,7 +252,7 @@ impl<'a> Votes<'a> {
         for group in self.unrolled_groups() {
             self.share_iterations(&group, &mut counts);
         }
-        // Whoever enters a kernel executes its first block, however ptxas filled it.
+        // Every warp executes the first block once, whatever instructions ptxas moved into it.
         if let Some(&entry) = flow.entries.first()
             && flow.blocks[entry].innermost.is_none()
             && self.is_entered
@@ -258,8 +262,7 @@ impl<'a> Votes<'a> {
         counts
     }
 
-    /// How often each loop is entered: as often as the header of the loop around it is
-    /// executed.
+    /// How often each loop is entered: as often as the header of its parent loop is executed.
     fn loop_entries(&self) -> Vec<f64> {
         let flow = self.code.flow;
         let mut entered: Vec<f64> = Vec::with_capacity(flow.loops.len());
@@ -274,44 +277,45 @@ impl<'a> Votes<'a> {
         entered
     }
 
-    /// The weighted median of what the lines of a block say, each divided by its copies in the
-    /// block's region.
+    /// The block's executions: the weighted median of its lines' executions, each divided by the
+    /// line's copies in the block's region.
     ///
-    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads
-    /// again, what was made before it, to save registers: lines that are executed no more often
-    /// than that say nothing where others say more.
+    /// `entered` is how often the block's loop is entered. To save registers, ptxas recomputes in
+    /// a loop values that PTX computes before it: lines that are executed no more often than
+    /// `entered` are ignored if enough others are.
     fn vote_of_block(&self, block: usize, entered: f64) -> Option<f64> {
         let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
         let mut moved: Vec<(f64, f64)> = Vec::new();
-        for line in self.of_block[block].iter().map(|&line| &self.lines[line]).filter(|line| line.is_home(region)) {
+        for line in self.of_block[block].iter().map(|&line| &self.lines[line]).filter(|line| line.is_deepest_in(region))
+        {
             if let Some(copies) = line.copies_in(region) {
                 let into = if line.count > entered { &mut votes } else { &mut moved };
                 into.push((line.count / copies.count, copies.weight));
             }
         }
         let weight = |votes: &[(f64, f64)]| votes.iter().map(|vote| vote.1).sum::<f64>();
-        if weight(&votes) < OWN_SHARE * weight(&moved) {
+        if weight(&votes) < MIN_VOTE_SHARE * weight(&moved) {
             votes.append(&mut moved);
         }
         weighted_median(if votes.is_empty() { moved } else { votes })
     }
 
-    /// Executions of each block by the average warp over those by the busiest: the weighted
-    /// median of what its lines say.
-    fn lane_parts(&self) -> Vec<Option<f64>> {
+    /// The ratio of each block's executions by the average warp to those by the busiest: the
+    /// weighted median of its lines' ratios.
+    fn mean_ratios(&self) -> Vec<Option<f64>> {
         let mut seen = vec![usize::MAX; self.lines.len()];
-        let mut parts: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
+        let mut ratios: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
         for (block, own) in self.code.flow.blocks.iter().enumerate() {
             let region = own.innermost;
-            // What is executed exactly as often is so by as many warps.
+            // Blocks that are executed exactly as often have the same ratio.
             let first = self.equivalents[block];
-            let together = &self.together[first];
+            let equivalent_sets = &self.equivalent_sets[first];
             let alone = [block];
-            let blocks = if together.contains(&block) { together } else { &alone[..] };
+            let blocks = if equivalent_sets.contains(&block) { equivalent_sets } else { &alone[..] };
             let before = blocks.first().copied().filter(|&other| other < block);
             if let Some(before) = before.filter(|&other| self.code.flow.blocks[other].innermost == region) {
-                parts.push(parts[before]);
+                ratios.push(ratios[before]);
                 continue;
             }
             let mut votes: Vec<(f64, f64)> = Vec::new();
@@ -320,25 +324,25 @@ impl<'a> Votes<'a> {
                 let of = &self.lines[line];
                 if std::mem::replace(&mut seen[line], block) != block && of.count > 0.0 {
                     let weight = of.copies_in(region).map_or(0.0, |copies| copies.weight);
-                    let into = if of.is_home(region) { &mut votes } else { &mut elsewhere };
+                    let into = if of.is_deepest_in(region) { &mut votes } else { &mut elsewhere };
                     into.push((of.mean / of.count, weight));
                 }
             }
-            // A block may hold nothing but a loop's last iterations.
-            parts.push(weighted_median(if votes.is_empty() { elsewhere } else { votes }));
+            // A block may consist of nothing but the peeled last iterations of a loop.
+            ratios.push(weighted_median(if votes.is_empty() { elsewhere } else { votes }));
         }
-        parts
+        ratios
     }
 
-    /// Neighbouring loops that share their lines: copies of one PTX loop. Different loops
-    /// share a few lines, too, of what ptxas recomputes in each rather than keep it in a
-    /// register.
+    /// Groups of loops that are copies of one PTX loop: of the same parent, with shared lines (see
+    /// [`COPY_SHARE`]). Different PTX loops share a few lines, too, of values that ptxas
+    /// recomputes in each rather than keep them in a register.
     fn unrolled_groups(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut own = vec![0_usize; loops.len()];
         let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for line in &self.lines {
-            let members: Vec<usize> = line.homes.iter().copied().flatten().collect();
+            let members: Vec<usize> = line.deepest_regions.iter().copied().flatten().collect();
             members.iter().for_each(|&index| own[index] += 1);
             for pair in members.windows(2).filter(|pair| loops[pair[0]].parent == loops[pair[1]].parent) {
                 *shared.entry((pair[0], pair[1])).or_default() += 1;
@@ -358,11 +362,11 @@ impl<'a> Votes<'a> {
         groups.into_values().collect()
     }
 
-    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then
-    /// what ptxas left of them as straight code for the last few iterations.
+    /// Distributes the iterations of one PTX loop over its copies, the most unrolled first. The
+    /// copies are loops, and straight code for the last few iterations.
     fn share_iterations(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
-        let in_all = |line: &&PtxLine| group.iter().all(|&index| line.is_home(Some(index)));
+        let in_all = |line: &&PtxLine| group.iter().all(|&index| line.is_deepest_in(Some(index)));
         let shared: Vec<&PtxLine> = self.lines.iter().filter(in_all).collect();
         let Some(total) = weighted_median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
             return;
@@ -395,7 +399,7 @@ impl<'a> Votes<'a> {
             match part {
                 CopyPart::Loop(index) => {
                     left -= trips * factor;
-                    // What a block's vote said holds relative to the loop as a whole.
+                    // A block's vote is kept relative to the loop's iterations.
                     let scale = entered * trips / (total / factor);
                     for &block in &flow.loops[index].blocks {
                         if flow.blocks[block].innermost == Some(index) {
@@ -412,22 +416,23 @@ impl<'a> Votes<'a> {
         }
     }
 
-    /// Lines of a group of loops, in all of them, that stay what they are when they are copied:
-    /// memory and floating point.
+    /// The lines of memory and floating-point instructions that all loops of a group have: each
+    /// copy of the loop's body contains them.
     fn essential_lines(&self, group: &[usize]) -> Vec<usize> {
         let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
         let mut lines: Vec<usize> = blocks
             .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
-            .filter(|&at| vote_weight(&self.code.instructions[at]) == FAITHFUL)
+            .filter(|&at| vote_weight(&self.code.instructions[at]) == RELIABLE_WEIGHT)
             .filter_map(|at| self.line_of[at])
             .collect();
         lines.sort_unstable();
         lines.dedup();
-        lines.retain(|&line| group.iter().all(|&index| self.lines[line].is_home(Some(index))));
+        lines.retain(|&line| group.iter().all(|&index| self.lines[line].is_deepest_in(Some(index))));
         lines
     }
 
-    /// Blocks around a group of loops that hold copies of (nearly) all its essential lines.
+    /// Straight-line copies: blocks of the region around a group of loops that contain (nearly)
+    /// all its essential lines.
     fn straight_copies(&self, region: Region, essential: &[usize]) -> Vec<Copy> {
         if essential.is_empty() {
             return Vec::new();
@@ -440,7 +445,11 @@ impl<'a> Votes<'a> {
                 }
             }
             let found: Vec<(f64, f64)> = copies.into_iter().filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
-            if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { weighted_median(found) } else { None }
+            if found.len() as f64 >= MIN_ESSENTIAL_SHARE * essential.len() as f64 {
+                weighted_median(found)
+            } else {
+                None
+            }
         };
         let blocks = self.code.flow.blocks.iter().enumerate().filter(|(_, block)| block.innermost == region);
         blocks
@@ -449,7 +458,7 @@ impl<'a> Votes<'a> {
     }
 }
 
-/// Each instruction's line as an index, and the lines.
+/// Returns each instruction's line as an index into the lines, and the lines.
 fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<PtxLine>) {
     let mut distinct: Vec<u32> = of.iter().copied().flatten().collect();
     distinct.sort_unstable();
@@ -459,15 +468,15 @@ fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, V
         count: executed(&profile.counts, line),
         mean: executed(&profile.mean, line),
         copies: Vec::new(),
-        homes: Vec::new(),
+        deepest_regions: Vec::new(),
     };
     let number = |line: &Option<u32>| line.and_then(|line| distinct.binary_search(&line).ok());
     (of.iter().map(number).collect(), distinct.iter().map(line).collect())
 }
 
-/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code
-/// hoisted from it.
-const NEARLY_ALL: f64 = 0.7;
+/// A block with at least this share of a loop's essential lines is a copy of its body; one with
+/// fewer has only code hoisted from it.
+const MIN_ESSENTIAL_SHARE: f64 = 0.7;
 
 /// A copy of a PTX loop's body, `factor` iterations long.
 struct Copy {
@@ -478,7 +487,7 @@ struct Copy {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum CopyPart {
     Loop(usize),
-    /// A block that is executed at most once each time.
+    /// A block that is executed at most once each time the loop is entered.
     Straight(usize),
 }
 
@@ -489,14 +498,14 @@ fn find_leader(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
-/// What the vote of an instruction's line weighs. Where it executes under a condition PTX
-/// branched around the line, which so says too little.
+/// The weight of the vote of an instruction's line. A guarded instruction has less: it was behind
+/// a branch in PTX, so that the line is executed less often than the block.
 fn vote_weight(instruction: &Instruction) -> f64 {
-    let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
+    let part = if instruction.guard.is_always() { 1.0 } else { GUARDED_FACTOR };
     part * match instruction.opcode.class {
-        // Spilled values are stored and loaded near lines that have nothing to do with them;
-        // constants are loaded again at will.
-        Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => ATTACHED,
+        // Spills have the line of some unrelated instruction nearby; constants are reloaded
+        // anywhere.
+        Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => UNRELIABLE_WEIGHT,
         Class::Load(MemorySpace::Constant) => 1.0,
         Class::Load(_)
         | Class::Store(_)
@@ -504,9 +513,9 @@ fn vote_weight(instruction: &Instruction) -> f64 {
         | Class::Double
         | Class::Half
         | Class::Tensor
-        | Class::Special => FAITHFUL,
-        Class::Fma if instruction.opcode.mnemonic.starts_with('F') => FAITHFUL,
-        Class::Branch | Class::Converge | Class::Control | Class::Nop => ATTACHED,
+        | Class::Special => RELIABLE_WEIGHT,
+        Class::Fma if instruction.opcode.mnemonic.starts_with('F') => RELIABLE_WEIGHT,
+        Class::Branch | Class::Converge | Class::Control | Class::Nop => UNRELIABLE_WEIGHT,
         _ => 1.0,
     }
 }

@@ -1,4 +1,4 @@
-//! What bounds a kernel's time, and how that is said.
+//! What bounds a kernel's time, and its name in messages.
 
 use crate::sass::Pipe;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use std::fmt;
 pub enum Bottleneck {
     /// Instructions issued: one a cycle for each sub-core.
     Issue,
-    /// An execution unit; the memory pipe's are look-ups in the level-1 cache.
+    /// An execution unit; for the memory pipe look-ups in the level-1 cache.
     Pipe(Pipe),
-    /// Passes over the banks of shared memory.
+    /// Bandwidth of shared memory, bank conflicts included.
     SharedMemory,
     /// Matches and shuffles, which the memory pipe executes too.
     Exchange,

@@ -1,66 +1,68 @@
-//! What each thing that takes time would take of a launch alone -> the launch's time.
+//! The terms of a prediction (time of each resource, if nothing else took time) -> the launch's
+//! time.
 
 use super::calibration::LAUNCH_US;
 use serde::{Deserialize, Serialize};
 
-/// What a launch would take if nothing but one thing took time, in microseconds: the parts of a
-/// prediction.
+/// The terms of a prediction, in microseconds: how long the launch would take if only that one
+/// resource took time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// A warp after the other on each of its places, alone.
+    /// Latency: the time of a warp alone, for all waves of blocks one after another.
     pub latency: f64,
+    /// Issue slots of the schedulers.
     pub issue: f64,
     /// The busiest execution unit besides the memory pipe.
     pub pipe: f64,
-    /// Look-ups and passes of the memory pipe: shared memory and the level-1 cache.
+    /// The memory pipe: shared memory and the level-1 cache.
     pub memory_pipe: f64,
     /// Sectors between the level-2 cache and the SMs.
     pub cache: f64,
-    /// No time, but the share of `cache` that stores take, for which no warp waits.
+    /// Not a time: the share of `cache` that stores take, for which no warp waits.
     pub stored: f64,
     /// Bytes to and from device memory.
     pub device: f64,
-    /// Atomic updates of the level-2 cache's lines, each of which takes one at a time.
+    /// Atomic updates in the level-2 cache; updates of one line are serialized.
     pub atomics: f64,
     /// Lines of constants that miss the constant cache.
     pub constant: f64,
     /// Starting blocks.
     pub launch: f64,
-    /// No time, but the share of what memory takes that comes on top of the latency: see
-    /// `queue` in `time.rs`.
+    /// Not a time: the share of the memory terms that is added to the latency; see
+    /// `queue_share` in `time.rs`.
     pub queue: f64,
 }
 
 impl Terms {
     /// Returns the predicted time in microseconds.
     pub fn time_us(&self) -> f64 {
-        LAUNCH_US + self.beyond_launch()
+        LAUNCH_US + self.time_without_launch()
     }
 
-    /// The same, did its parts meet in corners that are power means with another `exponent`
-    /// than [`CORNER`](super::CORNER): the greater, the less do two parts that are near each other
-    /// add to the time.
-    pub fn us_with(&self, exponent: f64) -> f64 {
+    /// The same with another `exponent` of the power means that combine the terms than
+    /// [`CORNER_EXPONENT`](super::CORNER_EXPONENT): the greater it is, the better the terms
+    /// overlap.
+    pub fn time_us_with(&self, exponent: f64) -> f64 {
         LAUNCH_US + self.with_corner(|a, b| power_mean(a, b, exponent))
     }
 
-    /// What the launch's instructions take to be issued and executed where nothing ever waits:
-    /// a bound of its time that depends on counts and widths alone. No point of the suite's
-    /// recorded spaces took less than 0.99 of it.
-    pub fn least_us(&self) -> f64 {
+    /// Lower bound of the time, from the throughput of issue and execution units: it depends on
+    /// instruction counts and widths alone. No point of the suite's recorded spaces took less
+    /// than 0.99 of it.
+    pub fn throughput_bound_us(&self) -> f64 {
         self.issue.max(self.pipe)
     }
 
-    /// That beyond what any launch takes.
-    pub(super) fn beyond_launch(&self) -> f64 {
+    /// The predicted time without the constant overhead of a launch.
+    pub(super) fn time_without_launch(&self) -> f64 {
         self.with_corner(smooth_max)
     }
 
-    /// An SM's own units overlap with each other; with a warp's latency the busiest of them
-    /// meets in a corner, and both with device memory. No warp waits for a store, so that
-    /// the share that stores have of what moves to the level-2 cache bounds a launch but
-    /// lengthens no wait. The start of blocks waits for nothing, and nothing waits for it
-    /// as long as it is not the slowest.
+    /// Combines the terms; `corner` is a smooth maximum of two. The units of an SM overlap fully,
+    /// so that only the busiest counts. It is combined by `corner` with a warp's latency, and
+    /// the result with device memory and atomics. No warp waits for a store, so that the traffic
+    /// of stores to the level-2 cache bounds the time but lengthens no wait. The start of blocks
+    /// overlaps fully with all else.
     fn with_corner(&self, corner: impl Fn(f64, f64) -> f64) -> f64 {
         let read = self.cache * (1.0 - self.stored);
         let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
@@ -71,16 +73,17 @@ impl Terms {
     }
 }
 
-/// A smooth maximum: the power mean with [`CORNER`](super::CORNER), which has a quicker form.
+/// A smooth maximum: [`power_mean`] with [`CORNER_EXPONENT`](super::CORNER_EXPONENT), computed
+/// faster.
 fn smooth_max(a: f64, b: f64) -> f64 {
     a.hypot(b)
 }
 
-/// The power mean of two numbers that are not negative, but for its factor: their sum with an
+/// A smooth maximum of two numbers that are not negative, (a^n + b^n)^(1/n): their sum with an
 /// exponent of 1, the greater with an infinite one.
 fn power_mean(a: f64, b: f64, exponent: f64) -> f64 {
     let greater = a.max(b);
-    // Nothing or infinity: nothing adds to it.
+    // Zero and infinity would not be numbers below.
     if !(greater > 0.0 && greater.is_finite()) {
         return greater;
     }
@@ -90,16 +93,19 @@ fn power_mean(a: f64, b: f64, exponent: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::CORNER;
+    use crate::model::CORNER_EXPONENT;
 
     #[test]
     fn with_the_models_exponent_another_mean_is_the_corner_and_a_greater_one_is_less() {
         let terms = Terms { latency: 30.0, issue: 40.0, device: 120.0, ..Terms::default() };
-        assert!((terms.us_with(CORNER) - terms.time_us()).abs() < 1e-9 && (terms.time_us() - 132.0).abs() < 1e-9);
-        assert!((terms.us_with(1.0) - 192.0).abs() < 1e-9);
-        assert!(terms.us_with(4.0) < terms.time_us() && terms.us_with(4.0) > 122.0);
+        assert!(
+            (terms.time_us_with(CORNER_EXPONENT) - terms.time_us()).abs() < 1e-9
+                && (terms.time_us() - 132.0).abs() < 1e-9
+        );
+        assert!((terms.time_us_with(1.0) - 192.0).abs() < 1e-9);
+        assert!(terms.time_us_with(4.0) < terms.time_us() && terms.time_us_with(4.0) > 122.0);
         for (latency, us) in [(0.0, LAUNCH_US), (f64::INFINITY, f64::INFINITY)] {
-            assert_eq!(Terms { latency, ..Terms::default() }.us_with(3.0), us);
+            assert_eq!(Terms { latency, ..Terms::default() }.time_us_with(3.0), us);
         }
     }
 }

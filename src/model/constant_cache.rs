@@ -6,28 +6,28 @@ use crate::sim::Profile;
 /// Lines of constant memory, of 64 bytes, that a warp reads one after another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Constants {
-    /// Those that the first cache misses.
+    /// Lines that miss the first constant cache.
     pub missed: f64,
-    /// Those beyond its capacity where a loop reads a line or less in each iteration and loads
-    /// nothing from memory besides.
-    pub alone: f64,
+    /// Lines beyond its capacity in loops that read a line or less in each iteration and hardly
+    /// load from memory, so that nothing hides the misses.
+    pub exposed: f64,
 }
 
 /// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al.,
 /// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
-const CAPACITY: f64 = 32.0;
-/// Iterations of a loop whose lines it finds again when the loop is run once more: where a
-/// register has the address, four values of it are held and no fifth, however few their lines
-/// are (`kernels/results/h200/constants.txt`).
-const HELD_ITERATIONS: f64 = 4.0;
-/// Numbers of executions that differ by no more than this quotient are taken for those of one
+const CAPACITY_LINES: f64 = 32.0;
+/// A loop of at most this many iterations hits the cache when it is run again: of an address in a
+/// register, lines of four values are held and not of a fifth, however few lines they are
+/// (`kernels/results/h200/constants.txt`).
+const MAX_CACHED_ITERATIONS: f64 = 4.0;
+/// Lines whose numbers of executions differ by no more than this ratio are taken to be in one
 /// loop.
-const ONE_LOOP: f64 = 1.01;
-/// Part of a loop's iterations in which it has to load anything from memory for its warps to
-/// have other things to wait for.
-const BESIDES: f64 = 0.5;
+const SAME_LOOP_RATIO: f64 = 1.01;
+/// Loads from memory hide a loop's misses if they are executed in at least this share of its
+/// iterations.
+const MIN_LOAD_SHARE: f64 = 0.5;
 
-/// What a loop, or the code outside of loops, reads in an iteration.
+/// Lines of constants that a loop, or the code outside of loops, reads in an iteration.
 struct LoopLoads {
     iterations: f64,
     lines: f64,
@@ -42,7 +42,7 @@ impl Constants {
         for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
             let (iterations, lines) = (count(line), access.lines * (1.0 - access.reuse.clamp(0.0, 1.0)));
             let is_alike =
-                |of: &&mut LoopLoads| of.iterations.max(iterations) <= of.iterations.min(iterations) * ONE_LOOP;
+                |of: &&mut LoopLoads| of.iterations.max(iterations) <= of.iterations.min(iterations) * SAME_LOOP_RATIO;
             match loops.iter_mut().find(is_alike) {
                 Some(known) => known.lines += lines,
                 None => loops.push(LoopLoads { iterations, lines }),
@@ -53,14 +53,14 @@ impl Constants {
                 && matches!(access.space, MemorySpace::Global | MemorySpace::Texture | MemorySpace::Local)
         });
         let most_loads = loads.map(|(line, _)| count(line)).fold(0.0, f64::max);
-        let is_alone = |of: &LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * BESIDES;
+        let is_exposed = |of: &LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * MIN_LOAD_SHARE;
         let lines = |which: &dyn Fn(&LoopLoads) -> bool| {
             loops.iter().filter(|of| which(of)).map(|of| of.iterations * of.lines).sum::<f64>()
         };
-        let beyond = |lines: f64| (lines - CAPACITY).max(0.0);
-        let indexed = lines(&|of| of.iterations > HELD_ITERATIONS);
-        let in_code = lines(&|of| of.iterations <= HELD_ITERATIONS);
-        Self { missed: indexed + beyond(in_code), alone: beyond(lines(&is_alone)) }
+        let beyond = |lines: f64| (lines - CAPACITY_LINES).max(0.0);
+        let indexed = lines(&|of| of.iterations > MAX_CACHED_ITERATIONS);
+        let in_code = lines(&|of| of.iterations <= MAX_CACHED_ITERATIONS);
+        Self { missed: indexed + beyond(in_code), exposed: beyond(lines(&is_exposed)) }
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
     fn lines_are_missed_by_how_their_addresses_change_and_what_else_a_loop_waits_for() {
         // Loads of constants as (iterations, lines that one reads for the first time), iterations
         // of loads from global memory; missed and alone.
-        for (what, loads, global, missed, alone) in [
+        for (what, loads, global, missed, exposed) in [
             ("few lines in the code", vec![(1.0, 1.0); 20], 0.0, 0.0, 0.0),
             ("many lines in the code", vec![(1.0, 1.0); 40], 1.0, 8.0, 0.0),
             ("four iterations of ten lines", vec![(4.0, 1.0); 10], 4.0, 8.0, 0.0),
@@ -92,7 +92,7 @@ mod tests {
                 add(line, MemorySpace::Constant, count, lines);
             }
             let found = Constants::from_profile(&profile);
-            let off = (found.missed - missed).abs() + (found.alone - alone).abs();
+            let off = (found.missed - missed).abs() + (found.exposed - exposed).abs();
             assert!(off < 1e-9, "{what}: {found:?}");
         }
     }

@@ -8,10 +8,10 @@ pub fn register_occupancy(occupancy: f64, registers: u32) -> f64 {
     occupancy * f64::from(registers) / f64::from(MAX_REGISTERS)
 }
 
-/// Performance and occupancy; less is better in both.
+/// The pair (T, C) of PO, "performance and occupancy"; less is better in both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Po {
-    /// Threads that an SM could hold besides: MaxThreads x (1 - occupancy).
+    /// Threads that an SM could hold in addition: MaxThreads x (1 - occupancy).
     pub t: f64,
     /// Estimated cycles of a single thread (equation 1).
     pub c: f64,

@@ -1,8 +1,8 @@
 //! Resources, SASS, PTX profile, architecture tables -> score.
 //!
-//! [`Analysis::new`] looks at a variant once: its control flow, block frequencies and schedule.
-//! `score` then scores any block shape of it in microseconds: occupancy, the metrics of Liang
-//! et al. and Ryoo et al., and a predicted time.
+//! [`Analysis::new`] analyses a variant's code once: its control flow, block frequencies and
+//! schedule. [`score_configuration`] then scores any block shape of it within microseconds:
+//! occupancy, the metrics of Liang et al. and Ryoo et al., and a predicted time.
 
 mod access_defaults;
 mod analysis;
@@ -24,7 +24,7 @@ mod time;
 pub use analysis::{Analysis, Spills, Traffic, Work};
 pub use bottleneck::Bottleneck;
 pub use breakdown::Terms;
-pub use calibration::CORNER;
+pub use calibration::CORNER_EXPONENT;
 pub use occupancy::Limiter;
 pub use reuse::Reuse;
 pub use score::{Inputs, Score, score_configuration};

@@ -1,4 +1,5 @@
-//! What a block takes of an SM -> how many are resident, and what limits them.
+//! The resources that a block takes of an SM -> how many blocks are resident, and what limits
+//! them.
 //!
 //! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later,
 //! with shared memory opted in.
@@ -7,7 +8,7 @@ use crate::gpu::{Architecture, MAX_REGISTERS, WARP};
 use crate::space::MAX_BLOCK_THREADS;
 use serde::{Deserialize, Serialize};
 
-/// What a block takes of an SM.
+/// The resources that a block takes of an SM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Threads of a block.
@@ -25,7 +26,7 @@ pub struct Demand {
     pub carveout: Option<u8>,
 }
 
-/// How full an SM is.
+/// The occupancy of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
     /// Resident blocks of an SM; 0 where a block cannot be resident at all.
@@ -34,7 +35,8 @@ pub struct Occupancy {
     pub warps: u32,
     /// Resident warps over the most that the SM holds.
     pub fraction: f64,
-    /// What allows no further block; the first that applies in the order of [`Limiter`].
+    /// The resource that allows no further block; of several the first in the order of
+    /// [`Limiter`].
     pub limiter: Limiter,
 }
 
@@ -79,7 +81,7 @@ fn by_registers(architecture: &Architecture, registers: u32, warps: u32) -> u32 
     if registers == 0 {
         return u32::MAX;
     }
-    // The header allows 256, which no instruction can name.
+    // `cuda_occupancy.h` allows 256, although no instruction can name that many.
     if registers > MAX_REGISTERS + 1 || warps == 0 {
         return 0;
     }
@@ -98,7 +100,7 @@ fn by_shared(architecture: &Architecture, shared: u32, carveout: Option<u8>) -> 
     }
     let capacity = carveout.map_or(architecture.shared, |percent| {
         let preferred = architecture.preferred_shared(percent);
-        // A preference below what one block takes gives way to that.
+        // A preference that is too small for one block is raised to what it takes.
         if u64::from(preferred) < allocated { architecture.shared_capacity(allocated) } else { preferred }
     });
     u64::from(capacity).checked_div(allocated).map_or(u32::MAX, |blocks| blocks as u32)

@@ -1,30 +1,31 @@
-//! A kernel's memory accesses in the order of its code -> what a warp moves between two uses of
-//! one sector.
+//! A kernel's memory accesses in the order of its code -> reuse distances: which sectors a warp
+//! touches between two uses of one sector.
 //!
-//! The profile says how many instructions a thread executes between two uses. The stretch of
-//! that length which ends at an access is laid over the smallest loop around it that is as
-//! long, and what the warp touches along it is added up: each sector once. Whether a cache
-//! still holds the sector follows from that and from the warps that share the cache.
+//! The profile has the number of instructions that a thread executes between the two uses. The
+//! sectors that the warp touches in that many instructions before an access are summed, each
+//! once, in the code of the smallest loop around the access that has so many instructions.
+//! Whether a cache still holds the sector follows from this distance and from the warps that
+//! share the cache (see `caches.rs`).
 
 use crate::ptx::AccessKind;
 use crate::sass::control_flow::Flow;
 use crate::sim::profile::Access;
 
-/// Sectors that a warp reads again after it has moved so much else.
+/// Sectors that a warp touches again, and the reuse distance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reuse {
     /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's
     /// buffer (none where it is not known).
     pub between: Vec<(Option<u32>, f64)>,
-    /// Sectors that it touches again so, over its life.
+    /// Sectors that it touches again at this distance, over its life.
     pub sectors: f64,
-    /// Those of them that it reads.
+    /// Those of them that it loads.
     pub read: f64,
 }
 
 /// An access of the code.
 pub(super) struct Touch {
-    /// Its block of the flow.
+    /// Index of its basic block.
     pub block: usize,
     /// Executions by a thread.
     pub count: f64,
@@ -32,32 +33,42 @@ pub(super) struct Touch {
 }
 
 impl Touch {
-    /// Share of its sectors that a neighbouring warp of the block touched, not this one.
-    fn of_others(&self) -> f64 {
+    /// Share of its sectors that another warp of the thread block, and not this one, has touched.
+    fn neighbours_share(&self) -> f64 {
         (self.access.block_reuse - self.access.reuse).clamp(0.0, 1.0)
     }
 }
 
-/// A stretch of a region's code: a block, or an inner loop as a whole.
-struct Stretch {
-    /// The inner loop, or the block.
-    inner: Result<usize, usize>,
+/// A part of a region's code: an inner loop as a whole, or a block that is in none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RegionPart {
+    /// Index of the loop.
+    Loop(usize),
+    /// Index of the block.
+    Block(usize),
+}
+
+/// A part of a region with its position in the region's instructions.
+struct Segment {
+    part: RegionPart,
+    /// Instructions before it, and of it, in one iteration of the region.
     start: f64,
     length: f64,
     /// Index into the touches, and sectors.
     touches: Vec<(usize, f64)>,
 }
 
-/// A loop's iteration, or the whole kernel.
+/// One iteration of a loop, or the whole kernel, as a sequence of segments.
 struct Region {
     length: f64,
-    stretches: Vec<Stretch>,
-    /// Whether its end is followed by its start.
+    segments: Vec<Segment>,
+    /// Whether it is a loop, whose end is followed by its start.
     repeats: bool,
 }
 
-/// Finds what is read again. `scale` is the number of machine instructions for each
-/// instruction of the profile.
+/// Returns what a warp touches again, by similar distances. `counts` are the executions of each
+/// basic block; `scale` is the number of machine instructions for each instruction of the
+/// profile.
 pub(super) fn find_reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64) -> Vec<Reuse> {
     let mut regions: Vec<Option<Region>> = (0..=flow.loops.len()).map(|_| None).collect();
     let mut found: Vec<Reuse> = Vec::new();
@@ -80,26 +91,26 @@ pub(super) fn find_reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale:
     found
 }
 
-/// Distances this near to each other (their quotient) are taken for one.
-const ALIKE: f64 = 1.2;
+/// Distances whose ratio is at most this are merged.
+const SAME_DISTANCE_RATIO: f64 = 1.2;
 
 impl Reuse {
     fn reuse_distance(&self) -> f64 {
         self.between.iter().map(|(_, sectors)| sectors).sum()
     }
 
-    /// Whether each buffer's part is about as far as the other's.
-    fn is_like(&self, other: &Self) -> bool {
-        let near = |a: f64, b: f64| a <= b * ALIKE + 1.0 && b <= a * ALIKE + 1.0;
+    /// Whether the distances are similar in each buffer.
+    fn has_similar_distances(&self, other: &Self) -> bool {
+        let near = |a: f64, b: f64| a <= b * SAME_DISTANCE_RATIO + 1.0 && b <= a * SAME_DISTANCE_RATIO + 1.0;
         self.between.len() == other.between.len()
             && self.between.iter().zip(&other.between).all(|(a, b)| a.0 == b.0 && near(a.1, b.1))
     }
 }
 
 fn add_reuse(found: &mut Vec<Reuse>, new: Reuse) {
-    match found.iter_mut().find(|known| known.is_like(&new)) {
+    match found.iter_mut().find(|known| known.has_similar_distances(&new)) {
         Some(known) => {
-            // The farther one stands for both.
+            // The larger distance is kept for both.
             if known.reuse_distance() < new.reuse_distance() {
                 known.between = new.between;
             }
@@ -113,29 +124,31 @@ fn add_reuse(found: &mut Vec<Reuse>, new: Reuse) {
 impl Region {
     fn new(flow: &Flow, counts: &[f64], touches: &[Touch], around: Option<usize>) -> Self {
         let iterations = around.map_or(1.0, |index| counts[flow.loops[index].header]).max(f64::MIN_POSITIVE);
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut segments: Vec<Segment> = Vec::new();
         let mut of_block: Vec<Option<usize>> = vec![None; flow.blocks.len()];
         for (index, block) in flow.blocks.iter().enumerate().filter(|(index, _)| counts[*index] > 0.0) {
-            let Some(inner) = block_below(flow, index, around) else { continue };
-            let at =
-                stretches.iter().position(|stretch| stretch.inner == inner && inner.is_ok()).unwrap_or_else(|| {
-                    stretches.push(Stretch { inner, start: 0.0, length: 0.0, touches: Vec::new() });
-                    stretches.len() - 1
+            let Some(part) = region_part(flow, index, around) else { continue };
+            let at = segments
+                .iter()
+                .position(|segment| segment.part == part && matches!(part, RegionPart::Loop(_)))
+                .unwrap_or_else(|| {
+                    segments.push(Segment { part, start: 0.0, length: 0.0, touches: Vec::new() });
+                    segments.len() - 1
                 });
-            stretches[at].length += block.instructions.len() as f64 * counts[index] / iterations;
+            segments[at].length += block.instructions.len() as f64 * counts[index] / iterations;
             of_block[index] = Some(at);
         }
         for (number, touch) in touches.iter().enumerate() {
             if let Some(at) = of_block[touch.block] {
-                stretches[at].touches.push((number, touch.access.sectors * touch.count / iterations));
+                segments[at].touches.push((number, touch.access.sectors * touch.count / iterations));
             }
         }
         let mut length = 0.0;
-        for stretch in &mut stretches {
-            stretch.start = length;
-            length += stretch.length;
+        for segment in &mut segments {
+            segment.start = length;
+            length += segment.length;
         }
-        Self { length, stretches, repeats: around.is_some() }
+        Self { length, segments, repeats: around.is_some() }
     }
 
     /// Sectors that a warp touches in the `after` instructions before `touch`, by buffer.
@@ -147,25 +160,25 @@ impl Region {
         after: f64,
         scale: f64,
     ) -> Vec<(Option<u32>, f64)> {
-        let holds = |stretch: &&Stretch| match stretch.inner {
-            Ok(inner) => flow.loops[inner].blocks.binary_search(&touch.block).is_ok(),
-            Err(block) => block == touch.block,
+        let holds = |segment: &&Segment| match segment.part {
+            RegionPart::Loop(inner) => flow.loops[inner].blocks.binary_search(&touch.block).is_ok(),
+            RegionPart::Block(block) => block == touch.block,
         };
-        let end = self.stretches.iter().find(holds).map_or(self.length, |own| own.start + own.length / 2.0);
+        let end = self.segments.iter().find(holds).map_or(self.length, |own| own.start + own.length / 2.0);
         let start = end - after;
-        let overlap = |stretch: &Stretch, from: f64, to: f64| {
-            ((stretch.start + stretch.length).min(to) - stretch.start.max(from)).max(0.0) / stretch.length
+        let overlap = |segment: &Segment, from: f64, to: f64| {
+            ((segment.start + segment.length).min(to) - segment.start.max(from)).max(0.0) / segment.length
         };
         let mut moved: Vec<(Option<u32>, f64)> = Vec::new();
-        for stretch in self.stretches.iter().filter(|stretch| stretch.length > 0.0) {
-            let mut share = overlap(stretch, start, end);
+        for segment in self.segments.iter().filter(|segment| segment.length > 0.0) {
+            let mut share = overlap(segment, start, end);
             if self.repeats && start < 0.0 {
-                share += overlap(stretch, start + self.length, self.length);
+                share += overlap(segment, start + self.length, self.length);
             }
-            for &(number, sectors) in stretch.touches.iter().filter(|_| share > 0.0) {
+            for &(number, sectors) in segment.touches.iter().filter(|_| share > 0.0) {
                 let other = &touches[number];
                 let again = if other.access.reuse_after * scale < after { other.access.reuse } else { 0.0 };
-                let new = share.min(1.0) * sectors * (1.0 - again - other.of_others()).max(0.0);
+                let new = share.min(1.0) * sectors * (1.0 - again - other.neighbours_share()).max(0.0);
                 match moved.iter_mut().find(|(buffer, _)| *buffer == other.access.buffer) {
                     Some((_, sum)) => *sum += new,
                     None => moved.push((other.access.buffer, new)),
@@ -177,17 +190,17 @@ impl Region {
     }
 }
 
-/// What a block is to the region around it: the inner loop that it is in, or itself; `None`
-/// where it is not in the region.
-fn block_below(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
+/// The part of the region `around` (a loop, or the whole kernel) that a block is in: an inner
+/// loop, or the block itself; `None` if it is not in the region.
+fn region_part(flow: &Flow, block: usize, around: Option<usize>) -> Option<RegionPart> {
     let mut at = flow.blocks[block].innermost;
     if at == around {
-        return Some(Err(block));
+        return Some(RegionPart::Block(block));
     }
     while let Some(inner) = at {
         let parent = flow.loops[inner].parent;
         if parent == around {
-            return Some(Ok(inner));
+            return Some(RegionPart::Loop(inner));
         }
         at = parent;
     }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the metrics depend on.
+/// The counts that the metrics depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
     /// Instructions that a thread executes.
     pub instructions: f64,
-    /// Stretches of a thread's instructions between blocking ones.
+    /// Regions of a thread's instructions, which blocking instructions separate.
     pub regions: f64,
     /// Threads of the grid.
     pub threads: f64,
@@ -26,7 +26,7 @@ pub struct Metrics {
     pub utilization: f64,
 }
 
-/// Equations 1 and 2.
+/// Computes equations 1 and 2.
 pub fn compute_metrics(counts: &Counts) -> Metrics {
     let warps = f64::from(counts.block_warps);
     let others = (warps - 1.0) / 2.0 + (f64::from(counts.blocks) - 1.0) * warps;

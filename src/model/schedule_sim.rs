@@ -1,9 +1,10 @@
-//! Scheduled instructions -> the cycles that a single warp takes for each block, uncontended.
+//! Scheduled machine instructions -> the cycles that a warp that is alone on its SM takes for
+//! each basic block.
 //!
 //! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as
-//! scoreboards. Replaying them in order gives the schedule; only the variable latencies come
-//! from a table. Scoreboards are carried from block to block, and the blocks of a loop are
-//! replayed twice, so that they are in their steady state.
+//! scoreboards. Replaying the instructions in order gives the schedule; only the variable
+//! latencies come from a table. Scoreboards are carried from block to block, and the blocks of a
+//! loop are replayed twice, so that they are in their steady state.
 
 use super::latency;
 use super::latency::Latencies;
@@ -13,20 +14,20 @@ use crate::sass::control_flow::Flow;
 use crate::sass::instruction::{Instruction, SCOREBOARDS};
 use crate::sim::profile::Access;
 
-/// Loops nested deeper than this are replayed once: each level doubles the work.
-const STEADY_DEPTH: u32 = 4;
-/// Operations outstanding on one scoreboard that are distinguished.
-const OUTSTANDING: usize = 8;
-/// Sectors of a warp's access that arrive together (a fully coalesced access of 4 bytes a
+/// Loops nested deeper than this are replayed only once: each level doubles the work.
+const MAX_REPLAYED_TWICE_DEPTH: u32 = 4;
+/// Outstanding operations of one scoreboard that are tracked individually.
+const MAX_OUTSTANDING: usize = 8;
+/// Sectors of a warp's access that arrive at the same time (a fully coalesced access of 4 bytes a
 /// thread).
-const TOGETHER: f64 = 4.0;
-/// Lines of an access beyond which its lanes gather from all over.
-const GATHERED: f64 = 3.0;
+const COALESCED_SECTORS: f64 = 4.0;
+/// An access to more lines than this is a gather, whose lanes access unrelated addresses.
+const MAX_COALESCED_LINES: f64 = 3.0;
 
-/// What a block costs each time that it is executed.
+/// The cycles of one execution of a basic block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
-    /// From its first issue to its successor's.
+    /// Cycles from its first issue to that of its successor.
     pub cycles: f64,
     /// Of these, cycles waiting for global or local memory and textures.
     pub memory: f64,
@@ -35,37 +36,36 @@ pub(super) struct Cost {
     pub blocking: f64,
 }
 
-/// What serves loads from global memory.
+/// Which memory serves loads from global memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
-    /// Latency of what the warp has touched before.
-    pub again: f64,
-    /// Share of what others have brought into the level-2 cache that is still there; the rest
-    /// comes from device memory.
+pub(super) struct LoadService {
+    /// Latency of data that the warp has touched before.
+    pub reread_latency: f64,
+    /// Share of the data that others have brought into the level-2 cache that is still there; the
+    /// rest comes from device memory.
     pub held: f64,
 }
 
-/// What a load's wait grows by when it is for more than that: one is done when its last sector
-/// is there, and so are several that are waited for together. Of the longest of waits that are
-/// chance the mean grows with the logarithm of their number.
+/// How a wait for several loads is longer than one for a single load. A wait ends when the last
+/// sector has arrived. The latencies of sectors vary at random, so that the mean of the longest
+/// one grows with the logarithm of their number.
 #[derive(Clone, Copy, Debug, Default)]
-struct Chance {
-    /// Cycles for each doubling of the sectors waited for.
+struct WaitGrowth {
+    /// Further cycles for each doubling of the number of sectors.
     doubling: f64,
-    /// The sectors, in units of such doublings: sectors times cycles.
+    /// The sectors of this load, weighted by `doubling`.
     weight: f64,
 }
 
 pub(super) struct Replay<'a> {
     pub instructions: &'a [Instruction],
-    /// What the profile says of each memory instruction.
+    /// The profiled or assumed access of each memory instruction.
     pub accesses: &'a [Option<Access>],
     pub flow: &'a Flow,
     pub counts: &'a [f64],
     pub latencies: Latencies,
-    pub served: Served,
-    /// Whether special functions count as long operations: only where nothing longer is
-    /// executed.
+    pub service: LoadService,
+    /// Whether special functions count as long operations: only if no longer ones are executed.
     pub special_blocks: bool,
 }
 
@@ -79,8 +79,8 @@ impl Replay<'_> {
         costs
     }
 
-    /// Replays blocks in the order of their addresses; those of an inner loop once more after
-    /// its end.
+    /// Replays blocks in the order of their addresses, and those of an inner loop twice in
+    /// succession.
     fn walk_blocks(&self, blocks: &[usize], within: Option<usize>, warp: &mut ReplayedWarp, costs: &mut [Cost]) {
         let mut is_done = vec![false; blocks.len()];
         for at in 0..blocks.len() {
@@ -98,7 +98,7 @@ impl Replay<'_> {
             for (other, done) in blocks.iter().zip(&mut is_done).skip(at) {
                 *done |= inside.binary_search(other).is_ok();
             }
-            let passes = if self.flow.loops[inner].depth <= STEADY_DEPTH { 2 } else { 1 };
+            let passes = if self.flow.loops[inner].depth <= MAX_REPLAYED_TWICE_DEPTH { 2 } else { 1 };
             for _ in 0..passes {
                 self.walk_blocks(inside, Some(inner), warp, costs);
             }
@@ -123,8 +123,8 @@ impl Replay<'_> {
         for at in self.flow.blocks[index].instructions.clone() {
             let instruction = &self.instructions[at];
             self.wait_for_operands(instruction, warp, &mut cost);
-            let (latency, chance) = self.release_latency(instruction, self.accesses[at].as_ref());
-            let completes = Operation { done: warp.now + latency, chance, batch: warp.next_batch(chance) };
+            let (latency, growth) = self.release_latency(instruction, self.accesses[at].as_ref());
+            let completes = Operation { done: warp.now + latency, growth, batch: warp.next_batch(growth) };
             let is_long = self.is_long(instruction.opcode.class);
             match instruction.opcode.class {
                 Class::AsyncCopy => warp.copies = warp.copies.later_of(completes),
@@ -137,12 +137,12 @@ impl Replay<'_> {
             if let Some(board) = instruction.control.read {
                 warp.set_board(
                     board,
-                    Operation { done: warp.now + latency::OPERANDS_READ, ..Operation::default() },
+                    Operation { done: warp.now + latency::OPERAND_READ_CYCLES, ..Operation::default() },
                     false,
                 );
             }
             if instruction.opcode.class == Class::Barrier {
-                warp.now += latency::BARRIER;
+                warp.now += latency::BARRIER_CYCLES;
                 cost.blocking += 1.0;
             }
             warp.now += f64::from(instruction.control.stall.max(1));
@@ -167,7 +167,8 @@ impl Replay<'_> {
         if drained.is_long {
             cost.memory += ready - warp.now;
             cost.blocking += 1.0;
-            // Operations that were issued before the wait are one unit with those waited for.
+            // Long operations that were issued before this wait count as waited for: they are one
+            // blocking point.
             warp.boards.iter_mut().for_each(|board| board.is_long = false);
             warp.has_waited = true;
         }
@@ -183,9 +184,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Cycles until an instruction's scoreboard is released, and by how much chance lengthens
-    /// them.
-    fn release_latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, Chance) {
+    /// Cycles until an instruction's scoreboard is released, and how a wait for several grows.
+    fn release_latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, WaitGrowth) {
         let known = &self.latencies;
         let cycles = match instruction.opcode.class {
             Class::Special => known.special,
@@ -195,48 +195,50 @@ impl Replay<'_> {
             Class::Tensor | Class::AsyncTensor => known.tensor,
             Class::Shuffle => known.shuffle,
             Class::Reduce => known.reduce,
-            Class::Match => known.reduce + latency::MATCH,
+            Class::Match => known.reduce + latency::MATCH_CYCLES,
             Class::SystemRegister => known.system_register,
             Class::Fence => known.fence,
             Class::Load(MemorySpace::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
             Class::Load(MemorySpace::Constant) => known.constant,
-            // Spilled values and local arrays stay in the level-1 cache unless it overflows, which
-            // the time model looks at.
+            // Spilled values and local arrays hit the level-1 cache; `time.rs` adds the cycles if
+            // they overflow it.
             Class::Load(MemorySpace::Local) => known.l1,
             Class::Load(MemorySpace::Texture) | Class::Store(MemorySpace::Texture) => known.texture.max(known.l2),
             Class::Load(MemorySpace::Global) => return self.global_latency(access),
             Class::AsyncCopy => {
-                let (cycles, chance) = self.global_latency(access);
-                return (cycles + latency::ASYNC_COPY, chance);
+                let (cycles, growth) = self.global_latency(access);
+                return (cycles + latency::ASYNC_COPY_CYCLES, growth);
             }
             Class::Atomic(MemorySpace::Shared) => known.shared_atomic,
             Class::Atomic(_) => known.global_atomic,
-            _ => latency::UNKNOWN,
+            _ => latency::UNKNOWN_CYCLES,
         };
-        (cycles, Chance::default())
+        (cycles, WaitGrowth::default())
     }
 
-    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for
-    /// each sector that comes later. Where lanes gather from all over, the last of them is
-    /// waited for: one that misses is as bad as all. Where they lie side by side, what is
-    /// new at the rim another warp has brought.
-    fn global_latency(&self, access: Option<&Access>) -> (f64, Chance) {
-        let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
-            let again = if access.lines > GATHERED { access.hits } else { access.at_hand };
+    /// The latency of a load from global memory: the average over hits and misses (as Liang et
+    /// al. average by hit ratio), and a cycle for each further sector. A gather waits for the
+    /// last of its lanes, so that it hits only if all of them do. Of a coalesced access the new
+    /// sectors at its edge have been fetched by another warp.
+    fn global_latency(&self, access: Option<&Access>) -> (f64, WaitGrowth) {
+        let (lines, sectors, again) = access.map_or((1.0, COALESCED_SECTORS, 0.0), |access| {
+            let again = if access.lines > MAX_COALESCED_LINES { access.hits } else { access.in_l1 };
             (access.lines, access.sectors, again.clamp(0.0, 1.0))
         });
         let new = (lines * (1.0 - again)).max(1.0);
-        // Whether any of its lines comes from device memory, and then how many sectors do.
-        let near = access.map_or(0.0, |access| access.near.clamp(0.0, 1.0)) * self.served.held;
+        // The probability that any of its lines comes from device memory, and the number of
+        // sectors if so.
+        let near = access.map_or(0.0, |access| access.in_l2.clamp(0.0, 1.0)) * self.service.held;
         let far = 1.0 - near.powf(new);
         let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - near) / far).max(1.0) } else { 1.0 };
-        let (dram, dram_doubling) = self.latencies.device_memory(of_far);
-        let (l2, l2_doubling) = self.latencies.level2_cycles(new);
+        let (dram, dram_doubling) = self.latencies.dram_cycles(of_far);
+        let (l2, l2_doubling) = self.latencies.l2_cycles(new);
         let first = far * dram + (1.0 - far) * l2;
         let doubling = (1.0 - again) * (far * dram_doubling + (1.0 - far) * l2_doubling);
         let waited = far * of_far + (1.0 - far) * new;
-        let cycles = again * self.served.again + (1.0 - again) * first + (sectors - TOGETHER).max(0.0);
-        (cycles, Chance { doubling, weight: doubling * waited })
+        let cycles =
+            again * self.service.reread_latency + (1.0 - again) * first + (sectors - COALESCED_SECTORS).max(0.0);
+        (cycles, WaitGrowth { doubling, weight: doubling * waited })
     }
 }
 
@@ -245,13 +247,13 @@ impl Replay<'_> {
 struct ReplayedWarp {
     now: f64,
     boards: [Scoreboard; SCOREBOARDS],
-    /// The asynchronous copies issued so far.
+    /// The asynchronous copies that have been issued and not been committed to a group.
     copies: Operation,
-    /// Loads between two waits are a batch: its number, and whether a wait has come since the
-    /// last load.
+    /// The loads between two waits are a batch: the number of the current one, and whether there
+    /// was a wait since its last load.
     batch: u32,
     has_waited: bool,
-    /// The batch that was waited for last, and the weight of its loads that are done.
+    /// The batch that was waited for last, and the weight of its loads that have completed.
     drained: (u32, f64),
 }
 
@@ -263,43 +265,43 @@ impl ReplayedWarp {
     }
 
     /// The batch of an operation that is issued now.
-    fn next_batch(&mut self, chance: Chance) -> u32 {
-        if chance.weight > 0.0 && std::mem::take(&mut self.has_waited) {
+    fn next_batch(&mut self, growth: WaitGrowth) -> u32 {
+        if growth.weight > 0.0 && std::mem::take(&mut self.has_waited) {
             self.batch += 1;
         }
         self.batch
     }
 
-    /// When all that was waited for is done: the latest, and later the more of its batch there
-    /// are.
+    /// The cycle in which all that was waited for has completed: that of the latest operation,
+    /// and later the more loads of its batch there are.
     fn ready_cycle(&mut self, drained: &Drained) -> f64 {
-        let Operation { done, chance, batch } = drained.all;
-        if chance.weight <= 0.0 {
+        let Operation { done, growth, batch } = drained.all;
+        if growth.weight <= 0.0 {
             return done;
         }
         let before = if self.drained.0 == batch { self.drained.1 } else { 0.0 };
         let weight = before + drained.weight;
         self.drained = (batch, weight);
-        done + chance.doubling * (weight / chance.weight).max(1.0).log2()
+        done + growth.doubling * (weight / growth.weight).max(1.0).log2()
     }
 }
 
-/// What releases a scoreboard.
+/// An operation that releases a scoreboard when it is done.
 #[derive(Clone, Copy, Debug, Default)]
 struct Operation {
     done: f64,
-    chance: Chance,
+    growth: WaitGrowth,
     batch: u32,
 }
 
 impl Operation {
-    /// Both: the later, whose chance counts.
+    /// The later of the two.
     fn later_of(self, other: Self) -> Self {
         if other.done >= self.done { other } else { self }
     }
 }
 
-/// What a wait was for.
+/// The operations that a wait was for: the latest one, and their weights.
 #[derive(Default)]
 struct Drained {
     all: Operation,
@@ -312,9 +314,9 @@ struct Drained {
 #[derive(Clone, Copy, Default)]
 struct Scoreboard {
     /// The latest operations, in the order of their issue.
-    latest: [Operation; OUTSTANDING],
+    latest: [Operation; MAX_OUTSTANDING],
     count: usize,
-    /// All that were issued before those, and the sum of their weights.
+    /// The latest of all that were issued before those, and the sum of their weights.
     earlier: Operation,
     earlier_weight: f64,
     is_long: bool,
@@ -322,9 +324,9 @@ struct Scoreboard {
 
 impl Scoreboard {
     fn push_operation(&mut self, operation: Operation, is_long: bool) {
-        if self.count == OUTSTANDING {
+        if self.count == MAX_OUTSTANDING {
             self.earlier = self.earlier.later_of(self.latest[0]);
-            self.earlier_weight += self.latest[0].chance.weight;
+            self.earlier_weight += self.latest[0].growth.weight;
             self.latest.rotate_left(1);
             self.count -= 1;
         }
@@ -340,7 +342,7 @@ impl Scoreboard {
         drained.is_long |= self.is_long && (waited > 0 || self.earlier.done > 0.0);
         drained.all =
             self.latest[..waited].iter().fold(drained.all.later_of(self.earlier), |all, &one| all.later_of(one));
-        drained.weight += self.earlier_weight + self.latest[..waited].iter().map(|one| one.chance.weight).sum::<f64>();
+        drained.weight += self.earlier_weight + self.latest[..waited].iter().map(|one| one.growth.weight).sum::<f64>();
         self.latest.copy_within(waited..self.count, 0);
         self.count -= waited;
         (self.earlier, self.earlier_weight) = Default::default();
@@ -358,9 +360,9 @@ mod tests {
     fn loads_between_two_waits_wait_for_each_other() {
         let mut warp = ReplayedWarp::default();
         let mut ready = |batch: u32, loads: u32| {
-            let chance = Chance { doubling: 100.0, weight: 400.0 };
-            let weight = chance.weight * f64::from(loads);
-            warp.ready_cycle(&Drained { all: Operation { done: 700.0, chance, batch }, weight, is_long: true })
+            let growth = WaitGrowth { doubling: 100.0, weight: 400.0 };
+            let weight = growth.weight * f64::from(loads);
+            warp.ready_cycle(&Drained { all: Operation { done: 700.0, growth, batch }, weight, is_long: true })
         };
         // One load; a second and then two more of its batch, whose last is the longest of four; two
         // of the next batch at once.

@@ -11,7 +11,7 @@ use crate::launch::Launch;
 use crate::space::{MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 use serde::{Deserialize, Serialize};
 
-/// What is scored.
+/// The configuration to be scored, and the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     pub machine: &'a Machine,
@@ -22,20 +22,20 @@ pub struct Inputs<'a> {
     pub buffers: Option<&'a [u64]>,
 }
 
-/// What the model says of a configuration.
+/// The model's metrics and prediction for a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Resident warps over the most that an SM holds.
     pub occupancy: f64,
     /// Resident blocks of an SM.
     pub blocks_per_sm: u32,
-    /// What allows no further block.
+    /// The resource that allows no further block.
     pub limiter: Limiter,
     /// Registers of a thread.
     pub registers: u32,
     /// Occupancy x register ratio (Liang et al.).
     pub ro: f64,
-    /// Threads that an SM could hold besides (Liang et al.).
+    /// Threads that an SM could hold in addition (Liang et al.).
     pub t: f64,
     /// Estimated cycles of a single thread (Liang et al., equation 1).
     pub c: f64,
@@ -44,15 +44,15 @@ pub struct Score {
     /// Ryoo et al., equation 2.
     pub utilization: f64,
     pub predicted_us: f64,
-    /// What the predicted time is made of.
+    /// The terms of the predicted time.
     #[serde(skip)]
     pub terms: Terms,
-    /// Threads that an SM has at once in this launch, over the most that it holds: less than
-    /// the occupancy where warps are not full or the grid has no more blocks.
+    /// Threads that are resident on an SM in this launch, over the most that it holds: less than
+    /// the occupancy if warps are not full or the grid is small.
     #[serde(skip)]
     pub in_flight: f64,
     pub bottleneck: Bottleneck,
-    /// Whether the kernel can be launched so.
+    /// Whether the kernel can be launched with this configuration.
     pub feasible: bool,
     /// Whether `c` and what follows from it rest on an exact profile.
     pub exact: bool,

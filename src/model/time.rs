@@ -1,22 +1,23 @@
-//! What a warp does, occupancy and launch -> a predicted time and what bounds it.
+//! The analysis of a kernel, occupancy and launch -> a predicted time and what bounds it.
 //!
-//! Waves of resident blocks: a wave lasts as long as one warp alone takes, or as the SM needs
-//! to issue and execute all of its warps' work, whichever is longer; a kernel lasts as long as
-//! its waves, or as memory needs for its traffic. The warps of a block ask for memory at once
-//! and are served one after another, which lengthens its life. Near the point where two bounds
-//! meet, neither is reached: a power mean rounds the corner. Absolute times are rough (static
-//! models are 20 to 50 % off); what counts is the order of a kernel's configurations.
+//! Blocks run in waves of resident blocks. A wave lasts as long as one warp alone takes, or as
+//! long as the SM needs to issue and execute the work of all its warps, whichever is longer; a
+//! kernel lasts as long as its waves, or as long as memory needs for its traffic. The warps of a
+//! block request memory at the same time and are served one after another, which lengthens the
+//! block's latency. Near the point where two bounds are equal, neither is reached: a power mean
+//! rounds the corner. Absolute times are rough (static models are 20 to 50 % off); what counts
+//! is the order of a kernel's configurations.
 
-use super::analysis::{Analysis, HELD, Traffic, Work};
+use super::analysis::{Analysis, L2_HELD_SHARES, Traffic, Work};
 use super::bottleneck::Bottleneck;
 use super::breakdown::Terms;
 use super::caches::{Caches, L2Traffic, LINE_BYTES, SECTOR_BYTES};
 use super::calibration::{
-    BLOCK_INTERVAL, BLOCK_LATENCY, CACHE_BYTES_PER_CYCLE, CONSTANT_CYCLES, CONSTANT_CYCLES_ALONE, CONSTANT_LATENCY,
-    CROWD, FEW_LINES, FILL_CYCLES, LINE_CYCLES, MOST_LINES, OVERLAPPED, PARTED_CYCLES, PARTIAL_CYCLES,
-    PORT_BYTES_PER_CYCLE, QUEUED, STRAGGLERS, UNFINISHED_CYCLES,
+    ATOMIC_UNIT_LINES, BLOCK_INTERVAL, BLOCK_LATENCY, CONSTANT_CYCLES, CONSTANT_CYCLES_ALONE, CONSTANT_LATENCY,
+    FILL_CYCLES, L2_BYTES_PER_CYCLE, L2_LINE_CYCLES, L2_PORT_BYTES_PER_CYCLE, LOCAL_OVERLAP, MAX_ATOMIC_LINES,
+    PARTIAL_STORE_CYCLES, PLACEMENT_IMBALANCE, QUEUE_SHARE, SPLIT_STORE_CYCLES, STRAGGLER_POWER, UNFINISHED_CYCLES,
 };
-use super::latency::{BARRIER_WARP, Latencies};
+use super::latency::{BARRIER_CYCLES_PER_WARP, Latencies};
 use super::occupancy::{Limiter, Occupancy};
 use crate::gpu::{Machine, WARP};
 use crate::launch::Launch;
@@ -26,10 +27,10 @@ use serde::{Deserialize, Serialize};
 /// A predicted time and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Microseconds; infinite where the kernel cannot be launched.
+    /// Microseconds; infinite if the kernel cannot be launched.
     pub us: f64,
     pub bottleneck: Bottleneck,
-    /// Cycles of a warp alone, with memory latency by what serves its loads in this launch.
+    /// Cycles of a warp alone, with the memory latencies of this launch's cache hits and misses.
     pub cycles: f64,
     pub terms: Terms,
 }
@@ -45,15 +46,14 @@ impl Prediction {
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 
-/// The bounds of a wave, in cycles, and the greatest.
+/// The terms of a wave, in cycles, and the bottleneck of the greatest.
 struct Wave {
     cycles: Terms,
     bound: Bottleneck,
 }
 
 /// Predicts the time of one launch. `buffers` are the sizes of the workload's buffers in bytes,
-/// where they are known: what is read of one oftener comes from the level-2 cache, as far as
-/// that holds it.
+/// if known: they tell how much of the data that is read repeatedly the caches hold.
 pub fn predict_time(
     machine: &Machine,
     analysis: &Analysis,
@@ -66,43 +66,44 @@ pub fn predict_time(
     }
     let sms = f64::from(machine.sms.max(1));
     let all = launch.blocks() as f64;
-    // Those that have anything to do.
+    // The blocks that have anything to do.
     let blocks = (all * (1.0 - analysis.work.idle)).max(1.0);
-    let at_once = f64::from(occupancy.blocks);
+    let max_blocks = f64::from(occupancy.blocks);
     let block_warps = f64::from(launch.block_threads().div_ceil(WARP));
     let caches = Caches::new(machine, analysis, launch, occupancy, buffers);
-    let at_hand = at_once.min((blocks / sms).ceil()) * block_warps;
-    let local_missed = caches.local_missed(at_hand);
+    let resident_warps = max_blocks.min((blocks / sms).ceil()) * block_warps;
+    let local_miss_share = caches.local_miss_share(resident_warps);
     let cycles = analysis.cycles;
     let busy = blocks.min(sms).max(1.0);
-    let exchange = (CACHE_BYTES_PER_CYCLE * sms / busy).min(PORT_BYTES_PER_CYCLE);
+    let l2_bytes_per_cycle = (L2_BYTES_PER_CYCLE * sms / busy).min(L2_PORT_BYTES_PER_CYCLE);
     let mut model = Model {
         machine,
         analysis,
         block_warps,
-        local_missed,
+        local_miss_share,
         cycles,
-        moved: caches.moved_sectors(),
+        l2_traffic: caches.moved_sectors(),
         caches,
-        exchange,
-        working: all / blocks,
+        l2_bytes_per_cycle,
+        active_ratio: all / blocks,
     };
     let device = model.caches.device_traffic();
-    model.cycles = model.latency_cycles(blocks.min(sms * at_once) / sms * block_warps, device.held);
+    model.cycles = model.latency_cycles(blocks.min(sms * max_blocks) / sms * block_warps, device.held);
 
-    // Whole waves, then what is left, spread over the SMs first.
-    let waves = (blocks / (sms * at_once)).floor();
-    let left = blocks - waves * sms * at_once;
-    let whole = model.wave_of(at_once);
-    // Where the last blocks of what fits at once are idle, they take their places all the same.
-    let tail = model.wave_of(fullest_blocks(left / sms, at_once, waves < 1.0 && blocks < all));
+    // Whole waves, then the remaining blocks, spread evenly over the SMs.
+    let waves = (blocks / (sms * max_blocks)).floor();
+    let left = blocks - waves * sms * max_blocks;
+    let whole = model.compute_wave(max_blocks);
+    // Idle blocks take places on SMs, too: the working ones of a grid that fits at once are not
+    // spread evenly.
+    let tail = model.compute_wave(fullest_blocks(left / sms, max_blocks, waves < 1.0 && blocks < all));
     let has_tail = left > 0.0;
     let per_us = machine.clock_ghz * 1e3;
     let part =
         |of: fn(&Terms) -> f64| (waves * of(&whole.cycles) + if has_tail { of(&tail.cycles) } else { 0.0 }) / per_us;
     let terms = Terms {
         // No kernel ends before its longest warp does.
-        latency: part(|of| of.latency).max(model.alone_cycles() / per_us),
+        latency: part(|of| of.latency).max(model.lone_warp_cycles() / per_us),
         issue: part(|of| of.issue),
         pipe: part(|of| of.pipe),
         memory_pipe: part(|of| of.memory_pipe),
@@ -112,24 +113,25 @@ pub fn predict_time(
         atomics: model.atomic_us(),
         constant: part(|of| of.constant),
         launch: part(|of| of.launch),
-        queue: queue_share(analysis, at_once.min((blocks / sms).max(1.0))),
+        queue: queue_share(analysis, max_blocks.min((blocks / sms).max(1.0))),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
-    // Near a corner of two bounds the greater is named.
+    // The bottleneck is the greatest term.
     let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
-    // What is fetched to make sectors whole comes from device memory.
+    // The fetches that complete sectors are bound by device memory.
     let fetched = model.fetch_cycles() * model.caches.warps / sms / per_us;
     let on_chip = [latency, issue, pipe, memory_pipe, cache - fetched, constant];
     let greatest_on_chip = on_chip.into_iter().fold(0.0, f64::max);
-    let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.beyond_launch();
-    let without_launch = Terms { launch: 0.0, ..terms }.beyond_launch();
+    let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.time_without_launch();
+    let without_launch = Terms { launch: 0.0, ..terms }.time_without_launch();
     let bottleneck = match bound {
         _ if terms.launch > without_launch => Bottleneck::Launch,
         _ if terms.atomics > without_atomics => Bottleneck::Atomics,
         _ if terms.device > greatest_on_chip => Bottleneck::GlobalBandwidth,
         bound => bound,
     };
-    // A latency-bound kernel has too few resident warps; if the grid has more, a resource limits them.
+    // A latency-bound kernel has too few resident warps; if the grid has more, a resource limits
+    // them.
     let waits = matches!(bottleneck, Bottleneck::GlobalLatency | Bottleneck::Latency) && waves >= 1.0;
     let bottleneck = match occupancy.limiter {
         Limiter::Registers if waits => Bottleneck::RegisterCapacity,
@@ -139,52 +141,59 @@ pub fn predict_time(
     Prediction { us: terms.time_us(), bottleneck, cycles: model.cycles + model.extra_cycles(), terms }
 }
 
-/// How much of the time that memory needs for a launch its blocks wait for besides a warp's
-/// latency, with this many blocks on each SM.
+/// The share of the memory terms that is added to the latency because of queueing, with this
+/// many blocks on each SM.
 ///
-/// The warps of a block start together, so that they ask for memory at once, and the block's
-/// place is free when the last of them is done. So a block lasts longer than a warp alone by
-/// its warps' wait for each other, and the more so the fewer share an SM. That holds once for
-/// each stretch between two barriers, after which all start together again; in a stretch with
-/// several waits warps come apart after the first.
+/// The warps of a block start at the same time, so that they request memory at the same time,
+/// and the block ends with the last of them. So a block lasts longer than a warp alone by the
+/// time that its warps wait for each other, and the more so the fewer blocks share an SM. That
+/// holds once between two barriers, after which all warps start together again; if there are
+/// several waits between two barriers, only the first one is simultaneous.
 fn queue_share(analysis: &Analysis, blocks: f64) -> f64 {
     let stretches = analysis.work.barriers + 1.0;
     let waits = (analysis.regions / stretches).max(1.0);
-    QUEUED / (waits * blocks)
+    QUEUE_SHARE / (waits * blocks)
 }
 
-/// Blocks of the fullest SM, of this many for each, where this many fit; the first ones of those
-/// that have their places at once, or all.
-fn fullest_blocks(each: f64, at_once: f64, are_first: bool) -> f64 {
-    (if are_first { each * CROWD } else { each }).ceil().min(at_once)
+/// Blocks of the fullest SM, with `each` blocks for each SM on average and at most `max_blocks`
+/// on one. `are_first` says that they are only the first blocks of a grid that fits at once,
+/// which are not spread evenly.
+fn fullest_blocks(each: f64, max_blocks: f64, are_first: bool) -> f64 {
+    (if are_first { each * PLACEMENT_IMBALANCE } else { each }).ceil().min(max_blocks)
 }
 
-/// How long the average block stays on its SM, over what the busiest warp of the grid takes.
-/// Where warps differ, other blocks take the place of those that are done, as soon as the last
-/// warp of them is; barriers make warps wait for each other.
-fn stay_ratio(work: &Work, working: f64) -> f64 {
-    if work.barriers > 0.0 { 1.0 } else { (work.activity * working * work.straggling.powf(STRAGGLERS)).min(1.0) }
+/// How long the average block is resident, over the time of the busiest warp of the grid. A block
+/// is replaced by another one as soon as its last warp ends; with barriers its warps wait for
+/// each other.
+fn residence_ratio(work: &Work, active_ratio: f64) -> f64 {
+    if work.barriers > 0.0 {
+        1.0
+    } else {
+        (work.activity * active_ratio * work.straggling.powf(STRAGGLER_POWER)).min(1.0)
+    }
 }
 
 struct Model<'a> {
     machine: &'a Machine,
     analysis: &'a Analysis,
     block_warps: f64,
-    local_missed: f64,
-    /// Cycles of a warp alone, by what serves its loads.
+    local_miss_share: f64,
+    /// Cycles of a warp alone, with the memory latencies of this launch.
     cycles: f64,
-    /// What a warp exchanges with the level-2 cache, but for what the level-1 cache loses.
-    moved: L2Traffic,
+    /// A warp's traffic with the level-2 cache, without re-reads after evictions from the level-1
+    /// cache.
+    l2_traffic: L2Traffic,
     caches: Caches<'a>,
-    /// Bytes that each SM may exchange with it in a cycle.
-    exchange: f64,
-    /// What a warp of the blocks that work does over what the average warp of the grid does.
-    working: f64,
+    /// Bytes that each SM may exchange with the level-2 cache in a cycle.
+    l2_bytes_per_cycle: f64,
+    /// All blocks over those that have anything to do: the work of a warp of the latter over that
+    /// of the average warp of the grid.
+    active_ratio: f64,
 }
 
 impl Model<'_> {
-    /// What barriers, constants, and spilled values that the level-1 cache lost, add to a
-    /// warp's cycles.
+    /// Further cycles of a warp for barriers, for constant-cache misses, and for spilled values
+    /// that miss the level-1 cache.
     fn extra_cycles(&self) -> f64 {
         self.barrier_cycles() + self.constant_cycles() + self.overflow_cycles()
     }
@@ -194,44 +203,46 @@ impl Model<'_> {
     }
 
     fn barrier_cycles(&self) -> f64 {
-        self.analysis.work.barriers * BARRIER_WARP * (self.block_warps - 1.0)
+        self.analysis.work.barriers * BARRIER_CYCLES_PER_WARP * (self.block_warps - 1.0)
     }
 
     fn overflow_cycles(&self) -> f64 {
         let latencies = Latencies::for_capability(self.machine.architecture.capability);
-        let lost = self.local_missed * (self.analysis.work.local_loaded + self.analysis.work.local_stored);
-        lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / OVERLAPPED
+        let lost = self.local_miss_share * (self.analysis.work.local_loaded + self.analysis.work.local_stored);
+        lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / LOCAL_OVERLAP
     }
 
-    /// Cycles of the longest warp if it is alone.
-    fn alone_cycles(&self) -> f64 {
+    /// Cycles of the longest warp if it is alone on its SM.
+    fn lone_warp_cycles(&self) -> f64 {
         BLOCK_LATENCY + self.cycles + self.extra_cycles()
     }
 
-    /// A wave with this many blocks on each SM.
-    fn wave_of(&self, blocks: f64) -> Wave {
+    /// Computes a wave with this many blocks on each SM.
+    fn compute_wave(&self, blocks: f64) -> Wave {
         let work = &self.analysis.work;
-        let warps = blocks * self.block_warps * self.working;
+        let warps = blocks * self.block_warps * self.active_ratio;
         let extra = self.extra_cycles();
-        let alone = BLOCK_LATENCY + (self.cycles + extra) * stay_ratio(work, self.working);
+        let alone = BLOCK_LATENCY + (self.cycles + extra) * residence_ratio(work, self.active_ratio);
 
-        let again = self.caches.level1_misses(blocks * self.block_warps);
-        // What is spilled is written through, and read again from the level-1 cache where that
-        // holds it: so say the recorded spaces of an H200.
-        let local = work.local_stored + work.local_loaded * self.local_missed;
-        let local_lines = work.local_stored_lines + work.local_loaded_lines * self.local_missed;
-        let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
-        let lines = self.moved.lines + again * self.caches.lines_per_sector() + local_lines;
-        let partial = self.moved.partial + work.local_partial;
-        // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of
-        // sectors take an SM as long as ever (an unseen kernel whose 10 to 20 blocks store lone
-        // words takes 2.5 cycles for each).
+        let again = self.caches.l1_misses(blocks * self.block_warps);
+        // Spills are written through to the level-2 cache, and reloads hit the level-1 cache as
+        // far as it holds them, as the recorded spaces of an H200 show.
+        let local = work.local_stored + work.local_loaded * self.local_miss_share;
+        let local_lines = work.local_stored_lines + work.local_loaded_lines * self.local_miss_share;
+        let cache = self.l2_traffic.bytes + (again + local) * SECTOR_BYTES;
+        let lines = self.l2_traffic.lines + again * self.caches.lines_per_sector() + local_lines;
+        let partial = self.l2_traffic.partial + work.local_partial;
+        // With fewer busy SMs each one gets more bytes and more look-ups in a cycle; the cost of
+        // partial sectors stays the same (an unseen kernel whose 10 to 20 blocks store lone words
+        // takes 2.5 cycles for each).
         let exchanged = |bytes: f64, lines: f64, partial: f64| {
-            let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.exchange;
-            bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + partial * PARTIAL_CYCLES
+            let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.l2_bytes_per_cycle;
+            bytes.max(lines * L2_LINE_CYCLES * L2_BYTES_PER_CYCLE / self.l2_bytes_per_cycle)
+                + partial * PARTIAL_STORE_CYCLES
         };
-        let in_parts = self.parted_cycles(blocks * self.block_warps) + self.fetch_cycles();
-        let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial) + in_parts;
+        let in_parts = self.split_store_cycles(blocks * self.block_warps) + self.fetch_cycles();
+        let stored =
+            exchanged(self.l2_traffic.stored, self.l2_traffic.stored_lines, self.l2_traffic.partial) + in_parts;
         let exchanged = exchanged(cache, lines, partial) + in_parts;
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
@@ -247,8 +258,8 @@ impl Model<'_> {
             device: 0.0,
             atomics: 0.0,
             constant: warps
-                * (work.constants.missed * CONSTANT_CYCLES).max(work.constants.alone * CONSTANT_CYCLES_ALONE),
-            launch: blocks * self.working * BLOCK_INTERVAL * f64::from(self.machine.sms),
+                * (work.constants.missed * CONSTANT_CYCLES).max(work.constants.exposed * CONSTANT_CYCLES_ALONE),
+            launch: blocks * self.active_ratio * BLOCK_INTERVAL * f64::from(self.machine.sms),
             queue: 0.0,
         };
         let memory_bound = match (work.shared_cycles, work.exchange_cycles) {
@@ -268,23 +279,23 @@ impl Model<'_> {
         Wave { cycles, bound }
     }
 
-    /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with this many
-    /// warps on each SM.
-    fn parted_cycles(&self, warps: f64) -> f64 {
+    /// Cycles of an SM, for each warp, for the sectors that several stores complete, with this
+    /// many warps on each SM.
+    fn split_store_cycles(&self, warps: f64) -> f64 {
         let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
-        PARTED_CYCLES * self.moved.completed * (open / self.machine.l2_bytes as f64).min(1.0)
+        SPLIT_STORE_CYCLES * self.l2_traffic.completed * (open / self.machine.l2_bytes as f64).min(1.0)
     }
 
-    /// Cycles of an SM, for each warp, in which the rest of sectors is fetched that are never
-    /// whole.
+    /// Cycles of an SM, for each warp, to fetch the other bytes of sectors that are evicted
+    /// incomplete.
     fn fetch_cycles(&self) -> f64 {
-        UNFINISHED_CYCLES * self.moved.unfinished
+        UNFINISHED_CYCLES * self.l2_traffic.unfinished
     }
 
     fn latency_bound(&self) -> Bottleneck {
         let (cycles, memory) = (self.cycles, self.analysis.memory_cycles);
         let waits = [
-            // More registers would not have been spilled.
+            // With more registers nothing would be spilled.
             (Bottleneck::RegisterCapacity, self.overflow_cycles()),
             (Bottleneck::Barrier, self.barrier_cycles()),
             (Bottleneck::ConstantCache, self.constant_cycles()),
@@ -295,35 +306,35 @@ impl Model<'_> {
         bound
     }
 
-    /// Cycles of a warp alone, of this many on each SM, where the level-2 cache holds that share
-    /// of what others have brought into it.
+    /// Cycles of a warp alone, with the cache misses of this many warps on each SM; the level-2
+    /// cache holds the share `held` of what others have brought into it.
     fn latency_cycles(&self, warps: f64, held: f64) -> f64 {
         let analysis = self.analysis;
         let latencies = Latencies::for_capability(self.machine.architecture.capability);
         let again: f64 = analysis.reuses.iter().map(|reuse| reuse.read).sum();
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
-        let lost1 = share(self.caches.level1_misses(warps), again);
-        let lost2 = share(self.caches.level2_misses(warps * f64::from(self.machine.sms), |of| of.read), again);
-        let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
-        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - sooner_cycles(analysis, held)
+        let l1_lost = share(self.caches.l1_misses(warps), again);
+        let l2_lost = share(self.caches.l2_misses(warps * f64::from(self.machine.sms), |of| of.read), again);
+        let dram_factor = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
+        analysis.cycles + analysis.l2_reread_cycles * (l1_lost + l2_lost * dram_factor)
+            - l2_saved_cycles(analysis, held)
     }
 
-    /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many
-    /// of its lines are updated at once as there are.
+    /// Microseconds for the atomics of all warps on the most contended buffer.
     fn atomic_us(&self) -> f64 {
         let of = |of: &Traffic| {
             let lines = (self.caches.buffer_bytes(of.buffer) / LINE_BYTES).max(1.0);
-            of.busy_ns * self.caches.warps / at_once(lines) / 1e3
+            of.busy_ns * self.caches.warps / concurrent_atomic_lines(lines) / 1e3
         };
         self.analysis.traffic.iter().map(of).fold(0.0, f64::max)
     }
 }
 
-/// Cycles that a warp waits less for the level-2 cache's holding that share of what others have
-/// brought into it.
-fn sooner_cycles(analysis: &Analysis, held: f64) -> f64 {
+/// Cycles that a warp waits less because the level-2 cache holds the share `held` of what others
+/// have brought into it: interpolated between [`L2_HELD_SHARES`].
+fn l2_saved_cycles(analysis: &Analysis, held: f64) -> f64 {
     let (mut share, mut cycles) = (0.0, 0.0);
-    for (to, of) in HELD.into_iter().zip(analysis.held_cycles) {
+    for (to, of) in L2_HELD_SHARES.into_iter().zip(analysis.l2_saved_cycles) {
         if held <= to {
             return cycles + (of - cycles) * (held - share) / (to - share);
         }
@@ -332,9 +343,9 @@ fn sooner_cycles(analysis: &Analysis, held: f64) -> f64 {
     cycles
 }
 
-/// How many of this many lines are updated atomically at once.
-fn at_once(lines: f64) -> f64 {
-    (1.0 / (FEW_LINES / lines + 1.0 / MOST_LINES)).max(1.0)
+/// How many lines are updated atomically at the same time, of this many.
+fn concurrent_atomic_lines(lines: f64) -> f64 {
+    (1.0 / (ATOMIC_UNIT_LINES / lines + 1.0 / MAX_ATOMIC_LINES)).max(1.0)
 }
 
 #[cfg(test)]
@@ -344,7 +355,7 @@ mod tests {
     #[test]
     fn a_block_stays_until_its_longest_warp_is_done() {
         let of = |activity: f64, straggling: f64, barriers: f64| {
-            stay_ratio(&Work { activity, straggling, barriers, ..Work::default() }, 1.0)
+            residence_ratio(&Work { activity, straggling, barriers, ..Work::default() }, 1.0)
         };
         assert_eq!(of(1.0, 1.0, 0.0), 1.0);
         // Half of the blocks leave at once; in each of them one warp works; all wait at a barrier.
@@ -357,7 +368,7 @@ mod tests {
     fn the_first_blocks_of_a_grid_crowd_on_some_multiprocessors() {
         // The first of how many that fit on each of 132 SMs, and those of the fullest SM
         // (`placement.txt`).
-        for (first, at_once, most) in [
+        for (first, max_blocks, most) in [
             (66.0, 2.0, 1.0),
             (132.0, 2.0, 2.0),
             (99.0, 4.0, 2.0),
@@ -367,7 +378,7 @@ mod tests {
             (1056.0, 16.0, 11.0),
             (2112.0, 32.0, 22.0),
         ] {
-            assert_eq!(fullest_blocks(first / 132.0, at_once, true), most, "{first} of {at_once} each");
+            assert_eq!(fullest_blocks(first / 132.0, max_blocks, true), most, "{first} of {max_blocks} each");
         }
         assert_eq!(fullest_blocks(2.96, 8.0, false), 3.0);
         assert_eq!(fullest_blocks(7.0, 8.0, true), 8.0);
@@ -377,9 +388,9 @@ mod tests {
     fn lines_are_updated_at_once_as_on_an_h200() {
         // Those of `atomics.txt` that lanes update at random: one update of a line takes 0.64 ns.
         for (lines, updates) in [(32.0, 11_170.0), (64.0, 15_145.0), (256.0, 31_195.0), (65_536.0, 85_279.0)] {
-            let modelled: f64 = at_once(lines) / 0.64e-3;
+            let modelled: f64 = concurrent_atomic_lines(lines) / 0.64e-3;
             assert!((modelled / updates - 1.0).abs() < 0.5, "{lines}: {modelled:.0} for {updates}");
         }
-        assert_eq!(at_once(1.0), 1.0);
+        assert_eq!(concurrent_atomic_lines(1.0), 1.0);
     }
 }

@@ -127,7 +127,7 @@ fn input_digest(preprocessed: &[u8]) -> String {
     let (mut digest, mut is_header) = (Sha256::new(), false);
     for line in preprocessed.split_inclusive(|&byte| byte == b'\n') {
         if let Some(marker) = LineMarker::parse(line.trim_ascii_end()) {
-            is_header = Header::is_named(&marker.file);
+            is_header = Header::is_header_name(&marker.file);
         }
         if !is_header {
             digest.update(line);

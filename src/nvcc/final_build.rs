@@ -3,7 +3,7 @@
 
 use super::overlay::Overlay;
 use super::programs::Programs;
-use crate::emit::{CiccOutput, Part, StubText, Ticket, TicketKernel, TicketOutcome};
+use crate::emit::{BuildPlan, CiccOutput, Part, PlannedKernel, ShimOutcome, StubText};
 use crate::process;
 use crate::process::TemporaryFolder;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ pub struct Wrong {
     pub problem: String,
 }
 
-/// Runs nvcc with a ticket for the shims; `sources` are those of the call, where it has
+/// Runs nvcc with a build plan for the shims; `sources` are those of the call, where it has
 /// several.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub struct Wrong {
 pub fn build(
     Programs { bin, cicc }: &Programs,
     arguments: &[OsString],
-    (sources, kernels, stubs): (Vec<String>, Vec<TicketKernel>, Vec<StubText>),
+    (sources, kernels, stubs): (Vec<String>, Vec<PlannedKernel>, Vec<StubText>),
     cicc_outputs: Vec<CiccOutput>,
 ) -> Result<Built, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
@@ -42,19 +42,19 @@ pub fn build(
     let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
     let folder = TemporaryFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let answers = folder.path().join("answers");
-    let ticket_file = folder.path().join("ticket.json");
-    let ticket = Ticket { answers: answers.clone(), sources, kernels, stubs, cicc_outputs };
+    let plan_file = folder.path().join("ticket.json");
+    let plan = BuildPlan { answers: answers.clone(), sources, kernels, stubs, cicc_outputs };
     std::fs::create_dir(&answers)
-        .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
+        .and_then(|()| std::fs::write(&plan_file, serde_json::to_vec(&plan)?))
         .map_err(|error| format!("cannot write the ticket: {error}"))?;
     let mut nvcc = Command::new(bin.join("nvcc"));
     nvcc.arg0(overlay.nvcc()).args(arguments);
-    let status = process::wait_for_status(nvcc.env(Ticket::VARIABLE, &ticket_file))
+    let status = process::wait_for_status(nvcc.env(BuildPlan::VARIABLE, &plan_file))
         .map_err(|error| format!("cannot start nvcc: {error}"))?;
-    let outcomes = Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
+    let outcomes = BuildPlan::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
     let wrong: Vec<Wrong> = outcomes
         .iter()
-        .filter_map(|TicketOutcome { source, symbol, problem, .. }| {
+        .filter_map(|ShimOutcome { source, symbol, problem, .. }| {
             Some(Wrong { source: source.clone(), symbol: symbol.clone(), problem: problem.clone()? })
         })
         .collect();
@@ -62,7 +62,7 @@ pub fn build(
         return Ok(Built::Differs(wrong));
     }
     let done = |part: Part, source: Option<&str>, symbol: &str, architecture: &str| {
-        let is = |outcome: &TicketOutcome| {
+        let is = |outcome: &ShimOutcome| {
             outcome.part == part
                 && outcome.source.as_deref() == source
                 && outcome.symbol == symbol
@@ -76,12 +76,12 @@ pub fn build(
             symbol: symbol.to_owned(),
             problem: problem.to_owned(),
         };
-        let without_code = ticket.kernels.iter().filter_map(|TicketKernel { source, symbol, architecture, .. }| {
+        let without_code = plan.kernels.iter().filter_map(|PlannedKernel { source, symbol, architecture, .. }| {
             let source = source.as_deref();
             let is_done = done(Part::Code, source, symbol, architecture);
             (!is_done).then(|| missing(source, symbol, "nvcc did not assemble it"))
         });
-        let without_stub = ticket.stubs.iter().filter_map(|StubText { source, stub, .. }| {
+        let without_stub = plan.stubs.iter().filter_map(|StubText { source, stub, .. }| {
             let is_done = done(Part::Stub, Some(source), stub, "");
             (!is_done).then(|| missing(Some(source), stub, "nvcc made no launch stub for it"))
         });

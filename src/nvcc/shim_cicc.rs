@@ -4,7 +4,7 @@
 use super::cicc_output::CiccRun;
 use super::shim_ptxas::{answer, cannot_start};
 use crate::diag::exit_code;
-use crate::emit::{Part, StubText, Ticket, TicketOutcome, rewrite_stubs};
+use crate::emit::{BuildPlan, Part, ShimOutcome, StubText, rewrite_stubs};
 use crate::process;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -17,7 +17,7 @@ use std::process::{Command, ExitStatus};
 pub const REAL_CICC: &str = "nvtune-real-cicc";
 
 /// Exit code of the shim where a stub cannot be rewritten: nvtune builds again without a
-/// ticket.
+/// plan.
 const NOT_WRITTEN: u8 = 255;
 
 /// Runs as cicc; `arguments` begin with the path it was called by. Returns the exit code.
@@ -28,12 +28,12 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let options = arguments.get(1..).unwrap_or_default();
     let mut cicc = Command::new(real);
     cicc.args(options);
-    let Some(ticket) = Ticket::of_environment() else { return cannot_start("cicc", &cicc.exec()) };
+    let Some(plan) = BuildPlan::from_environment() else { return cannot_start("cicc", &cicc.exec()) };
     let source = option(options, "--orig_src_file_name").unwrap_or_default().to_string_lossy();
-    let stubs: Vec<&StubText> = ticket.stubs.iter().filter(|stub| stub.source == source).collect();
+    let stubs: Vec<&StubText> = plan.stubs.iter().filter(|stub| stub.source == source).collect();
     let file = option(options, "--stub_file_name").filter(|_| !stubs.is_empty());
     // What is half written for a fault is written again.
-    let is_known = CiccRun::new(options).is_some_and(|run| run.write_known(&ticket.cicc_outputs).unwrap_or(false));
+    let is_known = CiccRun::new(options).is_some_and(|run| run.write_known(&plan.cicc_outputs).unwrap_or(false));
     let ran = if is_known { Ok(ExitStatus::default()) } else { process::run_tool(&mut cicc) };
     let problems = match (ran, file) {
         (Ok(status), _) if !status.success() => return exit_code(status),
@@ -43,16 +43,16 @@ pub fn run(arguments: &[OsString]) -> u8 {
         (Err(error), Some(_)) => Err(format!("cannot be made: cicc cannot be started: {error}")),
     };
     let outcomes = outcomes(problems, &stubs);
-    match answer(&ticket, &outcomes) {
+    match answer(&plan, &outcomes) {
         Ok(()) if outcomes.iter().all(|outcome| outcome.problem.is_none()) => 0,
         _ => NOT_WRITTEN,
     }
 }
 
 /// Returns an outcome for each stub: the problems one by one, or one of all.
-fn outcomes(problems: Result<Vec<Option<String>>, String>, stubs: &[&StubText]) -> Vec<TicketOutcome> {
+fn outcomes(problems: Result<Vec<Option<String>>, String>, stubs: &[&StubText]) -> Vec<ShimOutcome> {
     let problems = problems.unwrap_or_else(|problem| vec![Some(format!("its launch stub {problem}")); stubs.len()]);
-    let outcome = |(stub, problem): (&&StubText, Option<String>)| TicketOutcome {
+    let outcome = |(stub, problem): (&&StubText, Option<String>)| ShimOutcome {
         part: Part::Stub,
         source: Some(stub.source.clone()),
         architecture: String::new(),

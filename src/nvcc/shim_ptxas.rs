@@ -2,7 +2,7 @@
 //! it with the winners' entries in it, and compares the machine code with what was timed.
 
 use crate::diag::{MessageCode, console, exit_code};
-use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
+use crate::emit::{BuildPlan, Part, PlannedKernel, ShimOutcome};
 use crate::process;
 use crate::ptx;
 use crate::ptx::Transplant;
@@ -28,10 +28,10 @@ pub fn run(arguments: &[OsString]) -> u8 {
     // ptxas begins its messages with the name it is called by, and build logs are searched for
     // `ptxas info`.
     ptxas.arg0("ptxas");
-    let Some(ticket) = Ticket::of_environment() else { return cannot_start("ptxas", &ptxas.args(options).exec()) };
+    let Some(plan) = BuildPlan::from_environment() else { return cannot_start("ptxas", &ptxas.args(options).exec()) };
     let call = Call::new(options);
-    let kernels = call.kernels(&ticket);
-    let edited = call.edit(&ticket, &kernels);
+    let kernels = call.kernels(&plan);
+    let edited = call.edit(&plan, &kernels);
     let (edited, problem) = match edited {
         Ok(edited) => (edited, None),
         Err(problem) => (None, Some(problem)),
@@ -43,17 +43,17 @@ pub fn run(arguments: &[OsString]) -> u8 {
         _ => option.as_os_str(),
     });
     ptxas.args(options);
-    let outcome = |kernel: &TicketKernel, problem: Option<String>| TicketOutcome {
+    let outcome = |kernel: &PlannedKernel, problem: Option<String>| ShimOutcome {
         part: Part::Code,
         source: kernel.source.clone(),
         architecture: kernel.architecture.clone(),
         symbol: kernel.symbol.clone(),
         problem,
     };
-    let outcomes: Vec<TicketOutcome> = match process::run_tool(&mut ptxas) {
+    let outcomes: Vec<ShimOutcome> = match process::run_tool(&mut ptxas) {
         Ok(status) if !status.success() => return exit_code(status),
         Ok(_) => {
-            let problem = |kernel: &TicketKernel| problem.clone().or_else(|| call.compare(kernel).err());
+            let problem = |kernel: &PlannedKernel| problem.clone().or_else(|| call.compare(kernel).err());
             kernels.iter().map(|kernel| outcome(kernel, problem(kernel))).collect()
         }
         Err(error) if kernels.is_empty() => return cannot_start("ptxas", &error),
@@ -63,9 +63,10 @@ pub fn run(arguments: &[OsString]) -> u8 {
         }
     };
     let wrong = outcomes.iter().any(|outcome| outcome.problem.is_some());
-    match answer(&ticket, &outcomes) {
+    match answer(&plan, &outcomes) {
         Ok(()) if !wrong => 0,
-        // Without an answer nvtune takes the kernel for one that was not compared, and builds again without a ticket.
+        // Without an outcome nvtune takes the kernel for one that was not compared, and builds
+        // again without a plan.
         _ => MISMATCH,
     }
 }
@@ -96,18 +97,18 @@ impl Call {
         call
     }
 
-    /// The kernels of the ticket that this call assembles.
-    fn kernels<'a>(&self, ticket: &'a Ticket) -> Vec<&'a TicketKernel> {
+    /// The kernels of the plan that this call assembles.
+    fn kernels<'a>(&self, plan: &'a BuildPlan) -> Vec<&'a PlannedKernel> {
         let text = self.input.as_deref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         let Ok(module) = ptx::Module::parse(&text) else { return Vec::new() };
-        let sources = self.sources(&ticket.sources);
+        let sources = self.sources(&plan.sources);
         let is_of = |source: &String| sources.is_empty() || sources.contains(&source.as_str());
-        let is_here = |kernel: &&TicketKernel| {
+        let is_here = |kernel: &&PlannedKernel| {
             kernel.architecture == self.architecture
                 && module.entry(&kernel.symbol).is_some()
                 && kernel.source.as_ref().is_none_or(is_of)
         };
-        ticket.kernels.iter().filter(is_here).collect()
+        plan.kernels.iter().filter(is_here).collect()
     }
 
     /// Those sources that the PTX is called after:
@@ -133,7 +134,7 @@ impl Call {
 
     /// Writes the PTX with the winners' entries into a file of its own; `None` where there are
     /// none.
-    fn edit(&self, ticket: &Ticket, kernels: &[&TicketKernel]) -> Result<Option<tempfile::TempPath>, String> {
+    fn edit(&self, plan: &BuildPlan, kernels: &[&PlannedKernel]) -> Result<Option<tempfile::TempPath>, String> {
         let Some(path) = self.input.as_deref().filter(|_| !kernels.is_empty()) else { return Ok(None) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let entries: Vec<(&str, &Transplant)> =
@@ -141,16 +142,16 @@ impl Call {
         let text = ptx::insert_transplants(&text, &entries).map_err(|error| error.to_string())?;
         // Into nvtune's own folder, which goes with it: a shim that a signal ends cannot remove its
         // file.
-        let folder = ticket.answers.parent().unwrap_or(&ticket.answers);
+        let folder = plan.answers.parent().unwrap_or(&plan.answers);
         let file = tempfile::Builder::new().suffix(".ptx").tempfile_in(folder);
         let mut file = file.map_err(|error| error.to_string())?;
         std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| error.to_string())?;
         Ok(Some(file.into_temp_path()))
     }
 
-    /// Ship what was timed: the code of the winner in the cubin must be that of the ticket, and
+    /// Ship what was timed: the code of the winner in the cubin must be that of the plan, and
     /// nvcc's kernel must be as it was.
-    fn compare(&self, kernel: &TicketKernel) -> Result<(), String> {
+    fn compare(&self, kernel: &PlannedKernel) -> Result<(), String> {
         let path = self.output.as_deref().ok_or("ptxas was given no output")?;
         let cubin = std::fs::read(path).map_err(|error| error.to_string())?;
         let digest = |entry: &str| code_digest(&cubin, entry).map_err(|error| error.to_string());
@@ -166,12 +167,12 @@ impl Call {
     }
 }
 
-/// Leaves what became of the ticket for nvtune.
-pub(super) fn answer(ticket: &Ticket, outcomes: &[TicketOutcome]) -> std::io::Result<()> {
+/// Writes the outcomes to a file for nvtune.
+pub(super) fn answer(plan: &BuildPlan, outcomes: &[ShimOutcome]) -> std::io::Result<()> {
     if outcomes.is_empty() {
         return Ok(());
     }
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile_in(&ticket.answers)?;
+    let mut file = tempfile::Builder::new().suffix(".json").tempfile_in(&plan.answers)?;
     serde_json::to_writer(&mut file, outcomes)?;
     file.keep().map(drop).map_err(|error| error.error)
 }

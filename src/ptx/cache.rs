@@ -17,7 +17,7 @@ use super::error::PtxError;
 use super::module::Module;
 use super::opcode::{Mnemonic, Opcode, Semantics};
 use super::types::StateSpace;
-use crate::launch::CacheOperator;
+use crate::launch::LoadCacheOperator;
 use std::ops::Range;
 
 /// The text in which the loads of these entries have these operators. Of an entry that is named
@@ -25,7 +25,7 @@ use std::ops::Range;
 ///
 /// # Errors
 /// As [`Module::parse`]; [`PtxError::NoEntry`].
-pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> Result<String, PtxError> {
+pub fn set_cache_operators(text: &str, operators: &[(&str, LoadCacheOperator)]) -> Result<String, PtxError> {
     let module = Module::parse(text)?;
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for (index, &(name, operator)) in operators.iter().enumerate() {
@@ -44,7 +44,7 @@ pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> R
 }
 
 /// Returns the byte of a load's opcode before which the operator is written, if it takes one.
-fn operator_offset(opcode: &Opcode, operator: CacheOperator) -> Option<usize> {
+fn operator_offset(opcode: &Opcode, operator: LoadCacheOperator) -> Option<usize> {
     let is_weak = opcode.semantics().is_none_or(|semantics| semantics == Semantics::Weak);
     if opcode.mnemonic != Mnemonic::Ld || !is_weak || opcode.spaces().any(|space| space != StateSpace::Global) {
         return None;
@@ -53,9 +53,9 @@ fn operator_offset(opcode: &Opcode, operator: CacheOperator) -> Option<usize> {
     let mut offset = end;
     for part in opcode.modifiers() {
         end += 1 + part.len();
-        let has_operator = part.parse::<CacheOperator>().is_ok();
+        let has_operator = part.parse::<LoadCacheOperator>().is_ok();
         let evicts = part.starts_with("L1::") || part.starts_with("L2::evict");
-        if has_operator || evicts || (part == "nc" && operator != CacheOperator::Cs) {
+        if has_operator || evicts || (part == "nc" && operator != LoadCacheOperator::Cs) {
             return None;
         }
         if matches!(part, "weak" | "global") {
@@ -96,7 +96,7 @@ mod tests {
             ("ldmatrix.sync.aligned.m8n8.x4.shared.b16", "", ""),
             ("st.global.f32", "", ""),
         ] {
-            for (operator, expected) in [(CacheOperator::Cg, cg), (CacheOperator::Cs, cs)] {
+            for (operator, expected) in [(LoadCacheOperator::Cg, cg), (LoadCacheOperator::Cs, cs)] {
                 let written = operator_offset(&Opcode::parse(opcode), operator)
                     .map(|at| format!("{}.{operator}{}", &opcode[..at], &opcode[at..]));
                 assert_eq!(written.unwrap_or_default(), expected, "{opcode}");

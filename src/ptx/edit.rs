@@ -7,7 +7,7 @@
 use super::cache::set_cache_operators;
 use super::directives::{allow_shared_spills, set_register_caps, set_required_block};
 use super::error::PtxError;
-use crate::launch::{CacheOperator, Configuration, Dim3};
+use crate::launch::{Configuration, Dim3, LoadCacheOperator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub struct Edits {
     pub cap: u32,
     /// Cache operator of its global loads; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheOperator>,
+    pub cache: Option<LoadCacheOperator>,
     /// The only block that the code is right for; `None` leaves the entry's own directives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact_block: Option<Dim3>,
@@ -39,9 +39,9 @@ impl From<&Configuration> for Edits {
 }
 
 impl Edits {
-    /// Whether code that is edited so is compiled before all others of its space: as it is, or
-    /// under the baseline's cap.
-    pub fn is_natural(&self, baseline: Edits) -> bool {
+    /// Tells whether code with these edits belongs to the first round of a search, which is
+    /// compiled before the rest: no register cap or the baseline's, and its cache operator.
+    pub fn is_compiled_first(&self, baseline: Edits) -> bool {
         (self.cap == 0 || self.cap == baseline.cap) && self.cache == baseline.cache
     }
 

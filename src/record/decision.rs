@@ -10,7 +10,7 @@ use super::digest::digest;
 use super::fingerprint::Fingerprint;
 use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device, deserialize_optional_name};
-use crate::launch::{CacheOperator, Configuration, Dim3, FrontEndOptions, Launch, Math};
+use crate::launch::{Configuration, Dim3, FrontEndOptions, Launch, LoadCacheOperator, Math};
 use crate::measure::Timing;
 use crate::model::{Score, Terms};
 use crate::search::Provenance;
@@ -261,7 +261,7 @@ pub struct RecordedVariant {
     /// The cache operator of global loads that gave this code; absent where nvcc's own loads
     /// did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheOperator>,
+    pub cache: Option<LoadCacheOperator>,
     /// The math options that gave this code; absent where the build's own did.
     #[serde(default, skip_serializing_if = "Math::is_none")]
     pub math: Math,

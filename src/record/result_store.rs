@@ -55,7 +55,7 @@ impl Results {
         Self {
             cache: settings.cache.as_deref().map(|folder| Cache::new(folder, settings.cache_bytes)),
             present: match settings.mode {
-                Mode::Measure => GpuInventory::look(settings, |name| std::env::var_os(name), Path::new(DRIVER)),
+                Mode::Measure => GpuInventory::detect(settings, |name| std::env::var_os(name), Path::new(DRIVER)),
                 Mode::Off | Mode::Locked | Mode::Static | Mode::Capture => GpuInventory::default(),
             },
             named: settings.lock.clone(),

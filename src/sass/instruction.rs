@@ -23,7 +23,7 @@ const MATCH_ANY: u32 = 79;
 /// The bit of `WARPSYNC.COLLECTIVE`.
 const COLLECTIVE: u32 = 86;
 /// What a branch tests besides its guard: `BRA.DIV`.
-const IF_PARTED: u64 = 2;
+const IF_DIVERGED: u64 = 2;
 /// Scoreboards of a warp.
 pub const SCOREBOARDS: usize = 6;
 
@@ -49,7 +49,7 @@ pub struct Instruction {
     pub is_conditional: bool,
     /// A branch that is taken only where threads of the warp have parted (`BRA.DIV`): to code
     /// that does for some of them at a time what the code after it does for all.
-    pub if_parted: bool,
+    pub if_diverged: bool,
 }
 
 /// The predicate that an instruction executes under.
@@ -148,7 +148,7 @@ fn decode_word(word: u128, offset: u32, architecture: u32) -> Instruction {
         },
         partial_wait: (opcode.class == Class::PartialWait).then(|| (byte_of(word, 44, 3), byte_of(word, 38, 6))),
         is_conditional: is_conditional(word, opcode),
-        if_parted: opcode.class == Class::Branch && opcode.relative && bits_of(word, 32, 2) == IF_PARTED,
+        if_diverged: opcode.class == Class::Branch && opcode.relative && bits_of(word, 32, 2) == IF_DIVERGED,
     }
 }
 

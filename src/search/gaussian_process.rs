@@ -6,19 +6,19 @@ pub(super) fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-pub(super) fn covariance_at(squared: f64, length: f64) -> f64 {
+pub(super) fn squared_exponential_covariance(squared: f64, length: f64) -> f64 {
     (-0.5 * squared / (length * length)).exp()
 }
 
-/// That of what changes by small leaps, along each coordinate for itself: the product of the
+/// The covariance of a rough function, independent along each coordinate: the product of the
 /// Ornstein-Uhlenbeck process's covariances (equation 4.18 with an exponent of 1).
-pub(super) fn rough_covariance(a: &[f64], b: &[f64], length: f64) -> f64 {
+pub(super) fn exponential_covariance(a: &[f64], b: &[f64], length: f64) -> f64 {
     let apart: f64 = a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum();
     (-apart / length).exp()
 }
 
 /// Computes the lower triangle whose product with its transpose is `matrix`, given by its
-/// lower triangle. Returns `None` if the matrix is not positive.
+/// lower triangle. Returns `None` if the matrix is not positive definite.
 pub(super) fn factor_cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     for row in 0..matrix.len() {
         for column in 0..=row {
@@ -56,7 +56,7 @@ fn normal_below(z: f64) -> f64 {
     if z > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The expected improvement over `least` of what is normal with this mean and deviation.
+/// The expected improvement over `least` of a normal variable with this mean and deviation.
 pub(super) fn expected_improvement(least: f64, mean: f64, deviation: f64) -> f64 {
     let z = (least - mean) / deviation;
     (least - mean) * normal_below(z) + deviation * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
@@ -70,8 +70,8 @@ mod tests {
     fn of_leaps_a_neighbour_tells_less_than_of_a_smooth_function_and_a_far_point_more() {
         let of = |apart: f64| {
             (
-                rough_covariance(&[0.3, 0.1], &[0.3, 0.1 + apart], 0.5),
-                covariance_at(squared_distance(&[0.1], &[0.1 + apart]), 0.5),
+                exponential_covariance(&[0.3, 0.1], &[0.3, 0.1 + apart], 0.5),
+                squared_exponential_covariance(squared_distance(&[0.1], &[0.1 + apart]), 0.5),
             )
         };
         for (apart, is_rougher) in [(0.05, true), (0.2, true), (0.9, true), (1.2, false)] {
@@ -79,8 +79,8 @@ mod tests {
             assert_eq!(rough < smooth, is_rougher, "{apart}: {rough} and {smooth}");
         }
         // Leaps along one coordinate have nothing to do with those along another.
-        let both = rough_covariance(&[0.0, 0.0], &[0.2, 0.4], 0.5);
-        let each = rough_covariance(&[0.0], &[0.2], 0.5) * rough_covariance(&[0.0], &[0.4], 0.5);
+        let both = exponential_covariance(&[0.0, 0.0], &[0.2, 0.4], 0.5);
+        let each = exponential_covariance(&[0.0], &[0.2], 0.5) * exponential_covariance(&[0.0], &[0.4], 0.5);
         assert!((both - each).abs() < 1e-12, "{both} and {each}");
         // Its difference falls in proportion to the distance.
         let lost = |apart: f64| 1.0 - of(apart).0;

@@ -1,6 +1,6 @@
 //! Scores, and timings so far -> candidates, winner. Pure functions.
 
-mod few;
+mod bayesian;
 mod gaussian_process;
 mod pareto;
 mod point;
@@ -12,6 +12,6 @@ mod winner;
 
 pub use pareto::pareto_front;
 pub use point::Point;
-pub use refit::Refit;
+pub use refit::RefitSearch;
 pub use strategies::{Search, choose_candidates, po_pareto_set};
 pub use winner::{Promise, Provenance, list_promises, predicted_winner};

@@ -1,7 +1,7 @@
 //! The Pareto-optimal subset of a set of points in two metrics that are both to be small.
 
-/// The indices of the points that no other point betters in one metric without being worse in
-/// the other.
+/// Returns the indices of the points that no other point dominates, that is, improves in one
+/// metric without being worse in the other.
 ///
 /// Points that are equal in both metrics do not dominate each other: all or none of them are in
 /// the front. A point with a metric that is not a number is never in it. The order is that of

@@ -14,8 +14,8 @@ pub struct Point {
     /// POSF and Ryoo choose among the points of each as if they were alone.
     pub policy: usize,
     /// Whether it has code that is there before that of the others: see
-    /// [`crate::ptx::Edits::is_natural`].
-    pub natural: bool,
+    /// [`crate::ptx::Edits::is_compiled_first`].
+    pub compiled_first: bool,
     pub score: Score,
     /// Where in the space it is: numbers in which configurations that behave alike are near,
     /// the same ones for all points.

@@ -1,10 +1,10 @@
 //! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and
 //! Ryoo et al. (CGO 2008).
 
-use super::few::Few;
+use super::bayesian::BayesianSearch;
 use super::pareto::pareto_front;
 use super::point::{Point, sort_by_prediction};
-use super::refit::Refit;
+use super::refit::RefitSearch;
 use crate::model::{Bottleneck, Score};
 use crate::settings::Strategy;
 use std::collections::BTreeMap;
@@ -12,39 +12,40 @@ use std::collections::BTreeMap;
 /// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the
 /// bounds here are what the recorded exhaustive runs under `kernels/results/h200/` allow: no
 /// kernel's best point lies outside them.
-const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
+const POSF_OCCUPANCY_RANGE: std::ops::RangeInclusive<f64> = 0.2..=1.0;
 
-/// POSF adds this many configurations of least predicted time of each policy: T and C know
-/// nothing of how a block's shape meets the caches, and a front of them can lack the best shape
-/// altogether.
-const PREDICTED: usize = 8;
+/// POSF adds this many configurations of least predicted time of each cache policy: T and C do
+/// not depend on how a block's shape uses the caches, so that their front can lack the best
+/// shape altogether.
+const BEST_PREDICTED: usize = 8;
 
-/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with
-/// the least predicted time.
-const TIES: usize = 3;
+/// Of shapes that tie in (T, C), POSF keeps this many of each variant and policy, those with the
+/// least predicted time.
+const MAX_TIES: usize = 3;
 
-/// Where fewer may be timed, rounds of many would leave none to learn from.
-const FEW: usize = 34;
+/// Where fewer points may be timed, [`BayesianSearch`] chooses them one by one: rounds of many
+/// would leave none to learn from.
+const MIN_FOR_REFIT: usize = 34;
 
 /// A search: rounds of points to time.
 #[derive(Debug)]
 pub enum Search<'a> {
     /// Everything in one round.
     Once(Vec<usize>),
-    Refit(Refit<'a>),
-    Few(Few<'a>),
+    Refit(RefitSearch<'a>),
+    Bayesian(BayesianSearch<'a>),
 }
 
 impl<'a> Search<'a> {
     /// The search of a strategy over `points`, of which the one with index `baseline` is the
-    /// baseline (none, where that is beyond them). At most `most` are timed, the baseline among
-    /// them: of a strategy that sends all at once those of least predicted time.
+    /// baseline (none if that is past their end). At most `most` are timed, the baseline among
+    /// them: of a strategy of one round those of least predicted time.
     pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize, most: usize) -> Self {
         if strategy == Strategy::Refit {
-            return if most < FEW {
-                Self::Few(Few::new(points, baseline, most))
+            return if most < MIN_FOR_REFIT {
+                Self::Bayesian(BayesianSearch::new(points, baseline, most))
             } else {
-                Self::Refit(Refit::new(points, baseline, most))
+                Self::Refit(RefitSearch::new(points, baseline, most))
             };
         }
         let mut all = choose_candidates(strategy, points);
@@ -55,16 +56,17 @@ impl<'a> Search<'a> {
         Self::Once(all)
     }
 
-    /// Whether the first round of such a search is among natural points, and is known before
-    /// the others are.
-    pub fn begins_early(strategy: Strategy, most: usize) -> bool {
-        strategy == Strategy::Refit && most >= FEW
+    /// Whether the first round of such a search is chosen from the points compiled first, before
+    /// the others are known.
+    pub fn has_early_first_round(strategy: Strategy, most: usize) -> bool {
+        strategy == Strategy::Refit && most >= MIN_FOR_REFIT
     }
 
-    /// Sets the points of the first round of a strategy that [`Self::begins_early`].
-    pub fn with_first(self, first: Vec<usize>) -> Self {
+    /// Sets the points of the first round, if the strategy has an early one (see
+    /// [`Self::has_early_first_round`]).
+    pub fn with_first_round(self, first: Vec<usize>) -> Self {
         match self {
-            Self::Refit(search) => Self::Refit(search.with_first(first)),
+            Self::Refit(search) => Self::Refit(search.with_first_round(first)),
             other => other,
         }
     }
@@ -75,7 +77,7 @@ impl<'a> Search<'a> {
         match self {
             Self::Once(all) => std::mem::take(all),
             Self::Refit(search) => search.next_points(times),
-            Self::Few(search) => search.next_points(times),
+            Self::Bayesian(search) => search.next_points(times),
         }
     }
 }
@@ -86,21 +88,21 @@ pub fn choose_candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),
         // The safest first.
-        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).spread_points(),
+        Strategy::Refit => return RefitSearch::new(points, points.len(), usize::MAX).spread_points(),
         Strategy::Ros => highest_ro(points),
         Strategy::Pos => po_pareto(points, |_| true),
         Strategy::Posf => {
-            let filtered = po_pareto(points, |score| POSF_OCCUPANCY.contains(&score.occupancy));
+            let filtered = po_pareto(points, |score| POSF_OCCUPANCY_RANGE.contains(&score.occupancy));
             // A kernel whose every configuration has a low occupancy is still tuned.
             let kept = if filtered.is_empty() { po_pareto(points, |_| true) } else { filtered };
-            let mut chosen = thin_out(points, kept, TIES);
+            let mut chosen = thin_out(points, kept, MAX_TIES);
             let mut predicted: Vec<usize> = (0..points.len()).collect();
             sort_by_prediction(points, &mut predicted);
             let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
             chosen.extend(predicted.into_iter().filter(|&index| {
                 let count = taken.entry(points[index].policy).or_default();
                 *count += 1;
-                *count <= PREDICTED
+                *count <= BEST_PREDICTED
             }));
             chosen.sort_unstable();
             chosen.dedup();
@@ -125,8 +127,8 @@ fn highest_ro(points: &[Point]) -> Vec<usize> {
     (0..points.len()).filter(|&index| points[index].score.ro == highest).collect()
 }
 
-/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work
-/// each, so their T and C do not compare.
+/// Algorithm 1 of Liang et al., except for ties. Numbers of threads are treated separately: with
+/// each a thread does different work, so that their T and C do not compare.
 fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     let mut by_threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, point) in points.iter().enumerate().filter(|(_, point)| keep(&point.score)) {
@@ -134,27 +136,27 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     }
     let mut chosen = Vec::new();
     for group in by_threads.into_values() {
-        let metrics: Vec<Po> = group.iter().map(|&index| Po::of_score(&points[index].score)).collect();
-        chosen.extend(tolerant_front(&metrics).into_iter().map(|member| group[member]));
+        let metrics: Vec<ParetoMetrics> =
+            group.iter().map(|&index| ParetoMetrics::of_score(&points[index].score)).collect();
+        chosen.extend(front_within_tolerance(&metrics).into_iter().map(|member| group[member]));
     }
     chosen
 }
 
-/// T and C are known no better than so: an eighth of an SM's threads, which is what a block
-/// more or less makes, and a tenth of the cycles. Differences below are ties, which no metric
-/// breaks.
+/// Accuracy of T and C: an eighth of an SM's threads, which is what one block more or less makes,
+/// and a tenth of the cycles. Smaller differences are ties.
 const T_TOLERANCE: f64 = 256.0;
 const C_TOLERANCE: f64 = 0.1;
 
 /// T and C of a point, and its predicted time.
 #[derive(Clone, Copy)]
-struct Po {
+struct ParetoMetrics {
     t: f64,
     c: f64,
     us: f64,
 }
 
-impl Po {
+impl ParetoMetrics {
     fn of_score(score: &Score) -> Self {
         Self { t: score.t, c: score.c, us: score.predicted_us }
     }
@@ -168,34 +170,34 @@ impl Po {
         self.t <= other.t && self.c <= other.c && self.us <= other.us
     }
 
-    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why
-    /// Ryoo et al. screen what memory bandwidth bounds before they draw their curve): where
-    /// the predicted time, which does, contradicts them, it is not known which is better.
+    /// Whether it dominates the other by more than the tolerances. T and C do not depend on
+    /// bandwidths (which is why Ryoo et al. remove the bandwidth-bound points before they draw
+    /// their curve); where the predicted time, which does, contradicts them, neither dominates.
     fn beats_clearly(&self, other: &Self) -> bool {
         let is_clear = self.t < other.t - T_TOLERANCE || self.c * (1.0 + C_TOLERANCE) < other.c;
         self.is_no_worse(other) && is_clear
     }
 }
 
-/// The points that no other one betters clearly in T or C without being worse in the other, or
-/// predicted to be slower, in the order of the input.
-fn tolerant_front(points: &[Po]) -> Vec<usize> {
-    let mut order: Vec<&Po> = points.iter().filter(|point| point.is_number()).collect();
+/// The points that no other one clearly dominates (see [`ParetoMetrics::beats_clearly`]), in the
+/// order of the input.
+fn front_within_tolerance(points: &[ParetoMetrics]) -> Vec<usize> {
+    let mut order: Vec<&ParetoMetrics> = points.iter().filter(|point| point.is_number()).collect();
     order.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.c.total_cmp(&b.c)).then(a.us.total_cmp(&b.us)));
-    // Whoever beats a point is among these, or one of these beats it more.
-    let mut front: Vec<&Po> = Vec::new();
+    // The exact front: whichever point beats another is in it, or is beaten by one in it.
+    let mut front: Vec<&ParetoMetrics> = Vec::new();
     for point in order {
         if !front.iter().any(|other| other.is_no_worse(point)) {
             front.push(point);
         }
     }
-    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats_clearly(point));
+    let is_kept = |point: &ParetoMetrics| point.is_number() && !front.iter().any(|other| other.beats_clearly(point));
     (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
 }
 
-/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does
-/// not bound: the metrics know nothing of it, so such points would draw the curve away from the
-/// best (Ryoo et al., section 5). Where it bounds all, all are kept.
+/// The Pareto-optimal points in efficiency and utilization, without the points bound by memory
+/// bandwidth: the metrics do not depend on it, so that such points would draw the curve away
+/// from the best (Ryoo et al., section 5). If all are bound by it, all are kept.
 fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     let is_bound = |point: &Point| point.score.bottleneck == Bottleneck::GlobalBandwidth;
     let mut kept: Vec<usize> = (0..points.len()).filter(|&index| !is_bound(&points[index])).collect();
@@ -249,7 +251,14 @@ pub(crate) mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads, variant, policy: 0, natural: true, score, coordinates: vec![f64::from(threads as u32), c] }
+        Point {
+            threads,
+            variant,
+            policy: 0,
+            compiled_first: true,
+            score,
+            coordinates: vec![f64::from(threads as u32), c],
+        }
     }
 
     /// A point with these parts of its prediction.
@@ -334,7 +343,11 @@ pub(crate) mod tests {
         let mut points: Vec<Point> = (0..10).map(|shape| point(1000, 0, 0.0, 500.0, 20.0 + f64::from(shape))).collect();
         points.push(point(1000, 1, 1792.0, 100.0, 50.0));
         let chosen = choose_candidates(Strategy::Posf, &points);
-        assert_eq!(chosen, (0..PREDICTED).collect::<Vec<_>>(), "three of the ties, and the eight best predictions");
+        assert_eq!(
+            chosen,
+            (0..BEST_PREDICTED).collect::<Vec<_>>(),
+            "three of the ties, and the eight best predictions"
+        );
         points.push(point(1000, 1, 1792.0, 100.0, 1.0));
         assert_eq!(choose_candidates(Strategy::Posf, &points)[0], 11);
         // Hints to the caches are chosen as if alone: as many again.

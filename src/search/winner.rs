@@ -1,8 +1,11 @@
-//! The chosen configuration, and how it was chosen.
+//! The winner by prediction alone, and how a winner was chosen ([`Provenance`]).
+//!
+//! Points with predictions -> what each promises against the baseline ([`Promise`]) -> the
+//! point that promises most, or the baseline.
 
 use super::point::Point;
 use super::prior::{ErrorScale, PriorSamples};
-use super::problem::Task;
+use super::problem::SearchProblem;
 use crate::launch::Departure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -33,26 +36,26 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// How wrong the model is supposed to be: a choice must bear it.
-const DOUBT: ErrorScale = ErrorScale { part: 0.35, drift: 0.1, corner: 0.0 };
-/// A choice is slower than the baseline in at most this share of them.
-const RISK: f64 = 0.3;
-/// And it promises at least this gain, the geometric mean over them.
-const GAIN: f64 = 1.05;
+/// How wrong the model is assumed to be.
+const ERROR_SCALE: ErrorScale = ErrorScale { part: 0.35, drift: 0.1, corner: 0.0 };
+/// The winner is slower than the baseline in at most this share of the samples.
+const MAX_LOSS_SHARE: f64 = 0.3;
+/// The winner promises at least this gain, the geometric mean over the samples.
+const MIN_PROMISED_GAIN: f64 = 1.05;
 
-/// Promised gains whose ratio is less are one: of two points the model then names the faster
-/// one in 55% of the pairs, as recorded in the spaces of 42 kernels of the suite and 62 others
-/// (pairs of promises above [`GAIN`] whose times differ, each kernel as much as another); of
+/// Promised gains whose ratio is less are a tie: of two points the model then names the faster one
+/// in 55% of the pairs, as recorded in the spaces of 42 kernels of the suite and 62 others (pairs
+/// of promises above [`MIN_PROMISED_GAIN`] whose times differ, each kernel as much as another); of
 /// pairs that are farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
-const TIE: f64 = 1.015;
+const TIE_RATIO: f64 = 1.015;
 
-/// What the model expects of a point against the baseline, over all that it may be wrong about
-/// (see `prior`).
+/// What the model expects of a point against the baseline, over the samples of its possible
+/// errors (see `prior`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
-    /// Time of the baseline over its time, the geometric mean.
+    /// Time of the baseline over time of the point, the geometric mean over the samples.
     pub gain: f64,
-    /// The share of cases in which it is slower than the baseline.
+    /// The share of samples in which the point is slower than the baseline.
     slower: f64,
 }
 
@@ -62,30 +65,30 @@ pub fn list_promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)>
     if points.get(baseline).is_none_or(|point| !point.score.predicted_us.is_finite()) {
         return Vec::new();
     }
-    let task = Task::new(points, baseline, usize::MAX);
-    let PriorSamples { looked_at, times } = PriorSamples::new(&task, DOUBT);
-    let Some(at_baseline) = looked_at.iter().position(|&index| index == baseline) else { return Vec::new() };
+    let problem = SearchProblem::new(points, baseline, usize::MAX);
+    let PriorSamples { considered, times } = PriorSamples::new(&problem, ERROR_SCALE);
+    let Some(at_baseline) = considered.iter().position(|&index| index == baseline) else { return Vec::new() };
     let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
     let promise = |at: usize| {
         let slower = gains(at).filter(|gain| *gain < 0.0).count() as f64 / times.len() as f64;
         let gain = gains(at).sum::<f64>() / times.len() as f64;
         Promise { gain: gain.exp(), slower }
     };
-    looked_at.iter().enumerate().map(|(at, &index)| (index, promise(at))).collect()
+    considered.iter().enumerate().map(|(at, &index)| (index, promise(at))).collect()
 }
 
 /// The winner by prediction alone, and the gain that it promises; `None` for the baseline.
 ///
-/// A prediction alone is as bold as it is wrong: the point of least predicted time is often one
-/// whose bottleneck the model underrates. So of the points that hardly ever lose to the
-/// baseline that is chosen which promises most. Gains whose ratio is below `TIE` are one to
-/// the model: of those points that of the least `departure` from the baseline is chosen.
+/// The point of least predicted time is often one whose bottleneck the model underrates. So only
+/// points that rarely lose to the baseline are eligible, and of these the one with the largest
+/// promised gain wins. Gains whose ratio is below `TIE_RATIO` are a tie: of those points the one
+/// with the least `departure` from the baseline is chosen.
 pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize) -> Departure) -> Option<(usize, f64)> {
-    let is_kept = |promise: &Promise| promise.slower <= RISK && promise.gain >= GAIN;
+    let is_kept = |promise: &Promise| promise.slower <= MAX_LOSS_SHARE && promise.gain >= MIN_PROMISED_GAIN;
     let kept =
         promises.iter().filter(|(_, promise)| is_kept(promise)).map(|&(index, Promise { gain, .. })| (index, gain));
     let most = kept.clone().map(|(_, gain)| gain).max_by(f64::total_cmp)?;
-    let alike = kept.filter(|(_, gain)| gain * TIE >= most);
+    let alike = kept.filter(|(_, gain)| gain * TIE_RATIO >= most);
     alike.min_by(|a, b| departure(a.0).cmp(&departure(b.0)).then(b.1.total_cmp(&a.1)).then(a.0.cmp(&b.0)))
 }
 
@@ -141,8 +144,8 @@ mod tests {
     #[test]
     fn of_two_promises_the_one_that_asks_less_trust_is_kept() {
         let cache = |us: f64| Terms { cache: us, ..Terms::default() };
-        // The caches would have to be judged right along with the latency for the last to win: they are
-        // as likely underrated.
+        // The caches would have to be judged right along with the latency for the last to win: they
+        // are as likely underrated.
         assert_eq!(chosen(&[latency(100.0), latency(90.0), cache(89.0)]), Some(1));
         assert_eq!(chosen(&[latency(100.0), cache(92.0)]), None);
         // So much faster that it hardly matters.

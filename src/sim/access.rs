@@ -1,4 +1,5 @@
-//! What a few warps accessed -> how each memory line looks to the memory system.
+//! Summarizes the recorded requests of a few warps: one [`Access`] for each PTX line that accesses
+//! memory.
 
 use super::address_map::AddressMap;
 use super::atomics::busy_ns;
@@ -8,27 +9,27 @@ use super::memory::{MODULE_REGION, in_buffer, region_of};
 use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
 use super::request::{Request, SECTOR, SECTORS_PER_LINE, WORD, in_local, sorted_distinct};
-use super::stores::{StoreSectors, leaving_requests};
+use super::stores::{StoreSectors, store_traffic};
 use super::thread::Touch;
 use crate::ptx::MemorySpace;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Sectors come from device memory in pairs that differ in this bit of their number: on an H200
-/// 4.2 million lone sectors are 268 MB (`dram__bytes_read.sum` of `scattered`,
+/// Device memory returns sectors in pairs whose numbers differ in this bit. On an H200 4.2 million
+/// single sectors are 268 MB (`dram__bytes_read.sum` of `scattered`,
 /// `kernels/results/h200/traffic.json`).
-const FETCHED_WITH: u64 = 1;
+const PAIRED_SECTOR_BIT: u64 = 1;
 /// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU
 /// Architecture via Microbenchmarking", 2018, table 3.1).
 const CONSTANT_LINE: u64 = 64;
-/// Instructions of a warp in which what another warp of its block asked for has come, though
-/// warps do not keep step. The searches of the recorded spaces of an H200 find the same with
-/// 224 to 384 of them; without any of this, variants that load in many small groups
-/// (`stencil3d` in 40 registers) are taken to wait for the level-2 cache in each of them.
-const OTHERS_AGO: u64 = 256;
+/// Instructions after which a sector that another warp of the block requested is taken to have
+/// arrived in the level-1 cache. The searches of the recorded spaces of an H200 find the same
+/// with 224 to 384. Without this rule, variants that load in many small groups (`stencil3d` in 40
+/// registers) would be modelled to wait for the level-2 cache in each group.
+const ARRIVAL_INSTRUCTIONS: u64 = 256;
 
-/// Lays what the lanes of a warp touched side by side: those that execute a step for the same
-/// time do it together.
+/// Combines the accesses of a warp's lanes into requests: lanes share a request if it is the same
+/// execution of the same step.
 pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
     let mut found: Vec<Request> = Vec::new();
     let mut index: HashMap<(u32, u64), usize> = HashMap::new();
@@ -48,102 +49,101 @@ pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Re
     found
 }
 
-/// How often the warps that are looked at executed a memory step, recorded or not.
+/// How often the sampled warps executed a memory step, recorded or not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turns {
-    pub executions: f64,
+pub(crate) struct StepExecutions {
+    pub count: f64,
     /// The lanes that took part, over all executions.
     pub lanes: f64,
 }
 
-impl Turns {
-    pub fn add_turns(&mut self, other: Self) {
-        self.executions += other.executions;
+impl StepExecutions {
+    pub fn accumulate(&mut self, other: Self) {
+        self.count += other.count;
         self.lanes += other.lanes;
     }
 }
 
-/// What a record is a part of, by step.
+/// The executions of all memory steps, of which the recorded requests are a part.
 #[derive(Debug)]
-pub(crate) struct Whole {
-    /// Executions by the busiest warp that was looked at.
+pub(crate) struct ExecutionTotals {
+    /// Executions by the busiest sampled warp, by step.
     most: Vec<f64>,
-    turns: Vec<Turns>,
-    /// These are those of the grid's average warp.
+    executions_by_step: Vec<StepExecutions>,
+    /// Whether `executions_by_step` is of the grid's average warp.
     is_average: bool,
 }
 
-impl Whole {
-    /// Sets what the average warp of the grid does, in place of the mean over the sampled
-    /// warps.
-    pub fn average_over(&mut self, turns: Vec<Turns>) {
+impl ExecutionTotals {
+    /// Replaces the sums over the sampled warps by the executions of the grid's average warp.
+    pub fn set_grid_average(&mut self, executions_by_step: Vec<StepExecutions>) {
         self.is_average = true;
-        let pairs = self.turns.iter_mut().zip(turns);
-        pairs.filter(|(_, of_grid)| of_grid.executions > 0.0).for_each(|(known, of_grid)| *known = of_grid);
+        let pairs = self.executions_by_step.iter_mut().zip(executions_by_step);
+        pairs.filter(|(_, of_grid)| of_grid.count > 0.0).for_each(|(known, of_grid)| *known = of_grid);
     }
 
-    /// Of a program of this many steps.
+    /// Creates totals of 0 for a program of `steps` steps.
     pub fn new(steps: usize) -> Self {
-        Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps], is_average: false }
+        Self { most: vec![0.0; steps], executions_by_step: vec![StepExecutions::default(); steps], is_average: false }
     }
 
-    /// Adds the turns of one more warp.
-    pub fn add_warp(&mut self, warp: impl IntoIterator<Item = Turns>) {
-        for ((most, sum), turns) in self.most.iter_mut().zip(&mut self.turns).zip(warp) {
-            *most = turns.executions.max(*most);
-            sum.add_turns(turns);
+    /// Adds the executions of one more warp.
+    pub fn add_warp(&mut self, warp: impl IntoIterator<Item = StepExecutions>) {
+        for ((most, sum), executions) in self.most.iter_mut().zip(&mut self.executions_by_step).zip(warp) {
+            *most = executions.count.max(*most);
+            sum.accumulate(executions);
         }
     }
 }
 
-/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number
-/// of buffers of the workload, `neighbours` knows the blocks next to this one.
+/// Returns the mean access of each PTX line, from requests ordered by time. `buffers` is the
+/// number of buffers of the workload; `neighbours` models the blocks next to this one.
 pub(crate) fn accesses(
     program: &Program,
     requests: &[Request],
-    Whole { most, turns, is_average }: &Whole,
+    ExecutionTotals { most, executions_by_step, is_average }: &ExecutionTotals,
     buffers: usize,
     mut neighbours: NeighbourBlocks,
 ) -> BTreeMap<u32, Access> {
     let recorded = record_requests(requests);
     let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
     let mut touched = AddressMap::default();
-    let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
-    let leaving = leaving_requests(requests);
-    for (request, leaving) in requests.iter().zip(leaving) {
-        let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
-        let Recorded { last, most_warps } = recorded.get(&request.step).copied().unwrap_or_default();
+    let mut sums: BTreeMap<u32, AccessSums> = BTreeMap::new();
+    let store_sectors = store_traffic(requests);
+    for (request, store_sectors) in requests.iter().zip(store_sectors) {
+        let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| AccessSums::new(request));
+        let RecordedRange { last, most_warps } = recorded.get(&request.step).copied().unwrap_or_default();
         let complete = |last: u64| most.get(request.step as usize).is_none_or(|&most| most <= last as f64);
-        let judged = Judged {
-            alone: complete(last) || request.execution > last / 2,
-            by_neighbours: complete(most_warps)
+        let counted_for = CountedFor {
+            warp_reuse: complete(last) || request.execution > last / 2,
+            block_reuse: complete(most_warps)
                 || (request.execution > most_warps / 2 && request.execution <= most_warps),
         };
         let by_warp = touched_by_warp.entry(request.warp).or_default();
-        sum.add_request(request, judged, buffers, by_warp, &mut touched, &mut neighbours);
-        sum.add_stored(leaving, judged);
+        sum.add_request(request, counted_for, buffers, by_warp, &mut touched, &mut neighbours);
+        sum.add_stored(store_sectors, counted_for);
         sum.busy += busy_ns(request, &program.steps[request.step as usize].operation);
     }
-    let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();
-    for (step, turns) in program.steps.iter().zip(turns) {
-        whole.entry(step.line).or_default().add_turns(*turns);
+    let mut totals: BTreeMap<u32, StepExecutions> = BTreeMap::new();
+    for (step, executions) in program.steps.iter().zip(executions_by_step) {
+        totals.entry(step.line).or_default().accumulate(*executions);
     }
     sums.into_iter()
-        .map(|(line, sum)| (line, sum.mean_access(whole.get(&line).copied().unwrap_or_default(), *is_average)))
+        .map(|(line, sum)| (line, sum.mean_access(totals.get(&line).copied().unwrap_or_default(), *is_average)))
         .collect()
 }
 
-/// How far the record of a step goes.
+/// How many executions of a step were recorded.
 #[derive(Clone, Copy, Debug, Default)]
-struct Recorded {
+struct RecordedRange {
     /// The last execution by any warp.
     last: u64,
-    /// The last to which at least half of the warps come: others may be recorded at their
-    /// beginning only.
+    /// The last execution that at least half of the warps have recorded: the others may be
+    /// recorded at their beginning only.
     most_warps: u64,
 }
 
-fn record_requests(requests: &[Request]) -> HashMap<u32, Recorded> {
+fn record_requests(requests: &[Request]) -> HashMap<u32, RecordedRange> {
     let mut by_warp: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for request in requests {
         let last = by_warp.entry((request.step, request.warp)).or_default();
@@ -153,22 +153,23 @@ fn record_requests(requests: &[Request]) -> HashMap<u32, Recorded> {
     by_warp.into_iter().for_each(|((step, _), last)| by_step.entry(step).or_default().push(last));
     let of = |mut lasts: Vec<u64>| {
         lasts.sort_unstable();
-        Recorded { last: lasts.last().copied().unwrap_or(0), most_warps: lasts[(lasts.len() - 1) / 2] }
+        RecordedRange { last: lasts.last().copied().unwrap_or(0), most_warps: lasts[(lasts.len() - 1) / 2] }
     };
     by_step.into_iter().map(|(step, lasts)| (step, of(lasts))).collect()
 }
 
-/// What an execution counts for.
+/// Which statistics an execution counts for. Reuse is judged in the second half of the record,
+/// unless the record is complete.
 #[derive(Clone, Copy)]
-struct Judged {
-    /// What the same warp touched before.
-    alone: bool,
-    /// What any warp of the block did.
-    by_neighbours: bool,
+struct CountedFor {
+    /// Reuse by the same warp.
+    warp_reuse: bool,
+    /// Reuse by any warp of the block.
+    block_reuse: bool,
 }
 
-/// Parts of a buffer of which is known whether a warp touches them.
-const PARTS: u64 = 1024;
+/// Number of equal parts of a buffer for which it is recorded whether a warp touches them.
+const BUFFER_PARTS: u64 = 1024;
 
 /// Returns the share of each buffer's parts that the warps touch. `buffers` are sizes in
 /// bytes.
@@ -178,61 +179,60 @@ pub(crate) fn buffer_spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u
         for (_, address) in request.each_touch() {
             let Some((buffer, offset)) = in_buffer(address) else { continue };
             let Some(&bytes) = buffers.get(buffer).filter(|bytes| **bytes > 0) else { continue };
-            let part = (u128::from(offset) * u128::from(PARTS) / u128::from(bytes)) as u64;
-            touched.entry((request.warp, buffer)).or_default().insert(part.min(PARTS - 1));
+            let part = (u128::from(offset) * u128::from(BUFFER_PARTS) / u128::from(bytes)) as u64;
+            touched.entry((request.warp, buffer)).or_default().insert(part.min(BUFFER_PARTS - 1));
         }
     }
     let mut sums: BTreeMap<u32, (f64, f64, BTreeSet<u64>)> = BTreeMap::new();
     for ((_, buffer), parts) in touched {
         let (sum, warps, all) = sums.entry(buffer as u32).or_default();
-        *sum += parts.len() as f64 / PARTS as f64;
+        *sum += parts.len() as f64 / BUFFER_PARTS as f64;
         *warps += 1.0;
         all.extend(parts);
     }
     let share = |(buffer, (sum, warps, all)): (u32, (f64, f64, BTreeSet<u64>))| {
-        (buffer, Spread { alone: sum / warps, together: all.len() as f64 / PARTS as f64 })
+        (buffer, Spread { alone: sum / warps, together: all.len() as f64 / BUFFER_PARTS as f64 })
     };
     sums.into_iter().map(share).collect()
 }
 
-struct Sum {
+struct AccessSums {
     access: Access,
     groups: f64,
     sectors: f64,
     lines: f64,
     passes: f64,
     lanes: f64,
-    /// Sectors in the part of the record that counts for reuse, those of them that were touched
-    /// before, and those that are at hand.
-    judged: f64,
+    /// Sectors that count for warp reuse; of these, those that the warp touched before, and those
+    /// in the level-1 cache.
+    counted: f64,
     again: f64,
-    at_hand: f64,
-    /// In the part of the record that counts for what the block shares: sectors that are not at
-    /// hand, those of them that are near, and those of which nobody knows whether other blocks
-    /// have brought them.
+    in_l1: f64,
+    /// Sectors that count for block reuse and are not in the level-1 cache; of these, those in the
+    /// level-2 cache, and those of which it is not known whether other blocks have fetched them.
     waited: f64,
-    near: f64,
-    unplaced: f64,
-    /// Accesses in the part that counts for reuse, and those of them of which every sector is
-    /// at hand.
+    in_l2: f64,
+    in_l2_unknown: f64,
+    /// Accesses that count for warp reuse; of these, those with every sector in the level-1 cache.
     decided: f64,
     hits: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
     busy: f64,
-    leaving: StoreSectors,
-    /// The same in the part of the record that counts for what the block shares.
-    judged_leaving: StoreSectors,
-    /// Instructions since then, summed.
+    store_sectors: StoreSectors,
+    /// The same for executions that count for block reuse.
+    counted_stores: StoreSectors,
+    /// Sum of the instructions between an access and the previous access to the sector.
     after: f64,
-    /// The same of the block's warps.
-    judged_in_block: f64,
+    /// Sectors that count for block reuse; of these, those that any warp of the block touched
+    /// before.
+    counted_in_block: f64,
     again_in_block: f64,
     distinct: AddressMap<()>,
     buffer: Option<u64>,
     one_buffer: bool,
 }
 
-impl Sum {
+impl AccessSums {
     fn new(first: &Request) -> Self {
         let access =
             Access { space: first.space, kind: first.kind, width: first.width, broadcast: true, ..Access::default() };
@@ -243,19 +243,19 @@ impl Sum {
             lines: 0.0,
             passes: 0.0,
             lanes: 0.0,
-            judged: 0.0,
+            counted: 0.0,
             again: 0.0,
-            at_hand: 0.0,
+            in_l1: 0.0,
             waited: 0.0,
-            near: 0.0,
-            unplaced: 0.0,
+            in_l2: 0.0,
+            in_l2_unknown: 0.0,
             decided: 0.0,
             hits: 0.0,
             busy: 0.0,
-            leaving: StoreSectors::default(),
-            judged_leaving: StoreSectors::default(),
+            store_sectors: StoreSectors::default(),
+            counted_stores: StoreSectors::default(),
             after: 0.0,
-            judged_in_block: 0.0,
+            counted_in_block: 0.0,
             again_in_block: 0.0,
             distinct: AddressMap::default(),
             buffer: None,
@@ -266,7 +266,7 @@ impl Sum {
     fn add_request(
         &mut self,
         request: &Request,
-        judged: Judged,
+        counted_for: CountedFor,
         buffers: usize,
         by_warp: &mut AddressMap<u64>,
         by_block: &mut AddressMap<u64>,
@@ -307,7 +307,7 @@ impl Sum {
             self.distinct.insert(sector, ());
             let before = by_warp.insert(sector, request.time);
             let again = before.is_some();
-            let is_fetched = by_block.get(&(sector ^ FETCHED_WITH)).is_some_and(|&first| first < request.time);
+            let is_fetched = by_block.get(&(sector ^ PAIRED_SECTOR_BIT)).is_some_and(|&first| first < request.time);
             let is_new = self.access.space == MemorySpace::Global && !by_block.contains_key(&sector);
             let by_others = if is_new { neighbours.touched_before(sector, by_block) } else { None };
             // When a warp of the block touched it first.
@@ -319,25 +319,25 @@ impl Sum {
                 }
             };
             let again_in_block = first_in_block.is_some();
-            let at_hand = again || first_in_block.is_some_and(|first| request.time >= first + OTHERS_AGO);
-            hit &= at_hand;
-            if judged.alone {
-                self.judged += 1.0;
+            let in_l1 = again || first_in_block.is_some_and(|first| request.time >= first + ARRIVAL_INSTRUCTIONS);
+            hit &= in_l1;
+            if counted_for.warp_reuse {
+                self.counted += 1.0;
                 self.again += f64::from(u8::from(again));
-                self.at_hand += f64::from(u8::from(at_hand));
+                self.in_l1 += f64::from(u8::from(in_l1));
                 self.after += before.map_or(0, |before| request.time.saturating_sub(before)) as f64;
             }
-            if judged.by_neighbours && !at_hand {
+            if counted_for.block_reuse && !in_l1 {
                 self.waited += 1.0;
-                self.near += f64::from(u8::from(again_in_block || is_fetched || by_others == Some(true)));
-                self.unplaced += f64::from(u8::from(!again_in_block && !is_fetched && by_others.is_none()));
+                self.in_l2 += f64::from(u8::from(again_in_block || is_fetched || by_others == Some(true)));
+                self.in_l2_unknown += f64::from(u8::from(!again_in_block && !is_fetched && by_others.is_none()));
             }
-            if judged.by_neighbours {
-                self.judged_in_block += 1.0;
+            if counted_for.block_reuse {
+                self.counted_in_block += 1.0;
                 self.again_in_block += f64::from(u8::from(again_in_block));
             }
         }
-        if judged.alone {
+        if counted_for.warp_reuse {
             self.decided += 1.0;
             self.hits += f64::from(u8::from(hit));
         }
@@ -351,22 +351,21 @@ impl Sum {
         }
     }
 
-    fn add_stored(&mut self, leaving: StoreSectors, judged: Judged) {
-        self.leaving.add_leaving(leaving);
-        if judged.by_neighbours {
-            self.judged_leaving.add_leaving(leaving);
+    fn add_stored(&mut self, store_sectors: StoreSectors, counted_for: CountedFor) {
+        self.store_sectors.add(store_sectors);
+        if counted_for.block_reuse {
+            self.counted_stores.add(store_sectors);
         }
     }
 
-    /// The mean over the whole of what the record is a part of. A loop goes on for those of its
-    /// lanes that have most to do, after the record has ended: with this many fewer of them it
-    /// touches so much less. Nor have the warps that are recorded as many lanes at work as
-    /// those of other data have, which may be more (`is_average`: the whole is that of the
-    /// grid's average warp).
-    fn mean_access(self, whole: Turns, is_average: bool) -> Access {
+    /// Returns the mean access over all executions (`total`), recorded or not. A loop may run on
+    /// after the record has ended, with fewer active lanes and so fewer sectors. If `is_average`,
+    /// `total` is of the grid's average warp, which may have more active lanes than the recorded
+    /// warps.
+    fn mean_access(self, total: StepExecutions, is_average: bool) -> Access {
         let per_group = |sum: f64| sum / self.groups.max(1.0);
         let lanes = per_group(self.lanes);
-        let overall = if whole.executions > 0.0 { whole.lanes / whole.executions } else { lanes };
+        let overall = if total.count > 0.0 { total.lanes / total.count } else { lanes };
         let most = if is_average { f64::INFINITY } else { 1.0 };
         let part = if self.access.broadcast || lanes <= 0.0 { 1.0 } else { (overall / lanes).min(most) };
         // What a single lane touches is there in every execution.
@@ -378,21 +377,21 @@ impl Sum {
         Access {
             sectors: of_part(self.sectors),
             lines: of_part(self.lines),
-            leaving: per_group(self.leaving.sectors) * part,
-            partial: per_group(self.leaving.partial) * part,
-            completed: per_group(self.leaving.completed) * part,
-            unfinished: per_group(self.leaving.unfinished) * part,
-            stored_before: share(self.judged_leaving.again, self.judged_leaving.sectors),
+            store_sectors: per_group(self.store_sectors.sectors) * part,
+            partial: per_group(self.store_sectors.partial) * part,
+            completed: per_group(self.store_sectors.completed) * part,
+            unfinished: per_group(self.store_sectors.unfinished) * part,
+            stored_before: share(self.counted_stores.again, self.counted_stores.sectors),
             passes: scaled(self.passes, passes_part),
             busy_ns: per_group(self.busy) * part,
             lanes: overall,
-            reuse: share(self.again, self.judged),
-            at_hand: share(self.at_hand, self.judged),
-            near: share(self.near, self.waited),
-            unplaced: share(self.unplaced, self.waited),
+            reuse: share(self.again, self.counted),
+            in_l1: share(self.in_l1, self.counted),
+            in_l2: share(self.in_l2, self.waited),
+            in_l2_unknown: share(self.in_l2_unknown, self.waited),
             hits: share(self.hits, self.decided),
             reuse_after: self.after / self.again.max(1.0),
-            block_reuse: share(self.again_in_block, self.judged_in_block),
+            block_reuse: share(self.again_in_block, self.counted_in_block),
             block_sectors: per_group(self.distinct.len() as f64) * part,
             buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| match region {
                 MODULE_REGION => Some(VARIABLES),
@@ -429,13 +428,13 @@ pub(crate) mod tests {
         Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
     }
 
-    const ALL: Judged = Judged { alone: true, by_neighbours: true };
+    const ALL: CountedFor = CountedFor { warp_reuse: true, block_reuse: true };
 
     pub fn seen(request: &Request) -> Access {
-        let mut sum = Sum::new(request);
+        let mut sum = AccessSums::new(request);
         let (mut by_warp, mut by_block) = Default::default();
         sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
-        sum.mean_access(Turns::default(), false)
+        sum.mean_access(StepExecutions::default(), false)
     }
 
     #[test]
@@ -449,10 +448,10 @@ pub(crate) mod tests {
         ];
         for (what, stride, lanes, expected) in rows {
             let request = request(MemorySpace::Global, 4, |lane| lane * stride);
-            let mut sum = Sum::new(&request);
+            let mut sum = AccessSums::new(&request);
             let (mut by_warp, mut by_block) = Default::default();
             sum.add_request(&request, ALL, 0, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
-            let access = sum.mean_access(Turns { executions: 100.0, lanes: 100.0 * lanes }, false);
+            let access = sum.mean_access(StepExecutions { count: 100.0, lanes: 100.0 * lanes }, false);
             assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
         }
     }
@@ -462,11 +461,11 @@ pub(crate) mod tests {
         let first = request(MemorySpace::Global, 4, |lane| lane * 128);
         let one_is_new = request(MemorySpace::Global, 4, |lane| if lane == 31 { 1 << 20 } else { lane * 128 });
         let (mut by_warp, mut by_block) = (AddressMap::default(), AddressMap::default());
-        let mut sum = Sum::new(&first);
+        let mut sum = AccessSums::new(&first);
         for request in [&first, &first, &one_is_new, &first] {
             sum.add_request(request, ALL, 0, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
         }
-        let access = sum.mean_access(Turns::default(), false);
+        let access = sum.mean_access(StepExecutions::default(), false);
         assert_eq!((access.hits, access.reuse), (0.5, 95.0 / 128.0));
     }
 
@@ -474,8 +473,8 @@ pub(crate) mod tests {
     fn what_a_block_shares_is_judged_where_most_warps_are_recorded() {
         // Eight executions of the first warp, each of a sector of its own, the first two of which
         // two neighbours touch, too.
-        let of = |warp: u32, executions: u64| {
-            (1..=executions).map(move |execution| Request {
+        let of = |warp: u32, count: u64| {
+            (1..=count).map(move |execution| Request {
                 warp,
                 execution,
                 time: execution * 10 + u64::from(warp),
@@ -490,16 +489,16 @@ pub(crate) mod tests {
     #[test]
     fn what_another_warp_brought_long_before_is_at_hand() {
         let of = |warp: u32, time: u64| Request { warp, time, ..request(MemorySpace::Global, 4, |lane| lane * 4) };
-        for (after, at_hand) in [(0, 0.0), (OTHERS_AGO - 1, 0.0), (OTHERS_AGO, 1.0)] {
+        for (after, in_l1) in [(0, 0.0), (ARRIVAL_INSTRUCTIONS - 1, 0.0), (ARRIVAL_INSTRUCTIONS, 1.0)] {
             let mut by_block = AddressMap::default();
             let (first, second) = (of(0, 10), of(1, 10 + after));
             let neighbours = &mut NeighbourBlocks::default();
-            Sum::new(&first).add_request(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, neighbours);
-            let mut sum = Sum::new(&second);
+            AccessSums::new(&first).add_request(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, neighbours);
+            let mut sum = AccessSums::new(&second);
             sum.add_request(&second, ALL, 0, &mut AddressMap::default(), &mut by_block, neighbours);
-            let access = sum.mean_access(Turns::default(), false);
-            assert_eq!((access.at_hand, access.hits, access.reuse), (at_hand, at_hand, 0.0), "{after}");
-            assert_eq!(access.near, 1.0 - at_hand, "{after}: until then it is in the level-2 cache");
+            let access = sum.mean_access(StepExecutions::default(), false);
+            assert_eq!((access.in_l1, access.hits, access.reuse), (in_l1, in_l1, 0.0), "{after}");
+            assert_eq!(access.in_l2, 1.0 - in_l1, "{after}: until then it is in the level-2 cache");
         }
     }
 
@@ -509,14 +508,14 @@ pub(crate) mod tests {
         // others for what nobody has asked for.
         let sectors = |from: u64| request(MemorySpace::Global, 4, move |lane| (from + 2 * (lane / 8)) * SECTOR);
         let (mut by_warp, mut by_block) = Default::default();
-        let near = [0, 1, 8, 17].map(|from| {
+        let in_l2 = [0, 1, 8, 17].map(|from| {
             let at = Request { time: from + 1, ..sectors(from) };
-            let mut sum = Sum::new(&at);
+            let mut sum = AccessSums::new(&at);
             sum.add_request(&at, ALL, 1, &mut by_warp, &mut by_block, &mut NeighbourBlocks::default());
-            let access = sum.mean_access(Turns::default(), false);
-            (access.near, access.unplaced)
+            let access = sum.mean_access(StepExecutions::default(), false);
+            (access.in_l2, access.in_l2_unknown)
         });
-        assert_eq!(near, [(0.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 1.0)]);
+        assert_eq!(in_l2, [(0.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 1.0)]);
     }
 
     #[test]

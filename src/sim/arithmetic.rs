@@ -4,7 +4,7 @@
 //! is rounded to nearest in every mode); approximations of the hardware (`.approx`) are the
 //! correctly rounded values; 16-bit floats go through f32.
 
-use super::float16::{from_brain, from_half, to_brain, to_half};
+use super::float16::{from_bfloat16, from_half, to_bfloat16, to_half};
 use super::operation::{Alu, Compare, Mode, Permute, Round, Test, bit_count, is_float, is_signed};
 use super::program::Update;
 use crate::ptx::Scalar;
@@ -67,9 +67,11 @@ pub(crate) fn compute_result(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) ->
         Scalar::F16 => {
             u64::from(to_half(f32_of(compute_single(alu, mode, v.map(|x| u64::from(from_half(x as u16).to_bits()))))))
         }
-        Scalar::Bf16 => {
-            u64::from(to_brain(f32_of(compute_single(alu, mode, v.map(|x| u64::from(from_brain(x as u16).to_bits()))))))
-        }
+        Scalar::Bf16 => u64::from(to_bfloat16(f32_of(compute_single(
+            alu,
+            mode,
+            v.map(|x| u64::from(from_bfloat16(x as u16).to_bits())),
+        )))),
         Scalar::F16x2 | Scalar::Bf16x2 => {
             let half = if kind == Scalar::F16x2 { Scalar::F16 } else { Scalar::Bf16 };
             let low = compute_result(alu, half, mode, v.map(|x| x & 0xffff));
@@ -95,7 +97,7 @@ pub(crate) fn compare_values(relation: Compare, kind: Scalar, a: u64, b: u64) ->
         Scalar::F32 => f32_of(a).partial_cmp(&f32_of(b)),
         Scalar::F64 => f64::from_bits(a).partial_cmp(&f64::from_bits(b)),
         Scalar::F16 | Scalar::F16x2 => from_half(a as u16).partial_cmp(&from_half(b as u16)),
-        Scalar::Bf16 | Scalar::Bf16x2 => from_brain(a as u16).partial_cmp(&from_brain(b as u16)),
+        Scalar::Bf16 | Scalar::Bf16x2 => from_bfloat16(a as u16).partial_cmp(&from_bfloat16(b as u16)),
         _ => {
             let width = bit_count(kind);
             Some(if is_signed(kind) {
@@ -405,7 +407,7 @@ fn convert_value(value: u64, from: Scalar, to: Scalar, mode: Mode) -> u64 {
         Scalar::F64 => f64::from_bits(value),
         Scalar::F32 => f64::from(f32_of(value)),
         Scalar::F16 => f64::from(from_half(value as u16)),
-        _ => f64::from(from_brain(value as u16)),
+        _ => f64::from(from_bfloat16(value as u16)),
     };
     let integral = |x: f64| match mode.round {
         Round::Nearest => x.round_ties_even(),
@@ -445,7 +447,7 @@ fn narrow_float(value: f64, to: Scalar, mode: Mode) -> u64 {
             u64::from(round_single(value, if mode.integral { Round::Nearest } else { mode.round }).to_bits())
         }
         Scalar::F16 => u64::from(to_half(value as f32)),
-        _ => u64::from(to_brain(value as f32)),
+        _ => u64::from(to_bfloat16(value as f32)),
     }
 }
 

@@ -1,10 +1,8 @@
-//! What the lanes of a warp update atomically -> how long the level-2 cache is busy with the
-//! lines that they are in.
+//! Estimates for how long a warp's atomic updates keep lines of the level-2 cache busy.
 //!
-//! A word is updated once at a time, wherever the updates come from, and so is a line: who
-//! updates few words waits for all others that do. Times are those of an H200
-//! (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that
-//! of its SMs.
+//! The cache makes one update of a line at a time, from whatever block it comes: updates of few
+//! words wait for each other. The times are of an H200 (`kernels/results/h200/atomics.txt`); they
+//! depend on the clock of the cache, not on that of the SMs.
 
 use super::program::{Operation, Update};
 use super::request::{Request, SECTOR, SECTORS_PER_LINE};
@@ -12,11 +10,10 @@ use crate::ptx::MemorySpace;
 use crate::ptx::Scalar;
 use std::collections::{BTreeMap, HashMap};
 
-/// Nanoseconds for the words of a sector that a warp updates, each once.
-const PASS: f64 = 0.64;
-/// The same of one word that is added to as a floating-point number, before it can be added to
-/// again.
-const FLOAT_AGAIN: f64 = 1.76;
+/// Nanoseconds for one update of each word of a sector by a warp.
+const SECTOR_UPDATE_NS: f64 = 0.64;
+/// Nanoseconds between two floating-point additions to one word.
+const FLOAT_UPDATE_NS: f64 = 1.76;
 
 /// Estimates for how many nanoseconds lines are busy with a request, summed over the
 /// lines.
@@ -40,13 +37,13 @@ pub(super) fn busy_ns(request: &Request, operation: &Operation) -> f64 {
     }
     let of = |line: &UpdatedLine| {
         let again = if is_joined { 1 } else { line.words.values().copied().max().unwrap_or(0) };
-        let passes = PASS * f64::from(line.sectors.count_ones()) * f64::from(again);
-        if is_float && again > 1 { passes.max(FLOAT_AGAIN * f64::from(again)) } else { passes }
+        let passes = SECTOR_UPDATE_NS * f64::from(line.sectors.count_ones()) * f64::from(again);
+        if is_float && again > 1 { passes.max(FLOAT_UPDATE_NS * f64::from(again)) } else { passes }
     };
     lines.values().map(of).sum()
 }
 
-/// Whether the compiler makes one update of those of a warp.
+/// Tells whether the compiler combines the updates of a warp to one address into one.
 fn is_joined(update: Update) -> bool {
     !matches!(update, Update::Exchange | Update::Increment | Update::Decrement)
 }
@@ -56,7 +53,7 @@ fn is_float(scalar: Scalar) -> bool {
     matches!(scalar, F16 | F16x2 | Bf16 | Bf16x2 | F32 | F32x2 | F64)
 }
 
-/// What a request updates of a line.
+/// The updates of one line by a request.
 #[derive(Default)]
 struct UpdatedLine {
     /// A bit for each.

@@ -1,5 +1,5 @@
-//! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words
-//! of banks, and look-ups of lines.
+//! Estimates the cycles that shared memory or the level-1 cache takes for a warp's request, from
+//! bank conflicts and tag look-ups.
 
 use super::request::{Request, WORD, sorted_distinct};
 use crate::ptx::AccessKind;
@@ -22,7 +22,7 @@ const BANKS: usize = 32;
 pub(super) fn shared_passes(request: &Request) -> f64 {
     let parts = parts_of_warp(request.width);
     let packed = if parts > 1 && request.kind == AccessKind::Load && is_in_pairs(request) { 2 } else { 1 };
-    let served: Vec<u32> = of_parts(request, parts / packed).filter(|&passes| passes > 0).collect();
+    let served: Vec<u32> = passes_by_part(request, parts / packed).filter(|&passes| passes > 0).collect();
     f64::from(served.iter().sum::<u32>()) / served.len().max(1) as f64 / packed as f64
 }
 
@@ -31,7 +31,7 @@ pub(super) fn shared_passes(request: &Request) -> f64 {
 pub(super) fn global_cycles(request: &Request, lines: &[u64]) -> f64 {
     let looked_up = busiest_bank::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line)));
     let words =
-        if request.kind == AccessKind::Load { of_parts(request, parts_of_warp(request.width)).sum() } else { 0 };
+        if request.kind == AccessKind::Load { passes_by_part(request, parts_of_warp(request.width)).sum() } else { 0 };
     f64::from(looked_up.max(words))
 }
 
@@ -45,8 +45,8 @@ fn parts_of_warp(width: u32) -> u64 {
     }
 }
 
-/// Passes over the banks that each of this many parts of the warp takes.
-fn of_parts(request: &Request, parts: u64) -> impl Iterator<Item = u32> {
+/// Returns the passes over the banks that each of `parts` parts of the warp takes.
+fn passes_by_part(request: &Request, parts: u64) -> impl Iterator<Item = u32> {
     (0..parts).map(move |part| {
         let within = request.each_touch().filter(|(lane, _)| lane * parts / 32 == part);
         let words = within.flat_map(|(_, address)| address / WORD..=request.last_byte(address) / WORD);
@@ -66,11 +66,11 @@ fn is_in_pairs(request: &Request) -> bool {
     })
 }
 
-/// The most that meet in one of this many banks.
+/// Returns the maximum number of accesses to one of `COUNT` banks.
 fn busiest_bank<const COUNT: usize>(banks: impl Iterator<Item = usize>) -> u32 {
-    let mut met = [0u32; COUNT];
-    banks.for_each(|bank| met[bank] += 1);
-    met.into_iter().max().unwrap_or(0)
+    let mut counts = [0u32; COUNT];
+    banks.for_each(|bank| counts[bank] += 1);
+    counts.into_iter().max().unwrap_or(0)
 }
 
 fn tag_bank(line: u64) -> usize {

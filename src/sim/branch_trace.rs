@@ -1,32 +1,32 @@
-//! Where a thread went, and how often a warp goes there: lanes that branch differently make the
-//! warp go both ways, and a loop lasts as long as its longest lane, each time anew.
+//! Branch traces of lanes that were run alone, and how often their warp executes each block. If
+//! lanes diverge, the warp executes both sides; a loop lasts as long as its longest lane.
 //!
-//! Each lane is run alone, so its way is recorded: the first step of each basic block with the
-//! passes of the loops around it. What lanes have in common there they execute together; the
-//! union of their records is what the warp executes.
+//! A trace has the first step of each basic block that a lane executes, with the iterations of the
+//! loops around it. Entries that several lanes have in common are executed together; the union
+//! of the traces is what the warp executes.
 
 use super::program::{Operation, Program};
 use std::collections::HashMap;
 
-/// Blocks that are recorded of a lane.
-const RECORDS: usize = 1536;
+/// Maximum number of blocks that are recorded of a lane.
+const MAX_RECORDS: usize = 1536;
 
 /// One execution of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct BlockRun {
-    /// Passes of the outermost loop.
+    /// Iteration of the outermost loop.
     outermost: u32,
     leader: u32,
-    /// Of the passes of all loops around it.
+    /// Hash of the iterations of all loops around it.
     key: u64,
-    /// The innermost of them.
+    /// The iteration of the innermost loop.
     within: Pass,
 }
 
-/// One pass of a loop.
+/// One iteration of a loop.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Pass {
-    /// Of the passes of the loops around the loop.
+    /// Hash of the iterations of the loops around the loop.
     around: u64,
     head: u32,
     number: u64,
@@ -38,22 +38,22 @@ struct Active {
     /// The last step that branched back.
     end: u32,
     passes: u64,
-    /// Calls that the thread was in.
+    /// Depth of the call stack.
     depth: usize,
     /// The key around it.
     around: u64,
 }
 
-/// The way of one lane.
+/// The branch trace of one lane.
 #[derive(Default)]
-pub(super) struct Path {
+pub(super) struct LaneTrace {
     records: Vec<BlockRun>,
     active: Vec<Active>,
     key: u64,
-    /// Passes that were not run, but counted: the first of them, and the number of the one
-    /// after them.
+    /// Iterations that were counted without being run: the first of them, and the number of the
+    /// one after the last.
     skipped: Vec<(Pass, u64)>,
-    /// Not all of it was recorded.
+    /// Whether the trace is incomplete.
     pub cut: bool,
 }
 
@@ -62,10 +62,10 @@ fn mix_hash(around: u64, head: u32, passes: u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-impl Path {
+impl LaneTrace {
     /// Records that a block begins. `outer` is the head of the outermost loop around it.
     pub fn enter_block(&mut self, leader: u32, outer: u32) {
-        if self.records.len() < RECORDS {
+        if self.records.len() < MAX_RECORDS {
             let first = self.active.first().filter(|active| active.head == outer);
             let outermost = first.map_or(0, |first| first.passes.min(u64::from(u32::MAX)) as u32);
             let within = self.active.last().map_or(Pass::default(), |inner| Pass {
@@ -81,8 +81,8 @@ impl Path {
 
     /// Records that a branch back at `end` was taken and that `skipped` iterations were
     /// skipped.
-    pub fn go_back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
-        self.go_on(head, depth);
+    pub fn loop_back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
+        self.continue_at(head, depth);
         match self.active.iter().rposition(|active| active.head == head && active.depth == depth) {
             Some(at) => self.active.truncate(at + 1),
             None => self.active.push(Active { head, end, passes: 0, depth, around: self.key }),
@@ -100,7 +100,7 @@ impl Path {
 
     /// Records that the thread continues at `step`, which ends the loops that do not
     /// contain it.
-    pub fn go_on(&mut self, step: u32, depth: usize) {
+    pub fn continue_at(&mut self, step: u32, depth: usize) {
         while let Some(active) = self.active.last()
             && (active.depth > depth || active.depth == depth && !(active.head..=active.end).contains(&step))
         {
@@ -158,16 +158,16 @@ pub(super) fn outermost_heads(program: &Program) -> Vec<u32> {
 
 /// Returns by what factor a warp executes each block more often than its busiest lane.
 /// The key is the block's first step; a block without a key has the factor 1.
-pub(super) fn shared_blocks(paths: &[Path]) -> HashMap<u32, f64> {
-    let Some((first, others)) = paths.split_first() else { return HashMap::new() };
+pub(super) fn divergence_factors(traces: &[LaneTrace]) -> HashMap<u32, f64> {
+    let Some((first, others)) = traces.split_first() else { return HashMap::new() };
     if others.iter().all(|other| other.records == first.records) {
         return HashMap::new();
     }
     // Lanes that were cut off are compared as far as all of them came.
-    let last = |path: &Path| path.records.last().map_or(0, |record| record.outermost);
-    let horizon = paths.iter().filter(|path| path.cut).map(last).filter(|&last| last > 0).min().unwrap_or(u32::MAX);
+    let last = |trace: &LaneTrace| trace.records.last().map_or(0, |record| record.outermost);
+    let horizon = traces.iter().filter(|trace| trace.cut).map(last).filter(|&last| last > 0).min().unwrap_or(u32::MAX);
     let mut skipped: HashMap<(u64, u32), Vec<(u64, u64)>> = HashMap::new();
-    for (from, to) in paths.iter().flat_map(|path| &path.skipped) {
+    for (from, to) in traces.iter().flat_map(|trace| &trace.skipped) {
         let of_loop = skipped.entry((from.around, from.head)).or_default();
         if !of_loop.contains(&(from.number, *to)) {
             of_loop.push((from.number, *to));
@@ -180,10 +180,10 @@ pub(super) fn shared_blocks(paths: &[Path]) -> HashMap<u32, f64> {
     };
     let mut together: Vec<(u32, u64)> = Vec::new();
     let mut busiest: HashMap<u32, u32> = HashMap::new();
-    for path in paths {
+    for trace in traces {
         let mut own: HashMap<u32, u32> = HashMap::new();
         let counts = |record: &&BlockRun| record.outermost < horizon && !is_skipped(&record.within);
-        for record in path.records.iter().filter(counts) {
+        for record in trace.records.iter().filter(counts) {
             together.push((record.leader, record.key));
             *own.entry(record.leader).or_default() += 1;
         }

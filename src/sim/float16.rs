@@ -33,12 +33,12 @@ pub(super) fn to_half(value: f32) -> u16 {
 }
 
 /// The value of a bfloat16.
-pub(super) fn from_brain(bits: u16) -> f32 {
+pub(super) fn from_bfloat16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
 /// The nearest bfloat16.
-pub(super) fn to_brain(value: f32) -> u16 {
+pub(super) fn to_bfloat16(value: f32) -> u16 {
     if value.is_nan() {
         return 0x7fff;
     }

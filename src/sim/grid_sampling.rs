@@ -1,56 +1,53 @@
-//! Warps that were run, by their places -> what the average warp of the grid executes, and
-//! which place to look at next.
+//! Stratified sampling of a grid: from the warps that were run, estimates what the average warp
+//! executes, and chooses the warp to run next.
 //!
-//! Blocks at the rims of a grid do other things than those within, so the grid is cut into
-//! strata: first, inner and last blocks along each dimension, each weighted by its blocks.
-//! Within a stratum a block stands for all that are nearer to it than to another. What the
-//! warps of one block do is known from the middle block of its stratum, as far as it was run,
-//! or from that of the grid: where that tells what the same warp of other blocks does, only the
-//! difference from it is carried over to the stratum (a control variate), so that a warp that
-//! does all the work of its block, or none where a block reaches beyond the data, counts as one
-//! of this many.
+//! Blocks at the rims of a grid differ from inner ones, so the grid is divided into strata: first,
+//! inner and last blocks along each dimension, each weighted by its number of blocks. Within a
+//! stratum a sampled block represents all blocks that are nearer to it than to another sample. How
+//! the warps of one block differ is known from the middle block of the stratum, or of the grid. If
+//! that block predicts the same warps of other blocks, it is a control variate: only the
+//! difference from it is extrapolated to the stratum. A warp that does all the work of its block
+//! thus counts as one of many.
 //!
-//! A few places are drawn, evenly and without a period. Where most of them do the same as their
-//! neighbours, the borders between those that do not are sought: new places are where the
-//! blocks on both sides differ most, over the longest stretch. Where hardly two agree, or one
-//! that differs lies alone among them, as a long row of a sparse matrix does, what is nearest
-//! tells nothing, and a place that was sought says no more than that it is like the one next to
-//! which it was sought: more are drawn instead, and only these count.
+//! A few places are drawn evenly and without a period. If most sampled blocks equal their
+//! neighbours, the borders between different ones are searched by bisection: the next place is
+//! where the blocks on both sides differ most, over the longest stretch. If hardly two blocks
+//! agree, or a different one lies alone among equal ones (a long row of a sparse matrix), nearness
+//! tells nothing. Then more places are drawn, and only drawn ones count.
 
 use super::place::{middle_index, unravel_index};
 use super::stratum::{SampledBlock, Stratum, block_shares, count_borders, find_gaps, mean_error, neighbours_agree};
 use crate::launch::Launch;
 
-/// Strata with a smaller share of the blocks are not looked at for their own sake.
-const SMALLEST: f64 = 0.002;
-/// What two blocks that agree may still hide between them, relative to the mean.
-const HIDDEN: f64 = 0.02;
-/// Of strata with at least this share the ends are looked at, too.
-const LARGE: f64 = 0.05;
-/// An estimate is good enough when it may be off by this part.
-const GOOD: f64 = 0.002;
-/// From this many blocks on borders are sought between them.
-const FEWEST: usize = 8;
-/// The fewest blocks that are drawn: with fewer, a kind that every sixteenth block is of would be
-/// missed.
-pub(super) const ENOUGH: usize = 32;
-/// The most warps that are looked at.
-const MOST: usize = 256;
-/// Who executes no more than this part of what the longest warp does only finds that nothing is
-/// left to do.
-const IDLE: f64 = 0.05;
-/// And all of them together no more than this part of what the others do.
-const IDLE_TOGETHER: f64 = 0.25;
-/// Fewer of the blocks than this idle are not worth mentioning.
-const FEW_IDLE: f64 = 0.02;
-/// And that more neighbours than these differ, that they do not.
-const MOST_BORDERS: usize = 8;
-/// What the warps of one block do tells nothing of those of others where these are as much
-/// farther apart from their like there than from their mean: of two that have nothing to do
-/// with each other, the difference has twice the variance of one.
-const WORSE: f64 = 1.5;
-/// Successive numbers times this, modulo 1, fill any range evenly: the golden ratio.
-const GOLDEN: f64 = 0.618_033_988_749_894_9;
+/// Minimum share of the blocks of a stratum that is sampled for its own sake.
+const MIN_STRATUM_SHARE: f64 = 0.002;
+/// Difference that may be hidden between two blocks that agree, relative to the mean.
+const HIDDEN_DIFFERENCE: f64 = 0.02;
+/// In strata with at least this share of the blocks the ends are sampled, too.
+const LARGE_STRATUM_SHARE: f64 = 0.05;
+/// An estimate is good enough if its relative error is at most this.
+const MAX_RELATIVE_ERROR: f64 = 0.002;
+/// Minimum number of sampled blocks for a search for borders between them.
+const MIN_BLOCKS_FOR_BORDERS: usize = 8;
+/// Minimum number of blocks that are drawn. 32 finds a kind that makes up 1/16 of them with
+/// p > 0.87.
+pub(super) const MIN_DRAWN_BLOCKS: usize = 32;
+/// Maximum number of warps that are sampled.
+const MAX_WARPS: usize = 256;
+/// A warp that executes at most this share of the longest warp's instructions is idle.
+const IDLE_WARP_SHARE: f64 = 0.05;
+/// Maximum share of all idle warps' instructions in those of the others.
+const IDLE_TOTAL_SHARE: f64 = 0.25;
+/// Minimum share of idle blocks that is reported.
+const MIN_IDLE_SHARE: f64 = 0.02;
+/// Maximum number of borders; with more, neighbours do not agree.
+const MAX_BORDERS: usize = 8;
+/// Maximum variance of the differences from the base block, relative to that of the samples. The
+/// difference of two independent values has twice the variance of one, so beyond this the base
+/// block does not predict other blocks.
+const MAX_VARIANCE_RATIO: f64 = 1.5;
+/// The golden ratio: successive multiples of it, modulo 1, fill any range evenly.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
 /// A warp that was run to its end.
 struct WarpSample {
@@ -58,10 +55,9 @@ struct WarpSample {
     warp: u32,
     /// Executions of each step.
     counts: Vec<f64>,
-    /// Lanes that took part in those of each memory step, over all executions, where that was
-    /// counted.
+    /// Active lanes over all executions of each memory step, if they were counted.
     lanes: Option<Vec<f64>>,
-    /// All executions together.
+    /// Executed instructions in all.
     instructions: f64,
 }
 
@@ -69,26 +65,26 @@ struct WarpSample {
 pub(super) struct Grid {
     launch: Launch,
     samples: Vec<WarpSample>,
-    /// Blocks that were looked at for a border next to them.
-    sought: Vec<u64>,
+    /// Blocks that were sampled in a search for a border, not drawn.
+    border_blocks: Vec<u64>,
 }
 
-/// What is known of the blocks of each stratum, and whether neighbours agree.
-struct Looks {
+/// The sampled blocks of each stratum, and whether neighbours agree.
+struct GroupedSamples {
     blocks: Vec<Vec<SampledBlock>>,
     agree: bool,
 }
 
-/// A place to look at next.
-struct Next {
+/// The next warp to sample.
+struct NextSample {
     block: u64,
     warp: u32,
-    is_sought: bool,
+    is_border_search: bool,
 }
 
 impl Grid {
     pub fn new(launch: &Launch) -> Self {
-        Self { launch: *launch, samples: Vec::new(), sought: Vec::new() }
+        Self { launch: *launch, samples: Vec::new(), border_blocks: Vec::new() }
     }
 
     pub fn add_sample(&mut self, block: u64, warp: u32, counts: Vec<f64>, lanes: Option<Vec<f64>>, instructions: f64) {
@@ -97,16 +93,15 @@ impl Grid {
         }
     }
 
-    /// The warps of the middle block of the grid, then of those of its other large strata, that
-    /// were not run; those of a block are in an order in which any first few are spread over
-    /// it.
-    pub fn rest_of_middles(&self) -> Vec<(u64, u32)> {
+    /// Returns the warps of the grid's middle block that were not run, then those of the middle
+    /// blocks of other large strata. Within a block any first few of them are spread over it.
+    pub fn middle_block_warps(&self) -> Vec<(u64, u32)> {
         let count = self.warp_count();
         let mut order: Vec<u32> =
-            (0..count).map(|k| (f64::from(k) * GOLDEN).fract()).map(|at| scale_count(at, count)).collect();
+            (0..count).map(|k| (f64::from(k) * GOLDEN_RATIO).fract()).map(|at| scale_count(at, count)).collect();
         order.extend(0..count);
         let mut strata = self.find_strata();
-        strata.retain(|stratum| stratum.share >= LARGE);
+        strata.retain(|stratum| stratum.share >= LARGE_STRATUM_SHARE);
         strata.sort_by(|a, b| b.share.total_cmp(&a.share));
         let mut blocks = vec![middle_index(self.launch.grid)];
         for block in strata.iter().map(|stratum| stratum.middle_block(self.launch.grid)) {
@@ -114,7 +109,7 @@ impl Grid {
                 blocks.push(block);
             }
         }
-        blocks.truncate((MOST / 2 / count.max(1) as usize).max(1));
+        blocks.truncate((MAX_WARPS / 2 / count.max(1) as usize).max(1));
         let mut seen: Vec<(u64, u32)> = self.samples.iter().map(|sample| (sample.block, sample.warp)).collect();
         let mut rest = Vec::new();
         for place in blocks.iter().flat_map(|&block| order.iter().map(move |&warp| (block, warp))) {
@@ -129,49 +124,53 @@ impl Grid {
     /// Returns the block and warp to run next, or `None` if the mean is known well
     /// enough.
     pub fn next_warp(&mut self) -> Option<(u64, u32)> {
-        let Next { block, warp, is_sought } = self.choose_next()?;
-        if is_sought {
-            self.sought.push(block);
+        let NextSample { block, warp, is_border_search } = self.choose_next()?;
+        if is_border_search {
+            self.border_blocks.push(block);
         }
         Some((block, warp))
     }
 
-    fn choose_next(&self) -> Option<Next> {
-        if self.samples.len() >= MOST || self.samples.is_empty() {
+    fn choose_next(&self) -> Option<NextSample> {
+        if self.samples.len() >= MAX_WARPS || self.samples.is_empty() {
             return None;
         }
         let strata = self.find_strata();
-        let looks = self.group_looked(&strata, &self.stratum_bases(&strata));
-        let looked = &looks.blocks;
+        let grouped = self.group_samples(&strata, &self.base_blocks(&strata));
+        let sampled = &grouped.blocks;
         let number = self.samples.len() as f64;
-        let warp = scale_count((number * GOLDEN).fract(), self.warp_count());
-        let at = |stratum: &Stratum, rank: u64, is_sought: bool| {
-            Some(Next { block: stratum.block_at(rank, self.launch.grid), warp, is_sought })
+        let warp = scale_count((number * GOLDEN_RATIO).fract(), self.warp_count());
+        let at = |stratum: &Stratum, rank: u64, is_border_search: bool| {
+            Some(NextSample { block: stratum.block_at(rank, self.launch.grid), warp, is_border_search })
         };
-        let unseen =
-            strata.iter().zip(looked).filter(|(stratum, looked)| looked.is_empty() && stratum.share >= SMALLEST);
+        let unseen = strata
+            .iter()
+            .zip(sampled)
+            .filter(|(stratum, sampled)| sampled.is_empty() && stratum.share >= MIN_STRATUM_SHARE);
         if let Some((stratum, _)) = unseen.max_by(|(a, _), (b, _)| a.share.total_cmp(&b.share)) {
             return at(stratum, stratum.block_count() / 2, false);
         }
-        for (stratum, looked) in strata.iter().zip(looked).filter(|(stratum, _)| stratum.share >= LARGE) {
+        for (stratum, sampled) in strata.iter().zip(sampled).filter(|(stratum, _)| stratum.share >= LARGE_STRATUM_SHARE)
+        {
             for end in [stratum.block_count() - 1, 0] {
-                if !looked.iter().any(|block| block.rank == end) {
+                if !sampled.iter().any(|block| block.rank == end) {
                     return at(stratum, end, false);
                 }
             }
         }
-        let known = self.is_known(&strata, &looks);
-        let blocks: usize = looked.iter().map(Vec::len).sum();
-        if !looks.agree || known || blocks < FEWEST {
-            let enough = known && self.sampled_blocks() >= ENOUGH + self.sought.len();
+        let known = self.is_known(&strata, &grouped);
+        let blocks: usize = sampled.iter().map(Vec::len).sum();
+        if !grouped.agree || known || blocks < MIN_BLOCKS_FOR_BORDERS {
+            let enough = known && self.sampled_blocks() >= MIN_DRAWN_BLOCKS + self.border_blocks.len();
             let (block, warp) = self.draw_warp().filter(|_| !enough)?;
-            return Some(Next { block, warp, is_sought: false });
+            return Some(NextSample { block, warp, is_border_search: false });
         }
-        let mean = self.mean_instructions(&strata, looked);
+        let mean = self.mean_instructions(&strata, sampled);
         let mut best: Option<(f64, &Stratum, u64)> = None;
-        for (stratum, looked) in strata.iter().zip(looked) {
-            for (from, to, apart) in find_gaps(stratum, looked) {
-                let worth = (apart + HIDDEN * mean) * (to - from) as f64 / stratum.block_count() as f64 * stratum.share;
+        for (stratum, sampled) in strata.iter().zip(sampled) {
+            for (from, to, apart) in find_gaps(stratum, sampled) {
+                let worth = (apart + HIDDEN_DIFFERENCE * mean) * (to - from) as f64 / stratum.block_count() as f64
+                    * stratum.share;
                 if best.as_ref().is_none_or(|(most, ..)| worth > *most) {
                     best = Some((worth, stratum, from + (to - from) / 2));
                 }
@@ -180,30 +179,30 @@ impl Grid {
         best.and_then(|(_, stratum, rank)| at(stratum, rank, true))
     }
 
-    /// A warp that was not run, such that all of these are spread evenly over the launch and
-    /// without a period. In launches of as many threads they are the same ones: what they tell
-    /// of the data says nothing for one shape and against another.
+    /// Draws a warp that was not run. Drawn warps are spread evenly over the launch and without a
+    /// period. Launches with equal numbers of threads draw the same warps, so that the data they
+    /// see favours no block shape.
     fn draw_warp(&self) -> Option<(u64, u32)> {
         let warps = u64::from(self.warp_count());
         let all = (self.launch.blocks() * warps) as f64;
-        let places = (1..=2 * MOST).map(|k| ((k as f64 * GOLDEN).fract() * all) as u64);
+        let places = (1..=2 * MAX_WARPS).map(|k| ((k as f64 * GOLDEN_RATIO).fract() * all) as u64);
         let mut places = places.map(|at| (at / warps, (at % warps) as u32));
         places.find(|&place| !self.samples.iter().any(|sample| (sample.block, sample.warp) == place))
     }
 
-    /// Whether more samples would hardly move the mean. That no warp was run to its end is no
-    /// sign that they would.
+    /// Tells whether more samples would hardly change the mean; also true if no warp ran to its
+    /// end.
     pub fn is_settled(&self) -> bool {
         if self.samples.is_empty() || self.choose_next().is_none() {
             return true;
         }
         let strata = self.find_strata();
-        self.is_known(&strata, &self.group_looked(&strata, &self.stratum_bases(&strata)))
+        self.is_known(&strata, &self.group_samples(&strata, &self.base_blocks(&strata)))
     }
 
-    /// Whether the mean can hardly be off, by what was looked at.
-    fn is_known(&self, strata: &[Stratum], Looks { blocks, agree }: &Looks) -> bool {
-        mean_error(strata, blocks, *agree) <= GOOD * self.mean_instructions(strata, blocks)
+    /// Tells whether the estimated error of the mean is small enough.
+    fn is_known(&self, strata: &[Stratum], GroupedSamples { blocks, agree }: &GroupedSamples) -> bool {
+        mean_error(strata, blocks, *agree) <= MAX_RELATIVE_ERROR * self.mean_instructions(strata, blocks)
     }
 
     /// The number of blocks of which warps were run.
@@ -214,19 +213,20 @@ impl Grid {
         blocks.len()
     }
 
-    /// Whether these are enough to tell how far blocks differ.
+    /// Tells whether enough blocks were sampled to know how far they differ.
     pub fn has_many(&self) -> bool {
-        self.sampled_blocks() as u64 >= self.launch.blocks().min(FEWEST as u64)
+        self.sampled_blocks() as u64 >= self.launch.blocks().min(MIN_BLOCKS_FOR_BORDERS as u64)
     }
 
     /// Instructions of the average warp.
-    fn mean_instructions(&self, strata: &[Stratum], looked: &[Vec<SampledBlock>]) -> f64 {
-        let of = |(stratum, looked): (&Stratum, &Vec<SampledBlock>)| {
-            let of_block = |block: &SampledBlock| self.sample_lengths(&block.of).sum::<f64>() / block.of.len() as f64;
-            let each = looked.iter().zip(block_shares(stratum, looked));
+    fn mean_instructions(&self, strata: &[Stratum], sampled: &[Vec<SampledBlock>]) -> f64 {
+        let of = |(stratum, sampled): (&Stratum, &Vec<SampledBlock>)| {
+            let of_block =
+                |block: &SampledBlock| self.sample_lengths(&block.samples).sum::<f64>() / block.samples.len() as f64;
+            let each = sampled.iter().zip(block_shares(stratum, sampled));
             each.map(|(block, share)| of_block(block) * share).sum::<f64>() * stratum.share
         };
-        strata.iter().zip(looked).map(of).sum()
+        strata.iter().zip(sampled).map(of).sum()
     }
 
     /// Returns executions of each step by the average warp, or `None` if no warp was run
@@ -245,21 +245,21 @@ impl Grid {
         let values: Vec<&Vec<f64>> = self.samples.iter().map(of).collect::<Option<_>>()?;
         let steps = values.first()?.len();
         let strata = self.find_strata();
-        let bases = self.stratum_bases(&strata);
+        let bases = self.base_blocks(&strata);
         let (mut mean, mut whole) = (vec![0.0; steps], 0.0);
-        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.group_looked(&strata, &bases).blocks) {
-            if looked.is_empty() {
+        for ((stratum, base), sampled) in strata.iter().zip(&bases).zip(self.group_samples(&strata, &bases).blocks) {
+            if sampled.is_empty() {
                 continue;
             }
             whole += stratum.share;
-            for &index in base.iter().flat_map(|base| &base.of) {
+            for &index in base.iter().flat_map(|base| &base.samples) {
                 let weight = stratum.share / f64::from(self.warp_count());
                 mean.iter_mut().zip(values[index]).for_each(|(sum, count)| *sum += count * weight);
             }
-            for (block, share) in looked.iter().zip(block_shares(stratum, &looked)) {
-                let weight = stratum.share * share / block.of.len() as f64;
-                for &index in &block.of {
-                    let expected = base.as_ref().map(|base| values[base.of[self.samples[index].warp as usize]]);
+            for (block, share) in sampled.iter().zip(block_shares(stratum, &sampled)) {
+                let weight = stratum.share * share / block.samples.len() as f64;
+                for &index in &block.samples {
+                    let expected = base.as_ref().map(|base| values[base.samples[self.samples[index].warp as usize]]);
                     for (at, sum) in mean.iter_mut().enumerate() {
                         *sum += (values[index][at] - expected.map_or(0.0, |expected| expected[at])) * weight;
                     }
@@ -274,7 +274,7 @@ impl Grid {
     /// It is above 0 if the grid is larger than its data.
     pub fn idle_share(&self) -> f64 {
         let longest = self.samples.iter().map(|sample| sample.instructions).fold(0.0, f64::max);
-        let works = |sample: &&WarpSample| sample.instructions > longest * IDLE;
+        let works = |sample: &&WarpSample| sample.instructions > longest * IDLE_WARP_SHARE;
         let Some(last) = self.samples.iter().filter(works).map(|sample| sample.block).max() else { return 0.0 };
         let after = self.samples.iter().map(|sample| sample.block).filter(|&block| block > last);
         let Some(next) = after.min() else { return 0.0 };
@@ -292,34 +292,37 @@ impl Grid {
         let (before, after) = (mean(before) * (1.0 - share), mean(after) * share);
         // The last block of many a grid is only in part beyond the data, and many that do little
         // may do most of all.
-        if idle > 1 && share >= FEW_IDLE && after <= before * IDLE_TOGETHER { share } else { 0.0 }
+        if idle > 1 && share >= MIN_IDLE_SHARE && after <= before * IDLE_TOTAL_SHARE { share } else { 0.0 }
     }
 
-    /// Instructions of the longest warp of the average block; `None` where no warp was run to
-    /// its end.
+    /// Estimates the instructions of the longest warp of the average block; `None` if no warp ran
+    /// to its end.
     pub fn longest_of_block(&self) -> Option<f64> {
         let strata = self.find_strata();
         let (mut sum, mut whole) = (0.0, 0.0);
-        let bases = self.stratum_bases(&strata);
-        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.group_looked(&strata, &bases).blocks) {
-            let shares = block_shares(stratum, &looked);
+        let bases = self.base_blocks(&strata);
+        for ((stratum, base), sampled) in strata.iter().zip(&bases).zip(self.group_samples(&strata, &bases).blocks) {
+            let shares = block_shares(stratum, &sampled);
             let supposed = match base {
                 // What the base's warps do, and as much besides as those of these blocks that were
                 // run.
                 Some(base) => {
-                    let beyond: f64 = looked.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
-                    let of_base = self.sample_lengths(&base.of).fold(0.0, f64::max);
+                    let beyond: f64 =
+                        sampled.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
+                    let of_base = self.sample_lengths(&base.samples).fold(0.0, f64::max);
                     // Where others are longer than any of the base's, as every 64th row of a sparse
                     // matrix is, it has none of their kind.
-                    let lacks_some =
-                        looked.iter().flat_map(|block| self.sample_lengths(&block.of)).any(|length| length > of_base);
-                    let by_chance = if lacks_some { self.longest_by_chance(&looked, &shares) } else { 0.0 };
+                    let lacks_some = sampled
+                        .iter()
+                        .flat_map(|block| self.sample_lengths(&block.samples))
+                        .any(|length| length > of_base);
+                    let by_chance = if lacks_some { self.expected_longest(&sampled, &shares) } else { 0.0 };
                     by_chance.max(of_base + beyond)
                 }
-                None => self.longest_by_chance(&looked, &shares),
+                None => self.expected_longest(&sampled, &shares),
             };
-            for (block, share) in looked.iter().zip(&shares) {
-                let known = self.is_whole(block).then(|| self.sample_lengths(&block.of).fold(0.0, f64::max));
+            for (block, share) in sampled.iter().zip(&shares) {
+                let known = self.is_whole(block).then(|| self.sample_lengths(&block.samples).fold(0.0, f64::max));
                 sum += stratum.share * share * known.unwrap_or(supposed);
                 whole += stratum.share * share;
             }
@@ -327,11 +330,11 @@ impl Grid {
         (whole > 0.0).then(|| sum / whole)
     }
 
-    /// That of a block whose warps are any of these blocks' warps, but no farther apart than
-    /// those of blocks that were run as a whole.
-    fn longest_by_chance(&self, looked: &[SampledBlock], shares: &[f64]) -> f64 {
-        let each = looked.iter().zip(shares).flat_map(|(block, share)| {
-            self.sample_lengths(&block.of).map(move |length| (length, share / block.of.len() as f64))
+    /// Estimates the longest warp of a block whose warps are drawn from these blocks' warps, with
+    /// the spread of blocks that were run as a whole.
+    fn expected_longest(&self, sampled: &[SampledBlock], shares: &[f64]) -> f64 {
+        let each = sampled.iter().zip(shares).flat_map(|(block, share)| {
+            self.sample_lengths(&block.samples).map(move |length| (length, share / block.samples.len() as f64))
         });
         let mut each: Vec<(f64, f64)> = each.collect();
         each.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -345,9 +348,10 @@ impl Grid {
             below += share;
         }
         let (mut within, mut number) = (0.0, 0.0);
-        for block in looked.iter().filter(|block| self.is_whole(block)) {
-            within += self.sample_lengths(&block.of).map(|length| (length - block.instructions).powi(2)).sum::<f64>();
-            number += block.of.len() as f64;
+        for block in sampled.iter().filter(|block| self.is_whole(block)) {
+            within +=
+                self.sample_lengths(&block.samples).map(|length| (length - block.instructions).powi(2)).sum::<f64>();
+            number += block.samples.len() as f64;
         }
         let apart = if number > 0.0 && spread > 0.0 { (within / number / spread).sqrt().min(1.0) } else { 1.0 };
         mean + apart * (longest - mean)
@@ -360,31 +364,31 @@ impl Grid {
 
     /// Whether all warps of a block were run.
     fn is_whole(&self, block: &SampledBlock) -> bool {
-        block.of.len() == self.warp_count() as usize
+        block.samples.len() == self.warp_count() as usize
     }
 
     fn warp_count(&self) -> u32 {
         self.launch.block_threads().div_ceil(32)
     }
 
-    /// What the warps of a block do, by stratum: by those of its middle block where all of
-    /// these were run, else by those of the stratum that lies most like it, or of the
-    /// grid's middle; none where that tells less of the other blocks' warps than their mean
-    /// does.
-    fn stratum_bases(&self, strata: &[Stratum]) -> Vec<Option<Base>> {
+    /// Returns the base block of each stratum: its middle block if all warps of that were run,
+    /// else that of the most similar stratum, or of the grid. `None` for all if base blocks
+    /// predict the warps of other blocks worse than their mean does.
+    fn base_blocks(&self, strata: &[Stratum]) -> Vec<Option<BaseBlock>> {
         let own = |stratum: &Stratum| {
             let block = stratum.middle_block(self.launch.grid);
             let is_whole =
                 self.samples.iter().filter(|sample| sample.block == block).count() == self.warp_count() as usize;
             self.base_at(block).filter(|_| is_whole)
         };
-        let known: Vec<(&Stratum, Base)> = strata.iter().filter_map(|stratum| Some((stratum, own(stratum)?))).collect();
+        let known: Vec<(&Stratum, BaseBlock)> =
+            strata.iter().filter_map(|stratum| Some((stratum, own(stratum)?))).collect();
         let centre = self.base_at(middle_index(self.launch.grid));
         let of = |stratum: &Stratum| {
-            let alike = known.iter().max_by_key(|(other, _)| stratum.likeness(other)).map(|(_, base)| base.clone());
+            let alike = known.iter().max_by_key(|(other, _)| stratum.similarity(other)).map(|(_, base)| base.clone());
             alike.or_else(|| centre.clone())
         };
-        let bases: Vec<Option<Base>> = strata.iter().map(of).collect();
+        let bases: Vec<Option<BaseBlock>> = strata.iter().map(of).collect();
         // Each sample that is no base itself, with what it does beyond its like.
         let mut others: Vec<(f64, f64)> = Vec::new();
         for sample in &self.samples {
@@ -398,21 +402,21 @@ impl Grid {
         let mean = others.iter().map(|(instructions, _)| instructions).sum::<f64>() / count.max(1.0);
         let raw: f64 = others.iter().map(|(instructions, _)| (instructions - mean).powi(2)).sum();
         let left: f64 = others.iter().map(|(_, apart)| apart.powi(2)).sum();
-        if left <= raw * WORSE || count < 2.0 { bases } else { vec![None; strata.len()] }
+        if left <= raw * MAX_VARIANCE_RATIO || count < 2.0 { bases } else { vec![None; strata.len()] }
     }
 
-    /// For each warp, the sample of a block that is most like it; none where no warp of the
-    /// block was run.
-    fn base_at(&self, block: u64) -> Option<Base> {
+    /// Returns a block as base block: for each warp the nearest sampled warp. `None` if no warp of
+    /// the block was run.
+    fn base_at(&self, block: u64) -> Option<BaseBlock> {
         let known: Vec<usize> = (0..self.samples.len()).filter(|&index| self.samples[index].block == block).collect();
         let nearest = |warp: u32| known.iter().copied().min_by_key(|&index| self.samples[index].warp.abs_diff(warp));
-        let of: Vec<usize> = (0..self.warp_count()).map(nearest).collect::<Option<_>>()?;
-        Some(Base { block, of })
+        let samples: Vec<usize> = (0..self.warp_count()).map(nearest).collect::<Option<_>>()?;
+        Some(BaseBlock { block, samples })
     }
 
-    /// Instructions of a warp, less those of its like in the middle block.
-    fn distance_from_base(&self, sample: &WarpSample, base: Option<&Base>) -> f64 {
-        sample.instructions - base.map_or(0.0, |base| self.samples[base.of[sample.warp as usize]].instructions)
+    /// Returns the instructions of a warp minus those of the same warp of the base block.
+    fn distance_from_base(&self, sample: &WarpSample, base: Option<&BaseBlock>) -> f64 {
+        sample.instructions - base.map_or(0.0, |base| self.samples[base.samples[sample.warp as usize]].instructions)
     }
 
     fn find_strata(&self) -> Vec<Stratum> {
@@ -438,52 +442,53 @@ impl Grid {
         strata
     }
 
-    /// The blocks of which warps were run and that count, by stratum.
-    fn group_looked(&self, strata: &[Stratum], bases: &[Option<Base>]) -> Looks {
+    /// Groups the samples that count by stratum and block.
+    fn group_samples(&self, strata: &[Stratum], bases: &[Option<BaseBlock>]) -> GroupedSamples {
         let of_all = |counts: &dyn Fn(&WarpSample) -> bool| -> Vec<Vec<SampledBlock>> {
             let each = strata.iter().zip(bases);
-            each.map(|(stratum, base)| self.of_stratum(stratum, base.as_ref(), counts)).collect()
+            each.map(|(stratum, base)| self.blocks_of_stratum(stratum, base.as_ref(), counts)).collect()
         };
         // Of what was sought nothing is to be learnt about how blocks differ: it lies next to what
         // it is like.
-        let drawn = of_all(&|sample| !self.sought.contains(&sample.block));
+        let drawn = of_all(&|sample| !self.border_blocks.contains(&sample.block));
         if !neighbours_agree(&drawn) {
-            return Looks { blocks: drawn, agree: false };
+            return GroupedSamples { blocks: drawn, agree: false };
         }
         let all = of_all(&|_| true);
-        let agree = count_borders(&all) <= MOST_BORDERS;
-        Looks { blocks: if agree { all } else { drawn }, agree }
+        let agree = count_borders(&all) <= MAX_BORDERS;
+        GroupedSamples { blocks: if agree { all } else { drawn }, agree }
     }
 
     /// The blocks of a stratum of which warps were run, in their order.
-    fn of_stratum(
+    fn blocks_of_stratum(
         &self,
         stratum: &Stratum,
-        base: Option<&Base>,
+        base: Option<&BaseBlock>,
         counts: &dyn Fn(&WarpSample) -> bool,
     ) -> Vec<SampledBlock> {
-        let mut looked: Vec<SampledBlock> = Vec::new();
+        let mut sampled: Vec<SampledBlock> = Vec::new();
         for (index, sample) in self.samples.iter().enumerate().filter(|(_, sample)| counts(sample)) {
             let Some(rank) = stratum.rank_of(unravel_index(sample.block, self.launch.grid)) else { continue };
-            match looked.iter_mut().find(|block| block.rank == rank) {
-                Some(block) => block.of.push(index),
-                None => looked.push(SampledBlock { rank, instructions: 0.0, of: vec![index] }),
+            match sampled.iter_mut().find(|block| block.rank == rank) {
+                Some(block) => block.samples.push(index),
+                None => sampled.push(SampledBlock { rank, instructions: 0.0, samples: vec![index] }),
             }
         }
-        for block in &mut looked {
-            let sum: f64 = block.of.iter().map(|&index| self.distance_from_base(&self.samples[index], base)).sum();
-            block.instructions = sum / block.of.len() as f64;
+        for block in &mut sampled {
+            let sum: f64 = block.samples.iter().map(|&index| self.distance_from_base(&self.samples[index], base)).sum();
+            block.instructions = sum / block.samples.len() as f64;
         }
-        looked.sort_unstable_by_key(|block| block.rank);
-        looked
+        sampled.sort_unstable_by_key(|block| block.rank);
+        sampled
     }
 }
 
-/// For each warp of a block, the sample of one block that is most like it.
+/// A block that predicts the warps of others: for each warp the index of the sample that stands
+/// for it.
 #[derive(Clone)]
-struct Base {
+struct BaseBlock {
     block: u64,
-    of: Vec<usize>,
+    samples: Vec<usize>,
 }
 
 fn scale_count(part: f64, count: u32) -> u32 {

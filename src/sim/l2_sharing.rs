@@ -1,31 +1,30 @@
-//! A few threads and the same threads of neighbouring blocks -> what of a block's data its neighbours
-//! bring into the level-2 cache before it.
+//! Estimates which sectors of a block its neighbours fetch into the level-2 cache before it.
 //!
-//! Where each block does what its neighbours do, a fixed number of bytes further on, the block
-//! that is looked at tells when another one touches a sector: as late in its life as this one
-//! touches what lies as far back. The blocks of a GPU begin together and keep step on the
-//! whole, so whoever comes to a sector earlier in its life finds it in device memory, and the
-//! others find it in the level-2 cache. Loads of a halo are kept apart from those that bring what is
-//! new, though both are new to the block (`stencil3d` on an H200:
-//! `kernels/results/h200/waits.txt`).
+//! In: the accesses of a few threads, and of the same threads of neighbouring blocks. If the
+//! blocks access memory in the same pattern at a fixed distance, the sampled block tells when
+//! another block touches a sector: as late as the sampled block touches the sector at the same
+//! distance before. Blocks of a GPU begin together and mostly keep step, so the block that touches
+//! a sector earliest in its run finds it in device memory, the others in the level-2 cache. This
+//! separates loads of a halo from loads of new data, though both are new to the block
+//! (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
 
 use super::address_map::AddressMap;
-use super::limits::LANE;
+use super::limits::LANE_INSTRUCTIONS;
 use super::memory::region_of;
 use super::request::SECTOR;
-use super::thread::{Allowance, LaunchContext, Place3, Thread, Touch};
+use super::thread::{Allowance, LaunchContext, Thread, ThreadPosition, Touch};
 use crate::ptx::MemorySpace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Of the accesses to a buffer, the part that has to be as far from its like as most are, as a
-/// quotient: at a rim indices are held back.
-const ALIKE: (u32, u32) = (3, 4);
-/// Touches of one place within the distance of blocks that are remembered, the last ones.
-const MOST: usize = 32;
+/// Share of the accesses to a buffer that must agree on the distance between blocks, as a
+/// quotient. At a rim some indices are clamped.
+const AGREEING_SHARE: (u32, u32) = (3, 4);
+/// Maximum number of touches that are remembered of one place within the distance of blocks.
+const MAX_TOUCHES: usize = 32;
 
 /// Blocks in a row along a dimension of the grid, and how they access a buffer.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct BlockRow {
     /// Bytes from what a block accesses to what the next one does; not 0.
     distance: i64,
     /// Blocks before this one and after it.
@@ -37,47 +36,49 @@ struct Row {
 #[derive(Default)]
 pub(super) struct NeighbourBlocks {
     /// By region of global memory; absent where blocks are not regularly apart.
-    rows: BTreeMap<u64, Vec<Row>>,
+    rows: BTreeMap<u64, Vec<BlockRow>>,
     /// By region, row and sector within the row's distance: the distances after which it was
     /// touched.
     touched: HashMap<(u64, usize, i64), VecDeque<i64>>,
 }
 
 impl NeighbourBlocks {
-    /// The neighbours of a block of which these are threads; this many executions of each step
-    /// are looked at.
-    pub fn new(ground: &LaunchContext<'_>, threads: &[Place3], window: u32) -> Self {
-        let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
+    /// Finds the distances between neighbouring blocks from the accesses of `threads`, threads of
+    /// one block, in the first `window` executions of each step.
+    pub fn new(context: &LaunchContext<'_>, threads: &[ThreadPosition], window: u32) -> Self {
+        let Some(&ThreadPosition { block, .. }) = threads.first() else { return Self::default() };
         let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
             let allowance =
-                Allowance { steps: LANE, window, warmup: u64::from(window), path: false, watch: false, doubt: false };
-            let touches =
-                |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run_to_end().touches;
+                Allowance { steps: LANE_INSTRUCTIONS, window, warmup: u64::from(window), ..Allowance::default() };
+            let touches = |thread: &ThreadPosition| {
+                Thread::new(context, ThreadPosition { block, ..*thread }, allowance).run_to_end().touches
+            };
             threads.iter().map(touches).collect()
         };
-        let grid = ground.launch.grid;
+        let grid = context.launch.grid;
         let own = run(block);
-        let along = |axis: usize| -> HashMap<u64, Row> {
+        let along = |axis: usize| -> HashMap<u64, BlockRow> {
             let (before, after) = (i64::from(block[axis]), i64::from(grid[axis] - 1 - block[axis]));
-            let way = if after > 0 { 1 } else { -1 };
+            let direction = if after > 0 { 1 } else { -1 };
             let mut other = block;
-            other[axis] = other[axis].saturating_add_signed(way);
-            let row = |(region, distance)| (region, Row { distance: distance * i64::from(way), before, after });
+            other[axis] = other[axis].saturating_add_signed(direction);
+            let row =
+                |(region, distance)| (region, BlockRow { distance: distance * i64::from(direction), before, after });
             region_distances(&own, &run(other)).into_iter().map(row).collect()
         };
-        let axes: Vec<HashMap<u64, Row>> = (0..3).filter(|&axis| grid[axis] > 1).map(along).collect();
+        let axes: Vec<HashMap<u64, BlockRow>> = (0..3).filter(|&axis| grid[axis] > 1).map(along).collect();
         let regions = axes.first().into_iter().flat_map(HashMap::keys);
         let all = |region: &u64| {
-            let rows: Option<Vec<Row>> = axes.iter().map(|axis| axis.get(region).copied()).collect();
+            let rows: Option<Vec<BlockRow>> = axes.iter().map(|axis| axis.get(region).copied()).collect();
             // What all blocks of a row touch at once tells nothing of who comes first.
             Some((*region, rows.filter(|rows| rows.iter().all(|row| row.distance != 0))?))
         };
         Self { rows: regions.filter_map(all).collect(), touched: HashMap::new() }
     }
 
-    /// Whether a neighbour has touched a sector when the block does for the first time; `None`
-    /// where nobody knows. To be asked of all such sectors, in the order of their time;
-    /// `by_block` are those before.
+    /// Tells whether a neighbour has touched a sector when the block first touches it; `None` if
+    /// that is not known. Must be called for all such sectors in the order of time; `by_block` are
+    /// the earlier ones.
     pub fn touched_before(&mut self, sector: u64, by_block: &AddressMap<u64>) -> Option<bool> {
         let address = sector * SECTOR;
         let region = region_of(address);
@@ -87,13 +88,13 @@ impl NeighbourBlocks {
             let (apart, at) = (row.distance.abs(), address as i64);
             let after = at.div_euclid(apart) * row.distance.signum();
             let known = self.touched.entry((region, index, at.rem_euclid(apart) / SECTOR as i64)).or_default();
-            // The block this many further on comes to this sector when this one comes to what lies as
-            // many distances before.
+            // The block this many further on comes to this sector when this one comes to what lies
+            // as many distances before.
             is_touched |=
                 known.iter().map(|other| after - other).any(|on| on != 0 && (-row.before..=row.after).contains(&on));
             if !known.contains(&after) {
                 known.push_back(after);
-                if known.len() > MOST {
+                if known.len() > MAX_TOUCHES {
                     known.pop_front();
                 }
             }
@@ -103,8 +104,8 @@ impl NeighbourBlocks {
     }
 }
 
-/// The distances of the neighbours that are in no row with a block.
-fn find_diagonals(rows: &[Row]) -> Vec<i64> {
+/// Returns the distances of the diagonal neighbours of a block.
+fn find_diagonals(rows: &[BlockRow]) -> Vec<i64> {
     let mut found = vec![(0, 0)];
     for row in rows {
         let steps = |&(distance, steps): &(i64, u32)| {
@@ -115,8 +116,8 @@ fn find_diagonals(rows: &[Row]) -> Vec<i64> {
     found.into_iter().filter(|(_, steps)| *steps > 1).map(|(distance, _)| distance).collect()
 }
 
-/// By region of global memory, how much further on the threads of another block access it than
-/// their like, where nearly all accesses agree.
+/// Returns for each region of global memory the distance between the accesses of two blocks, if
+/// nearly all accesses agree on it.
 fn region_distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
     let global = |of: &[Vec<Touch>]| -> Vec<((usize, u32, u64), u64)> {
         let by_thread = of.iter().enumerate().flat_map(|(thread, of)| of.iter().map(move |touch| (thread, touch)));
@@ -133,7 +134,7 @@ fn region_distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i6
     let most = |(region, counts): (u64, BTreeMap<i64, u32>)| {
         let all: u32 = counts.values().sum();
         let (distance, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        (count * ALIKE.1 >= all * ALIKE.0).then_some((region, distance))
+        (count * AGREEING_SHARE.1 >= all * AGREEING_SHARE.0).then_some((region, distance))
     };
     counts.into_iter().filter_map(most).collect()
 }
@@ -148,8 +149,8 @@ mod tests {
         (1 << 40) / SECTOR + at
     }
 
-    fn row(sectors: i64, [before, after]: [i64; 2]) -> Row {
-        Row { distance: sectors * SECTOR as i64, before, after }
+    fn row(sectors: i64, [before, after]: [i64; 2]) -> BlockRow {
+        BlockRow { distance: sectors * SECTOR as i64, before, after }
     }
 
     #[test]
@@ -157,7 +158,7 @@ mod tests {
         // Rows of blocks, the sectors that a block touches in their order, and those of them that a
         // neighbour has touched before.
         let many = [50, 50];
-        type Case<'a> = (&'a str, Vec<Row>, &'a [u64], &'a [u64]);
+        type Case<'a> = (&'a str, Vec<BlockRow>, &'a [u64], &'a [u64]);
         let rows: [Case<'_>; 7] = [
             ("side by side", vec![row(4, many)], &[100, 101, 102, 103], &[]),
             ("with a halo, after its own", vec![row(4, many)], &[100, 101, 102, 103, 99, 104], &[99, 104]),

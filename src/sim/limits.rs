@@ -21,4 +21,4 @@ impl Default for Limits {
 
 /// Instructions that a lane of a further warp may take: enough to fill the record of its
 /// accesses.
-pub(crate) const LANE: u64 = 1 << 14;
+pub(crate) const LANE_INSTRUCTIONS: u64 = 1 << 14;

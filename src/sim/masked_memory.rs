@@ -1,8 +1,8 @@
-//! A small memory that begins at 0 and of whose bytes it is known whether they are known:
-//! shared memory of a block, local memory and parameters of a thread.
+//! A small memory with a mask of the bytes whose value is known: shared memory of a block, local
+//! memory and parameters of a thread.
 
-/// The most bytes that are kept; no launch has more.
-const MOST: u64 = 1 << 20;
+/// Maximum size in bytes; no launch has more.
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Default)]
 pub(crate) struct MaskedMemory {
@@ -15,7 +15,7 @@ pub(crate) struct MaskedMemory {
 impl MaskedMemory {
     /// A memory of this many bytes, none of them known.
     pub fn new(size: u64) -> Self {
-        Self { size: size.min(MOST) as usize, bytes: Vec::new(), known: Vec::new() }
+        Self { size: size.min(MAX_BYTES) as usize, bytes: Vec::new(), known: Vec::new() }
     }
 
     fn byte_span(&self, at: u64, size: u32) -> Option<std::ops::Range<usize>> {

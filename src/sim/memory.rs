@@ -7,7 +7,7 @@
 
 use super::address_map::AddressMap;
 use super::arithmetic::mask_bits;
-use super::program::{Image, Placed};
+use super::program::{Image, PlacedVariable};
 use super::program::{MemoryAccess, Window};
 use crate::workload::{Buffer, Fill, Symbol, contents};
 
@@ -76,8 +76,8 @@ pub(crate) fn in_buffer(address: u64) -> Option<(usize, u64)> {
     (index + 1 < MODULE_REGION).then_some((index as usize, offset))
 }
 
-/// The buffer that an address in or near it was surely made from, and the byte of it: negative
-/// before its beginning. Half of a region lies behind its buffer, half before the next one.
+/// Returns the buffer that an address in or near it was derived from, and the byte offset, which
+/// is negative before the buffer. The gap between two buffers is divided in half.
 pub(crate) fn in_region(address: u64) -> Option<(usize, i64)> {
     let half = 1 << (REGION_BITS - 1);
     let index = region_of(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
@@ -110,7 +110,7 @@ pub(crate) struct Overlay {
 
 impl Overlay {
     /// Marks everything written so far as possibly overwritten by other threads.
-    pub fn distrust_all(&mut self) {
+    pub fn mark_overwritable(&mut self) {
         self.age += 1;
     }
 
@@ -185,8 +185,8 @@ impl Overlay {
     }
 }
 
-/// Contents that the workload gives a variable.
-pub(crate) struct Given<'w> {
+/// The contents that the workload gives to a variable.
+pub(crate) struct GivenContents<'w> {
     constant: bool,
     offset: u64,
     size: u64,
@@ -194,11 +194,12 @@ pub(crate) struct Given<'w> {
 }
 
 /// Returns the contents that the workload gives to the variables of a module.
-pub(crate) fn given_variables<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
+pub(crate) fn given_variables<'w>(variables: &[PlacedVariable], symbols: &'w [Symbol]) -> Vec<GivenContents<'w>> {
     let found = symbols.iter().filter_map(|symbol| {
-        let Placed { constant, offset, size, .. } = variables.iter().find(|placed| *placed.name == *symbol.symbol)?;
+        let PlacedVariable { constant, offset, size, .. } =
+            variables.iter().find(|placed| *placed.name == *symbol.symbol)?;
         let size = symbol.contents.bytes().min(*size);
-        Some(Given { constant: *constant, offset: *offset, size, contents: &symbol.contents })
+        Some(GivenContents { constant: *constant, offset: *offset, size, contents: &symbol.contents })
     });
     found.collect()
 }
@@ -206,7 +207,7 @@ pub(crate) fn given_variables<'w>(variables: &[Placed], symbols: &'w [Symbol]) -
 /// Memory before the launch.
 pub(crate) struct Initial<'w> {
     pub buffers: &'w [Buffer],
-    pub given: &'w [Given<'w>],
+    pub given: &'w [GivenContents<'w>],
     pub globals: &'w Image,
     pub constants: &'w Image,
 }
@@ -233,7 +234,7 @@ impl Initial<'_> {
     /// What the workload says of a variable's bytes.
     fn read_given(&self, constant: bool, offset: u64, size: u32) -> Option<(u64, bool)> {
         let end = offset.checked_add(u64::from(size))?;
-        let inside = |given: &&Given<'_>| {
+        let inside = |given: &&GivenContents<'_>| {
             given.constant == constant && given.offset <= offset && end <= given.offset.saturating_add(given.size)
         };
         let given = self.given.iter().find(inside)?;

@@ -1,15 +1,14 @@
-//! How often each PTX line is executed, and how each memory access looks: found by running a
-//! few threads, warps and blocks.
+//! Profiles a kernel by interpreting the PTX of a few threads, warps and blocks: how often each
+//! line is executed, and what each memory access looks like.
 //!
-//! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on
-//! the workload's own data, which is read lazily. First the *counting threads*: middle, first
-//! and last thread of the middle, first and last block. These run alone: what others would have
-//! provided is unknown to them (see `thread`), but their long loops are extrapolated (see
-//! `loops`), exactly where their course is certain. Then a few warps of the middle block,
-//! whose addresses are laid side by side, and some of other blocks (see `sampling`); with them
-//! their whole blocks where threads need each other's data (see `block`). The result is
-//! deterministic, and no input makes it fail or run on: unknown instructions give unknown
-//! values, and [`Limits`] bounds the work.
+//! In: module, entry, launch, workload. Out: [`Profile`]. The interpreter reads the workload's own
+//! data, lazily. First it runs the *counting threads*: middle, first and last thread of the
+//! middle, first and last block. They run alone: values of other threads are unknown to them (see
+//! `thread`), and their long loops are extrapolated, exactly if the outcome is certain (see
+//! `loops`). Then it runs a few warps of the middle block, whose accesses are recorded, and some of
+//! other blocks (see `sampling`); whole blocks if threads need each other's data (see `block`).
+//! The result is deterministic. No input makes it fail or run forever: unknown instructions give
+//! unknown values, and [`Limits`] bounds the work.
 
 mod access;
 mod address_map;
@@ -48,23 +47,23 @@ use crate::launch::Launch;
 use crate::ptx::Module;
 use crate::ptx::opcode::{Class, Semantics};
 use crate::workload::Workload;
-use access::Whole;
+use access::ExecutionTotals;
 use aggregate::Tally;
 use l2_sharing::NeighbourBlocks;
 use memory::{Initial, Overlay};
 use place::{middle_and_ends, unravel_index};
-use program::{Passing, Program};
-use sampling::{Home, Sampled};
+use program::{ParameterLocation, Program};
+use sampling::{ReferenceWarp, Sampler};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use thread::{Allowance, LaunchContext, Place3, Thread, ThreadOutcome};
+use thread::{Allowance, LaunchContext, Thread, ThreadOutcome, ThreadPosition};
 
-/// So much more than the middle thread another one must do for its warp to be looked at
-/// instead: the middle may lie beyond the data.
-const BUSIER: f64 = 2.0;
+/// Factor by which another thread must execute more than the middle one for its warp to become the
+/// reference warp: the middle may lie beyond the data.
+const BUSIER_FACTOR: f64 = 2.0;
 
-/// A thread: its block, and its place in that.
-pub type At = ([u32; 3], [u32; 3]);
+/// A thread by the indices of its block and of the thread in it.
+pub type BlockAndThread = ([u32; 3], [u32; 3]);
 
 /// Why there is no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,49 +92,59 @@ pub fn profile_entry(
     workload: &Workload,
     limits: &Limits,
 ) -> Result<Profile, SimError> {
-    on_ground(module, entry, launch, workload, |ground| profile_ground(ground, workload, limits))
+    with_context(module, entry, launch, workload, |context| profile_context(context, workload, limits))
 }
 
-fn profile_ground(ground: &LaunchContext<'_>, workload: &Workload, limits: &Limits) -> Profile {
-    let (program, launch) = (ground.program, ground.launch);
+fn profile_context(context: &LaunchContext<'_>, workload: &Workload, limits: &Limits) -> Profile {
+    let (program, launch) = (context.program, context.launch);
     let mut tally = Tally::new(program, launch);
-    let run = |at: Place3, allowance: Allowance| Thread::new(ground, at, allowance).run_to_end();
+    let run = |at: ThreadPosition, allowance: Allowance| Thread::new(context, at, allowance).run_to_end();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
-    let (mut vague, mut interpreted) = (false, 0);
-    let (mut home, mut longest) = (Home::of_thread(places[0], launch), 0.0);
+    let (mut unknown_address, mut interpreted) = (false, 0);
+    let (mut reference, mut longest) = (ReferenceWarp::of_thread(places[0], launch), 0.0);
     for (index, &at) in places.iter().enumerate() {
         // One thread to its end says more than many that are cut off: the first may take all, and
         // where the others do not fit into what is left, fewer are run.
         let share = if index == 0 { budget } else { budget / (places.len() - index) as u64 };
         let steps = share.max(interpreted + interpreted / 4);
         if steps > budget {
-            tally.leave_out();
+            tally.skip_further_threads();
             break;
         }
-        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false, watch: false, doubt: false });
+        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, ..Allowance::default() });
         budget = budget.saturating_sub(outcome.interpreted);
         tally.raise_most(&outcome);
         tally.add_thread(at, &outcome);
-        vague |= outcome.vague;
+        unknown_address |= outcome.unknown_address;
         interpreted = interpreted.max(outcome.interpreted);
         let instructions = tally.count_instructions(outcome.counts.iter().map(|&count| count as f64));
-        if longest == 0.0 || instructions > longest * BUSIER {
-            (home, longest) = (Home::of_thread(at, launch), instructions);
+        if longest == 0.0 || instructions > longest * BUSIER_FACTOR {
+            (reference, longest) = (ReferenceWarp::of_thread(at, launch), instructions);
         }
     }
 
     budget += limits.instructions - limits.instructions / 2;
-    let (requests, whole) = (Vec::new(), Whole::new(program.steps.len()));
-    let mut sampled =
-        Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
-    sampled.run_samples();
-    let neighbours = NeighbourBlocks::new(ground, &home.end_threads(launch), limits.window);
-    let Sampled { tally, mut requests, mut whole, .. } = sampled;
+    let (requests, totals) = (Vec::new(), ExecutionTotals::new(program.steps.len()));
+    let mut sampler = Sampler {
+        context,
+        limits,
+        reference,
+        budget,
+        tally,
+        requests,
+        totals,
+        unknown_address,
+        interpreted,
+        block_cost: 0,
+    };
+    sampler.run_samples();
+    let neighbours = NeighbourBlocks::new(context, &reference.end_threads(launch), limits.window);
+    let Sampler { tally, mut requests, mut totals, .. } = sampler;
     let mean = tally.mean_counts();
-    if let Some(turns) = tally.mean_turns(&mean) {
-        whole.average_over(turns);
+    if let Some(executions) = tally.mean_executions(&mean) {
+        totals.set_grid_average(executions);
     }
     requests.sort_by_key(|request| (request.time, request.warp, request.step));
     let profile = tally.build_profile(&mean);
@@ -143,7 +152,7 @@ fn profile_ground(ground: &LaunchContext<'_>, workload: &Workload, limits: &Limi
     let sizes = workload.sizes();
     let spread = access::buffer_spread(&requests, &sizes);
     let open_lines = stores::open_lines(&requests);
-    let accesses = access::accesses(program, &requests, &whole, workload.buffers.len(), neighbours);
+    let accesses = access::accesses(program, &requests, &totals, workload.buffers.len(), neighbours);
     let warps = launch.blocks().saturating_mul(u64::from(launch.block_threads().div_ceil(32)));
     let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
     Profile { accesses, spread, open_lines, settled, variables, ..profile }
@@ -169,17 +178,10 @@ pub fn written_by_thread(
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     check_inside(thread, launch.block, launch)?;
-    let run = |ground: &LaunchContext<'_>| {
+    let run = |context: &LaunchContext<'_>| {
         // No loop is skipped: skipped stores would be missing.
-        let allowance = Allowance {
-            steps: limits.instructions,
-            window: 0,
-            warmup: u64::MAX,
-            path: false,
-            watch: false,
-            doubt: false,
-        };
-        Thread::new(ground, Place3 { block, thread }, allowance).run_to_end().global
+        let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, ..Allowance::default() };
+        Thread::new(context, ThreadPosition { block, thread }, allowance).run_to_end().global
     };
     writes_of_block(module, entry, launch, workload, block, run)
 }
@@ -195,13 +197,12 @@ pub fn executed_lines(
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    places: &[At],
+    places: &[BlockAndThread],
     instructions: u64,
 ) -> Result<Vec<Option<BTreeSet<u32>>>, SimError> {
-    let allowance =
-        Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false, doubt: false };
-    run_alone(module, entry, launch, workload, (places, allowance), |ground, outcome| {
-        let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
+    let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, ..Allowance::default() };
+    run_alone(module, entry, launch, workload, (places, allowance), |context, outcome| {
+        let run = outcome.counts.iter().zip(&context.program.steps).filter(|(count, _)| **count > 0);
         (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
     })
 }
@@ -212,41 +213,49 @@ pub fn executed_lines(
 ///
 /// # Errors
 /// As [`profile_entry`]; [`SimError::Launch`] where a block or thread lies outside the launch.
-pub fn find_strays(
+pub fn find_violations(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    places: &[At],
+    places: &[BlockAndThread],
     instructions: u64,
 ) -> Result<Vec<LaunchViolation>, SimError> {
-    let doubt = waits_for_others(module);
-    let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
-    let found = run_alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
+    let buffers_unknown = waits_for_others(module);
+    let allowance = Allowance {
+        steps: instructions,
+        window: 0,
+        warmup: u64::MAX,
+        detect_violations: true,
+        buffers_unknown,
+        ..Allowance::default()
+    };
+    let found = run_alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.violation)?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// What comes of threads (block, place in that), each run alone.
+/// Runs each of these threads alone and collects what `take` makes of the outcome.
 fn run_alone<T>(
     module: &Module,
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    (places, allowance): (&[At], Allowance),
+    (places, allowance): (&[BlockAndThread], Allowance),
     take: impl Fn(&LaunchContext<'_>, ThreadOutcome) -> T,
 ) -> Result<Vec<T>, SimError> {
     for &(block, thread) in places {
         check_inside(block, launch.grid, launch)?;
         check_inside(thread, launch.block, launch)?;
     }
-    on_ground(module, entry, launch, workload, |ground| {
-        let run =
-            |&(block, thread): &_| take(ground, Thread::new(ground, Place3 { block, thread }, allowance).run_to_end());
+    with_context(module, entry, launch, workload, |context| {
+        let run = |&(block, thread): &_| {
+            take(context, Thread::new(context, ThreadPosition { block, thread }, allowance).run_to_end())
+        };
         places.iter().map(run).collect()
     })
 }
 
-/// Whether threads of the module may read from global memory what others of the same launch
+/// Tells whether threads of the module may read from global memory what others of the same launch
 /// have written there.
 fn waits_for_others(module: &Module) -> bool {
     let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
@@ -270,16 +279,16 @@ pub fn written_together(
     block: [u32; 3],
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
-    let run = |ground: &LaunchContext<'_>| {
+    let run = |context: &LaunchContext<'_>| {
         let warps = 0..launch.block_threads().div_ceil(32);
         let allowance = block::Allowance {
             steps: limits.instructions,
-            reserve: 0,
+            reserved_steps: 0,
             warps: warps.clone(),
             recorded: warps,
             window: 0,
         };
-        block::run_block(ground, block, &allowance).global
+        block::run_block(context, block, &allowance).global
     };
     writes_of_block(module, entry, launch, workload, block, run)
 }
@@ -293,15 +302,15 @@ fn writes_of_block(
     run: impl Fn(&LaunchContext<'_>) -> Overlay,
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     check_inside(block, launch.grid, launch)?;
-    let written = on_ground(module, entry, launch, workload, run)?;
+    let written = with_context(module, entry, launch, workload, run)?;
     Ok(written
         .known_bytes()
         .filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte)))
         .collect())
 }
 
-/// Does something with the kernel as it is launched on its workload.
-fn on_ground<T>(
+/// Decodes the kernel, checks launch and arguments, and calls `run` with their context.
+fn with_context<T>(
     module: &Module,
     entry: &str,
     launch: &Launch,
@@ -341,7 +350,7 @@ fn argument_bytes(program: &Program, workload: &Workload) -> Result<Vec<u8>, Sim
     }
     let mut bytes = Vec::new();
     for (index, (formal, argument)) in formals.iter().zip(&workload.arguments).enumerate() {
-        let Passing::Param(at, size) = *formal else {
+        let ParameterLocation::Param(at, size) = *formal else {
             continue;
         };
         let address = |buffer: usize| (buffer < workload.buffers.len()).then(|| memory::buffer_base(buffer));
@@ -356,13 +365,15 @@ fn argument_bytes(program: &Program, workload: &Workload) -> Result<Vec<u8>, Sim
 }
 
 /// The threads that are counted, the most common kind first.
-fn counting_places(launch: &Launch) -> Vec<Place3> {
+fn counting_places(launch: &Launch) -> Vec<ThreadPosition> {
     let threads = middle_and_ends(launch.block);
     let mut places = Vec::new();
     for block in middle_and_ends(launch.grid) {
         for &thread in &threads {
-            places
-                .push(Place3 { block: unravel_index(block, launch.grid), thread: unravel_index(thread, launch.block) });
+            places.push(ThreadPosition {
+                block: unravel_index(block, launch.grid),
+                thread: unravel_index(thread, launch.block),
+            });
         }
     }
     places

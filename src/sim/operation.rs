@@ -1,5 +1,5 @@
-//! Mnemonic and modifiers -> the interpreter's operation, with every modifier that changes a
-//! value.
+//! Parses mnemonic and modifiers into the interpreter's operation, with every modifier that
+//! changes a value.
 
 use crate::ptx::{Mnemonic, Scalar};
 

@@ -1,7 +1,7 @@
-//! How often each PTX line of a kernel is executed by a thread, and what its memory accesses
-//! look like.
+//! The profile of a kernel: how often each PTX line is executed, and what its memory accesses look
+//! like.
 //!
-//! Found once on the PTX, it holds for every variant that ptxas makes of it: ptxas's line table
+//! A profile of the PTX holds for every variant that ptxas makes of it: ptxas's line table
 //! (`.nv_debug_line_sass`, written with `-lineinfo`, which leaves the code unchanged) maps each
 //! SASS instruction to a PTX line.
 
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 /// The execution profile of one kernel under one launch and workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// By PTX line (1-based): how often the instruction there is executed, the maximum over the
-    /// warps looked at, each of which goes all ways of its lanes (divergence as Liang et al.
-    /// treat it). A line that is absent is never executed.
+    /// By PTX line (1-based): executions by the busiest sampled warp, which executes the branches
+    /// of all its lanes (divergence as Liang et al. treat it). A line that is absent is never
+    /// executed.
     pub counts: BTreeMap<u32, f64>,
     /// The same of the average warp of the grid, from a sample of its warps weighted by what
     /// they stand for.
@@ -75,7 +75,7 @@ impl Profile {
             let sectors =
                 buffer_bytes(access.buffer, buffers, self.variables).map(|bytes| bytes as f64 / SECTOR_BYTES as f64);
             let once = sectors.zip(by_buffer.get(&access.buffer)).map_or(1.0, |(sectors, brought)| sectors / brought);
-            access.near += std::mem::take(&mut access.unplaced) * (1.0 - once).max(0.0);
+            access.in_l2 += std::mem::take(&mut access.in_l2_unknown) * (1.0 - once).max(0.0);
         }
         self
     }
@@ -98,7 +98,7 @@ impl Profile {
                 access.reuse_after = (reuse * access.reuse_after + (again - reuse) * a_walk) / again;
                 access.hits =
                     if reuse < 1.0 { 1.0 - (1.0 - access.hits) * (1.0 - again) / (1.0 - reuse) } else { access.hits };
-                access.at_hand = access.at_hand.max(again);
+                access.in_l1 = access.in_l1.max(again);
                 access.reuse = again;
                 access.block_reuse = access.block_reuse.max(again);
             }
@@ -152,7 +152,7 @@ pub struct Access {
     pub lines: f64,
     /// Stores to global memory: sectors that leave the SM for it, those left out that leave
     /// with an earlier store.
-    pub leaving: f64,
+    pub store_sectors: f64,
     /// Of these, those of which not all bytes are written.
     pub partial: f64,
     /// Of those that leave, those of which a part has left before, for the first time.
@@ -176,16 +176,16 @@ pub struct Access {
     /// reuse in cache. Where a line is executed more often than was recorded, it is that of
     /// the second half of the record.
     pub reuse: f64,
-    /// Share of the sectors that are at hand: the same warp touched them before, or another of
-    /// its block so long before that they have come.
-    pub at_hand: f64,
-    /// Share of the sectors that are not at hand which the level-2 cache has: another warp of
-    /// the block asked for them shortly before, or other blocks did.
-    pub near: f64,
-    /// The share of which it is not known whether other blocks did, as they are not regularly
-    /// apart.
-    pub unplaced: f64,
-    /// Share of the accesses of which every sector is at hand.
+    /// Share of the sectors that are in the level-1 cache: the same warp touched them before, or
+    /// another warp of its block so long before that they have arrived.
+    pub in_l1: f64,
+    /// Share of the other sectors that are in the level-2 cache: another warp of the block
+    /// requested them shortly before, or other blocks did.
+    pub in_l2: f64,
+    /// Share of the other sectors of which it is not known whether other blocks requested them, as
+    /// the blocks have no regular distance.
+    pub in_l2_unknown: f64,
+    /// Share of the accesses with every sector in the level-1 cache.
     pub hits: f64,
     /// PTX instructions that the thread executes between a reuse and the last access to the
     /// sector, on average; 0 without reuse.
@@ -217,7 +217,7 @@ impl Access {
         let mix = |a: &mut f64, b: f64| *a += (b - *a) * share;
         mix(&mut self.sectors, other.sectors);
         mix(&mut self.lines, other.lines);
-        mix(&mut self.leaving, other.leaving);
+        mix(&mut self.store_sectors, other.store_sectors);
         mix(&mut self.partial, other.partial);
         mix(&mut self.completed, other.completed);
         mix(&mut self.unfinished, other.unfinished);
@@ -225,9 +225,9 @@ impl Access {
         mix(&mut self.busy_ns, other.busy_ns);
         mix(&mut self.passes, other.passes);
         mix(&mut self.reuse, other.reuse);
-        mix(&mut self.at_hand, other.at_hand);
-        mix(&mut self.near, other.near);
-        mix(&mut self.unplaced, other.unplaced);
+        mix(&mut self.in_l1, other.in_l1);
+        mix(&mut self.in_l2, other.in_l2);
+        mix(&mut self.in_l2_unknown, other.in_l2_unknown);
         mix(&mut self.hits, other.hits);
         mix(&mut self.reuse_after, other.reuse_after);
         mix(&mut self.block_reuse, other.block_reuse);

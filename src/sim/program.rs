@@ -86,7 +86,7 @@ pub(crate) enum Collective {
     Active,
     Elect,
     /// `bar.warp.sync`
-    Meet,
+    SyncWarp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,9 +185,9 @@ pub(crate) enum Operation {
     Exit,
 }
 
-/// Where a parameter lives.
+/// Where a parameter is passed: in a slot or in parameter memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passing {
+pub(crate) enum ParameterLocation {
     Slot(Slot),
     /// Byte and size in parameter memory.
     Param(u64, u64),
@@ -207,8 +207,8 @@ pub(crate) enum Callee {
 #[derive(Clone, Debug)]
 pub(crate) struct RoutineCall {
     pub callee: Callee,
-    pub results: Vec<Passing>,
-    pub arguments: Vec<Passing>,
+    pub results: Vec<ParameterLocation>,
+    pub arguments: Vec<ParameterLocation>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -217,8 +217,8 @@ pub(crate) struct Routine {
     pub steps: std::ops::Range<u32>,
     /// The function's registers among the slots.
     pub slots: std::ops::Range<u32>,
-    pub formals: Vec<Passing>,
-    pub returns: Vec<Passing>,
+    pub formals: Vec<ParameterLocation>,
+    pub returns: Vec<ParameterLocation>,
 }
 
 /// Special registers that differ from thread to thread.
@@ -262,25 +262,25 @@ pub(crate) struct Program {
     pub globals: Image,
     pub constants: Image,
     /// Variables of global and constant memory.
-    pub variables: Vec<Placed>,
+    pub variables: Vec<PlacedVariable>,
     /// Whether a basic block begins at a step, or at the end.
     pub leaders: Vec<bool>,
     /// The head of the outermost loop around each step.
     pub outermost: Vec<u32>,
     /// Steps that define each slot.
     pub definitions: Vec<Vec<u32>>,
-    /// Of lanes that have parted, those at the step of the least rank run first.
+    /// Of diverged lanes, those at the step of the least rank run first.
     pub ranks: Vec<u32>,
-    /// Where a warp keeps each slot: among the values that differ from lane to lane, or among
-    /// those that nothing changes.
-    pub homes: Vec<Home>,
+    /// Where a warp stores each slot.
+    pub locations: Vec<SlotLocation>,
 }
 
-/// An index into one of the two.
+/// Where a warp stores a slot: an index into the values of each lane, or into those that no step
+/// changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Home {
-    Lanes(u32),
-    Same(u32),
+pub(crate) enum SlotLocation {
+    PerLane(u32),
+    Uniform(u32),
 }
 
 impl Program {
@@ -332,7 +332,7 @@ impl Image {
 }
 
 /// A variable of the module, by its offset in its window.
-pub(crate) struct Placed {
+pub(crate) struct PlacedVariable {
     pub name: Box<str>,
     pub constant: bool,
     pub offset: u64,

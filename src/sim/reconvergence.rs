@@ -1,22 +1,21 @@
-//! Which of the lanes that have parted a warp runs first: those whose step comes first in this
-//! order.
+//! Ranks the steps of a program: of diverged lanes a warp runs those of the least rank first.
 //!
-//! Program -> a rank for each step. The blocks of each routine stand in a weak topological
-//! order (Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993): before
-//! what follows them, and all blocks of a loop before what comes after the loop. Whoever is
-//! behind is run first, so that lanes meet where their ways join at the earliest, as on the
-//! hardware (Diamos et al., "SIMD re-convergence at thread frontiers", MICRO-44).
+//! The blocks of each routine are in a weak topological order (Bourdoncle, "Efficient chaotic
+//! iteration strategies with widenings", 1993): a block comes before its successors, and all
+//! blocks of a loop before what follows the loop. So lanes reconverge as early as on the hardware
+//! (Diamos et al., "SIMD re-convergence at thread frontiers", MICRO-44).
 
 use super::program::{Operation, Program};
 
-/// More blocks than this stay in the order of the text: the search is recursive.
-const MOST: usize = 1000;
+/// Maximum number of blocks that are ordered, as the search is recursive; more keep the order of
+/// the text.
+const MAX_BLOCKS: usize = 1000;
 
 /// Returns the rank of each step, and of the end.
 pub(super) fn rank_steps(program: &Program) -> Vec<u32> {
     let count = program.steps.len();
     let firsts: Vec<u32> = (0..count as u32).filter(|&at| program.leaders[at as usize]).collect();
-    if firsts.len() > MOST {
+    if firsts.len() > MAX_BLOCKS {
         return (0..=count as u32).collect();
     }
     let block_of = |step: u32| firsts.partition_point(|&first| first <= step).saturating_sub(1);
@@ -60,7 +59,7 @@ struct Search {
     found: Vec<u32>,
     number: u32,
     stack: Vec<usize>,
-    /// The order, from behind.
+    /// The blocks in reverse order.
     out: Vec<usize>,
 }
 

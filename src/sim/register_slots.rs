@@ -1,42 +1,42 @@
-//! Where a warp keeps each register: registers that live within one basic block only take
-//! turns, so that a warp's values stay in the cache.
+//! Assigns storage to the registers of a warp. Registers that live within one basic block share
+//! storage, so that a warp's values stay in the cache.
 
-use super::program::{Home, Operation, Passing, Program, ProgramStep, Slot, Special};
+use super::program::{Operation, ParameterLocation, Program, ProgramStep, Slot, SlotLocation, Special};
 
-/// The steps of one block that name a slot.
+/// The live range of a slot.
 #[derive(Clone, Copy)]
-struct Life {
+struct LiveRange {
     block: u32,
     last: u32,
-    /// All its places are in that block, the first of which always sets it.
+    /// Whether all its uses are in that block, and the first one always sets it.
     local: bool,
 }
 
-/// A home that is not given out yet.
-const LATER: u32 = u32::MAX;
+/// A location that is not assigned yet.
+const UNASSIGNED: u32 = u32::MAX;
 
-/// Returns the home of each slot. A slot that no step writes is equal in all lanes of a
+/// Returns the location of each slot. A slot that no step writes is equal in all lanes of a
 /// warp, except registers that identify the lane.
-pub(super) fn find_homes(program: &Program) -> Vec<Home> {
+pub(super) fn assign_locations(program: &Program) -> Vec<SlotLocation> {
     let apart: Vec<Slot> = program
         .specials
         .iter()
         .filter(|(_, special)| matches!(special, Special::Thread(_) | Special::Lane | Special::LaneMask(_)))
         .map(|&(slot, _)| slot)
         .collect();
-    let lives = find_lives(program, &apart);
-    let is_local = |slot: Slot| lives[slot as usize].is_some_and(|life| life.local);
+    let live_ranges = find_live_ranges(program, &apart);
+    let is_local = |slot: Slot| live_ranges[slot as usize].is_some_and(|range| range.local);
     let (mut same, mut own) = (0, 0);
-    let mut homes: Vec<Home> = Vec::with_capacity(program.slots.len());
+    let mut locations: Vec<SlotLocation> = Vec::with_capacity(program.slots.len());
     for (slot, definitions) in (0..).zip(&program.definitions) {
         let constant = definitions.is_empty() && !apart.contains(&slot);
         let next = if constant { &mut same } else { &mut own };
         // Those that take turns come behind all others.
         if !constant && is_local(slot) {
-            homes.push(Home::Lanes(LATER));
+            locations.push(SlotLocation::PerLane(UNASSIGNED));
             continue;
         }
-        homes.push(if constant { Home::Same(*next) } else { Home::Lanes(*next) });
+        locations.push(if constant { SlotLocation::Uniform(*next) } else { SlotLocation::PerLane(*next) });
         *next += 1;
     }
     let mut free: Vec<u32> = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn find_homes(program: &Program) -> Vec<Home> {
         let mut ends: Vec<u32> = Vec::new();
         each_source(program, step, |slot| {
             if program.written_slots(step).all(|target| target != slot) {
-                ends.extend(ends_at(&lives, slot, at).and(turn_of(&homes, slot, own)));
+                ends.extend(ends_at(&live_ranges, slot, at).and(shared_location(&locations, slot, own)));
             }
         });
         ends.sort_unstable();
@@ -58,39 +58,39 @@ pub(super) fn find_homes(program: &Program) -> Vec<Home> {
         free.append(&mut ends);
         for slot in program.written_slots(step).filter(|&slot| is_local(slot)) {
             // The first time that it is set.
-            if turn_of(&homes, slot, own).is_none() {
+            if shared_location(&locations, slot, own).is_none() {
                 let place = free.pop().unwrap_or_else(|| {
                     taken += 1;
                     taken - 1
                 });
-                homes[slot as usize] = Home::Lanes(own + place);
+                locations[slot as usize] = SlotLocation::PerLane(own + place);
             }
         }
         for slot in program.written_slots(step) {
-            ends.extend(ends_at(&lives, slot, at).and(turn_of(&homes, slot, own)));
+            ends.extend(ends_at(&live_ranges, slot, at).and(shared_location(&locations, slot, own)));
         }
         ends.sort_unstable();
         ends.dedup();
         free.append(&mut ends);
     }
-    homes
+    locations
 }
 
-/// Whether a slot that lives in one block is named for the last time.
-fn ends_at(lives: &[Option<Life>], slot: Slot, at: u32) -> Option<()> {
-    lives[slot as usize].filter(|life| life.local && life.last == at).map(|_| ())
+/// Returns `Some` if the live range of a block-local slot ends at this step.
+fn ends_at(live_ranges: &[Option<LiveRange>], slot: Slot, at: u32) -> Option<()> {
+    live_ranges[slot as usize].filter(|range| range.local && range.last == at).map(|_| ())
 }
 
-/// Which of the places that are taken in turns a slot has.
-fn turn_of(homes: &[Home], slot: Slot, own: u32) -> Option<u32> {
-    match homes[slot as usize] {
-        Home::Lanes(home) if home != LATER => home.checked_sub(own),
+/// Returns the number of the shared location that a slot has.
+fn shared_location(locations: &[SlotLocation], slot: Slot, own: u32) -> Option<u32> {
+    match locations[slot as usize] {
+        SlotLocation::PerLane(home) if home != UNASSIGNED => home.checked_sub(own),
         _ => None,
     }
 }
 
-fn find_lives(program: &Program, apart: &[Slot]) -> Vec<Option<Life>> {
-    let mut lives: Vec<Option<Life>> = vec![None; program.slots.len()];
+fn find_live_ranges(program: &Program, apart: &[Slot]) -> Vec<Option<LiveRange>> {
+    let mut live_ranges: Vec<Option<LiveRange>> = vec![None; program.slots.len()];
     let mut block = 0;
     let mut calls = false;
     for (at, step) in (0..).zip(&program.steps) {
@@ -102,33 +102,33 @@ fn find_lives(program: &Program, apart: &[Slot]) -> Vec<Option<Life>> {
                 .take_while(|(index, _)| *index == 0 || !program.leaders[at as usize + index])
                 .any(|(_, step)| matches!(step.operation, Operation::Call(_)));
         }
-        each_source(program, step, |slot| match &mut lives[slot as usize] {
-            Some(life) => {
-                life.local &= life.block == block;
-                life.last = at;
+        each_source(program, step, |slot| match &mut live_ranges[slot as usize] {
+            Some(range) => {
+                range.local &= range.block == block;
+                range.last = at;
             }
-            none => *none = Some(Life { block, last: at, local: false }),
+            none => *none = Some(LiveRange { block, last: at, local: false }),
         });
         for slot in program.written_slots(step) {
-            match &mut lives[slot as usize] {
-                Some(life) => {
-                    life.local &= life.block == block;
-                    life.last = at;
+            match &mut live_ranges[slot as usize] {
+                Some(range) => {
+                    range.local &= range.block == block;
+                    range.last = at;
                 }
-                none => *none = Some(Life { block, last: at, local: step.guard == 0 && !calls }),
+                none => *none = Some(LiveRange { block, last: at, local: step.guard == 0 && !calls }),
             }
         }
     }
     let passed = program.calls.iter().flat_map(|call| call.results.iter().chain(&call.arguments));
     let formal = program.routines.iter().flat_map(|routine| routine.formals.iter().chain(&routine.returns));
     let passed = passed.chain(formal).filter_map(|passing| match passing {
-        Passing::Slot(slot) => Some(*slot),
-        Passing::Param(..) => None,
+        ParameterLocation::Slot(slot) => Some(*slot),
+        ParameterLocation::Param(..) => None,
     });
     for slot in passed.chain(apart.iter().copied()) {
-        lives[slot as usize] = None;
+        live_ranges[slot as usize] = None;
     }
-    lives
+    live_ranges
 }
 
 /// The slots that a step reads, besides those that a call passes.

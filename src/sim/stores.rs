@@ -1,25 +1,25 @@
-//! What warps store -> the sectors that leave their SM for it, and how many of them are written
-//! in part.
+//! Estimates the sectors that stores send from the SM to the level-2 cache, and how many of them
+//! are partial.
 //!
-//! Stores of a warp to one sector leave together where little else was stored in between: the
-//! words of a structure, one after another. A sector of which not all bytes are written costs
-//! the level-2 cache more than a whole one.
+//! Stores of a warp to one sector are merged if little else is stored in between, as for the words
+//! of a structure stored one after another. A sector of which not all bytes are written costs the
+//! level-2 cache more than a whole one.
 
 use super::address_map::AddressMap;
 use super::request::{Request, SECTOR, SECTORS_PER_LINE, in_local};
 use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::{BTreeMap, HashMap};
 
-/// Lines that a warp has stored to since it last stored to a sector, that store's own included:
-/// up to this many both stores nearly always leave together, and from this many on nearly never,
-/// for other warps store meanwhile. On an H200 copies of structures, a float after the other,
+/// Lines that a warp has stored to since its last store to a sector, including that one: up to
+/// `MERGED_LINES` both stores are nearly always merged, from `SEPARATE_LINES` on nearly never, as
+/// other warps store meanwhile. On an H200 copies of structures, a float after the other,
 /// send at most 1.1 sectors for each of a structure of 3 floats, 1.0 to 1.8 with 4, 1.1 to 2.2
 /// with 6, 3.2 to 5.4 with 8, 5.8 to 6.2 with 12 and 7.4 to 7.6 with 16, where 8 would be none
 /// together (`kernels/results/h200/stores.txt`).
-const TOGETHER: f64 = 3.0;
-const APART: f64 = 16.0;
+const MERGED_LINES: f64 = 3.0;
+const SEPARATE_LINES: f64 = 16.0;
 
-/// Sectors that leave for a store.
+/// Sectors that are sent to the level-2 cache for a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StoreSectors {
     pub sectors: f64,
@@ -34,7 +34,7 @@ pub(super) struct StoreSectors {
 }
 
 impl StoreSectors {
-    pub fn add_leaving(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.sectors += other.sectors;
         self.partial += other.partial;
         self.again += other.again;
@@ -46,7 +46,7 @@ impl StoreSectors {
 /// A sector that a warp has stored to.
 #[derive(Clone, Copy)]
 struct Stored {
-    /// The request that it leaves for.
+    /// The request that sends it.
     by: usize,
     /// A bit for each byte that is written.
     bytes: u32,
@@ -56,16 +56,15 @@ struct Stored {
     in_parts: bool,
 }
 
-/// What a warp has stored.
+/// The stores of a warp so far.
 #[derive(Default)]
 struct WarpStores {
     lines: u64,
     sectors: AddressMap<Stored>,
 }
 
-/// Returns for each request what leaves the cache because of it. `requests` are ordered
-/// by time.
-pub(super) fn leaving_requests(requests: &[Request]) -> Vec<StoreSectors> {
+/// Returns the sectors that each request sends. `requests` are ordered by time.
+pub(super) fn store_traffic(requests: &[Request]) -> Vec<StoreSectors> {
     let mut leaving = vec![StoreSectors::default(); requests.len()];
     let mut warps: HashMap<u32, WarpStores> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
@@ -86,7 +85,7 @@ pub(super) fn leaving_requests(requests: &[Request]) -> Vec<StoreSectors> {
             let before = warp.sectors.get(&sector).copied().filter(|before| before.bytes & bytes == 0);
             let before = before.filter(|_| request.space == MemorySpace::Global);
             let lines = before.map_or(f64::INFINITY, |before| (at - before.at) as f64);
-            let apart = ((lines - TOGETHER) / (APART - TOGETHER)).clamp(0.0, 1.0);
+            let apart = ((lines - MERGED_LINES) / (SEPARATE_LINES - MERGED_LINES)).clamp(0.0, 1.0);
             let of = &mut leaving[by];
             of.sectors += apart;
             of.partial += if bytes == u32::MAX { 0.0 } else { apart };
@@ -227,7 +226,7 @@ mod tests {
     fn share(requests: &[Request], part: fn(&StoreSectors) -> f64) -> f64 {
         let written: std::collections::BTreeSet<u64> =
             requests.iter().flat_map(|of| sector_bytes(of).into_keys()).collect();
-        leaving_requests(requests).iter().map(part).sum::<f64>() / written.len() as f64
+        store_traffic(requests).iter().map(part).sum::<f64>() / written.len() as f64
     }
 
     #[test]
@@ -278,7 +277,7 @@ mod tests {
         let holes = &structures(16, 4)[..3];
         assert_eq!(unfinished(holes), 0.5);
         let load = Request { kind: AccessKind::Load, time: 0, ..structures(16, 4)[3].clone() };
-        assert_eq!(leaving_requests(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
+        assert_eq!(store_traffic(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
     }
 
     #[test]
@@ -312,7 +311,7 @@ mod tests {
         ] {
             let again = Request { time: 1, ..request.clone() };
             let by_another = Request { warp: 1, time: 2, ..request.clone() };
-            for left in leaving_requests(&[request, again, by_another]) {
+            for left in store_traffic(&[request, again, by_another]) {
                 assert_eq!((left.sectors, left.partial), (sectors, partial), "{what}");
             }
         }
@@ -323,7 +322,7 @@ mod tests {
         let [once] = &structures(1, 1)[..] else { panic!("one store") };
         let by_another = Request { warp: 1, ..once.clone() };
         for (what, again) in [("by the same warp", once), ("by another", &by_another)] {
-            let leaving = leaving_requests(&[once.clone(), again.clone()]);
+            let leaving = store_traffic(&[once.clone(), again.clone()]);
             assert_eq!(leaving[1], StoreSectors { sectors: 4.0, again: 4.0, ..StoreSectors::default() }, "{what}");
         }
     }

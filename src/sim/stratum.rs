@@ -1,12 +1,12 @@
-//! Blocks of like place in a grid, and what the blocks of them that were looked at say of the
-//! others: which neighbours differ, what part each stands for, how far off their mean may be.
+//! Strata of a grid, and what the sampled blocks of a stratum say of the others: which neighbours
+//! differ, what share each sample represents, and how large the error of the mean may be.
 
 use super::place::{middle_index, unravel_index};
 
-/// From this many blocks on they tell whether blocks agree.
-const TELLING: usize = 6;
+/// Minimum number of sampled blocks that can show that neighbours do not agree.
+const MIN_BLOCKS_TO_COMPARE: usize = 6;
 
-/// Blocks of like place: along each dimension the first coordinate and how many.
+/// A box of blocks: along each dimension the first coordinate and the number.
 pub(super) struct Stratum {
     pub from: [u32; 3],
     pub extent: [u32; 3],
@@ -29,9 +29,9 @@ impl Stratum {
         Some(rank)
     }
 
-    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each
-    /// other there.
-    pub fn likeness(&self, other: &Self) -> u32 {
+    /// Returns how similar the place of another stratum is, x before y before z, since the lanes
+    /// of a warp are consecutive in x.
+    pub fn similarity(&self, other: &Self) -> u32 {
         (0..3).map(|axis| u32::from(self.from[axis] == other.from[axis]) << (2 - axis)).sum()
     }
 
@@ -48,79 +48,80 @@ impl Stratum {
     }
 }
 
-/// A block that was looked at, within its stratum.
+/// A sampled block within its stratum.
 pub(super) struct SampledBlock {
     pub rank: u64,
     pub instructions: f64,
-    /// Its samples.
-    pub of: Vec<usize>,
+    /// Indices of its samples.
+    pub samples: Vec<usize>,
 }
 
-/// The stretches of a stratum between blocks that were looked at, with how far the instructions
-/// at their ends are apart.
-pub(super) fn find_gaps(stratum: &Stratum, looked: &[SampledBlock]) -> Vec<(u64, u64, f64)> {
+/// Returns the gaps between sampled blocks of a stratum, with the difference of the instructions
+/// at their ends.
+pub(super) fn find_gaps(stratum: &Stratum, sampled: &[SampledBlock]) -> Vec<(u64, u64, f64)> {
     let mut gaps = Vec::new();
-    for pair in looked.windows(2) {
+    for pair in sampled.windows(2) {
         gaps.push((pair[0].rank, pair[1].rank, (pair[1].instructions - pair[0].instructions).abs()));
     }
-    if let (Some(first), Some(last)) = (looked.first(), looked.last()) {
+    if let (Some(first), Some(last)) = (sampled.first(), sampled.last()) {
         gaps.push((0, first.rank, 0.0));
         gaps.push((last.rank, stratum.block_count(), 0.0));
     }
     // The middle of a gap is neither of its ends.
-    gaps.retain(|&(from, to, _)| to > from + 1 || from == 0 && to == 1 && looked[0].rank == 1);
+    gaps.retain(|&(from, to, _)| to > from + 1 || from == 0 && to == 1 && sampled[0].rank == 1);
     gaps
 }
 
-/// The part of a stratum that each block that was looked at stands for.
-pub(super) fn block_shares(stratum: &Stratum, looked: &[SampledBlock]) -> Vec<f64> {
+/// Returns the share of a stratum that each sampled block represents.
+pub(super) fn block_shares(stratum: &Stratum, sampled: &[SampledBlock]) -> Vec<f64> {
     let size = stratum.block_count() as f64;
     let border = |a: &SampledBlock, b: &SampledBlock| (a.rank as f64 + b.rank as f64) / 2.0 + 0.5;
-    (0..looked.len())
+    (0..sampled.len())
         .map(|at| {
-            let from = at.checked_sub(1).map_or(0.0, |before| border(&looked[before], &looked[at]));
-            let to = looked.get(at + 1).map_or(size, |next| border(&looked[at], next));
+            let from = at.checked_sub(1).map_or(0.0, |before| border(&sampled[before], &sampled[at]));
+            let to = sampled.get(at + 1).map_or(size, |next| border(&sampled[at], next));
             (to - from) / size
         })
         .collect()
 }
 
-/// Whether most neighbours do the same, so that where they differ there is a border between two
-/// kinds.
-pub(super) fn neighbours_agree(looked: &[Vec<SampledBlock>]) -> bool {
-    let pairs = || looked.iter().flat_map(|blocks| blocks.windows(2));
+/// Tells whether most neighbouring samples are equal, so that a difference is a border between two
+/// kinds of blocks.
+pub(super) fn neighbours_agree(sampled: &[Vec<SampledBlock>]) -> bool {
+    let pairs = || sampled.iter().flat_map(|blocks| blocks.windows(2));
     let same = pairs().filter(|pair| pair[0].instructions == pair[1].instructions).count();
     let is_alone = |three: &[SampledBlock]| {
         three[0].instructions == three[2].instructions && three[0].instructions != three[1].instructions
     };
-    let blocks: usize = looked.iter().map(Vec::len).sum();
-    blocks < TELLING || same * 2 >= pairs().count() && !looked.iter().flat_map(|blocks| blocks.windows(3)).any(is_alone)
+    let blocks: usize = sampled.iter().map(Vec::len).sum();
+    blocks < MIN_BLOCKS_TO_COMPARE
+        || same * 2 >= pairs().count() && !sampled.iter().flat_map(|blocks| blocks.windows(3)).any(is_alone)
 }
 
-/// Between how many neighbours there is a border.
-pub(super) fn count_borders(looked: &[Vec<SampledBlock>]) -> usize {
-    looked
+/// Counts the borders: pairs of neighbouring samples that differ.
+pub(super) fn count_borders(sampled: &[Vec<SampledBlock>]) -> usize {
+    sampled
         .iter()
         .flat_map(|blocks| blocks.windows(2))
         .filter(|pair| pair[0].instructions != pair[1].instructions)
         .count()
 }
 
-/// How far off the mean may be, in instructions.
-pub(super) fn mean_error(strata: &[Stratum], looked: &[Vec<SampledBlock>], agree: bool) -> f64 {
+/// Estimates the error of the mean, in instructions.
+pub(super) fn mean_error(strata: &[Stratum], sampled: &[Vec<SampledBlock>], agree: bool) -> f64 {
     if agree {
         // Somewhere in each gap there is a border.
-        let of = |(stratum, looked): (&Stratum, &Vec<SampledBlock>)| {
+        let of = |(stratum, sampled): (&Stratum, &Vec<SampledBlock>)| {
             let size = stratum.block_count() as f64;
-            find_gaps(stratum, looked)
+            find_gaps(stratum, sampled)
                 .iter()
                 .map(|&(from, to, apart)| (to - from) as f64 / size * apart / 2.0)
                 .sum::<f64>()
                 * stratum.share
         };
-        return strata.iter().zip(looked).map(of).sum();
+        return strata.iter().zip(sampled).map(of).sum();
     }
-    let all: Vec<f64> = looked.iter().flatten().map(|block| block.instructions).collect();
+    let all: Vec<f64> = sampled.iter().flatten().map(|block| block.instructions).collect();
     let count = all.len() as f64;
     let mean = all.iter().sum::<f64>() / count;
     (all.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / count).sqrt() / count.sqrt()

@@ -75,7 +75,7 @@ impl<'a> Builder<'a> {
         if let Some(Grid::Lists(lists)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             self.grid_lists(lists, limits);
         }
-        let caps = self.register_caps(limits);
+        let caps = self.cap_axis_values(limits);
         self.cap_axis = self.table.axes.len();
         self.table.axes.push(Axis::Cap { caps });
         self.add_policies(limits);
@@ -294,7 +294,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The caps: "none given" is always one of them, for it is what plain nvcc does.
-    fn register_caps(&mut self, limits: &Limits) -> Vec<u32> {
+    fn cap_axis_values(&mut self, limits: &Limits) -> Vec<u32> {
         let given = match &self.annotation.clauses.regs {
             Regs::Auto => &limits.auto_caps,
             Regs::List(caps) => caps,

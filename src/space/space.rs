@@ -13,7 +13,7 @@ use super::names::{Meaning, compile_late, given_by};
 use super::walk::{Axis, AxisSet, PATIENCE, Table, Test, TestFailure, Values, Walk};
 use crate::comment::{Annotation, Expr, Grid, Value};
 use crate::diag::{Diagnostic, MessageCode, Span};
-use crate::launch::{CacheOperator, Configuration, Dim3, FrontEndOptions, Launch, Math};
+use crate::launch::{Configuration, Dim3, FrontEndOptions, Launch, LoadCacheOperator, Math};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most configurations that are worth a walk: each of them is scored and written to the
@@ -397,7 +397,7 @@ impl Space {
     }
 
     /// The cache operators of the space, none (nvcc's own loads) the first of them.
-    pub fn cache_operators(&self) -> Vec<Option<CacheOperator>> {
+    pub fn cache_operators(&self) -> Vec<Option<LoadCacheOperator>> {
         let found = self.table.axes.iter().find_map(|axis| match axis {
             Axis::Cache { operators } => Some(operators.clone()),
             _ => None,

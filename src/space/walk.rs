@@ -6,7 +6,7 @@
 
 use crate::comment::{Expr, Fault, Located, Value};
 use crate::diag::Span;
-use crate::launch::{CacheOperator, Dim3, Math};
+use crate::launch::{Dim3, LoadCacheOperator, Math};
 
 /// Branches that a search for one configuration tries: about a second.
 pub(super) const PATIENCE: u64 = 2_000_000;
@@ -31,7 +31,7 @@ pub(super) enum Axis {
     /// The register cap, which no expression can name.
     Cap { caps: Vec<u32> },
     /// The cache operator of global loads.
-    Cache { operators: Vec<Option<CacheOperator>> },
+    Cache { operators: Vec<Option<LoadCacheOperator>> },
     /// The preferred shared-memory carve-out in percent.
     Carveout { percents: Vec<Option<u8>> },
     /// The math options besides the build's.

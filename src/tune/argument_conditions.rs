@@ -10,9 +10,9 @@ use crate::launch::Configuration;
 use crate::space::Space;
 use std::collections::BTreeSet;
 
-/// By how much the problems are smaller that remainders are tried on: odd numbers, which most
-/// divisors do not divide.
-const SMALLER: [i64; 12] = [1, 3, 5, 7, 9, 13, 17, 33, 65, 129, 257, 513];
+/// How much smaller than the workload the problems are on which remainders are tried. Odd
+/// numbers leave a remainder under most divisors.
+const REDUCTIONS: [i64; 12] = [1, 3, 5, 7, 9, 13, 17, 33, 65, 129, 257, 513];
 
 /// A division that a launch's grid is computed by.
 #[derive(Clone, Debug)]
@@ -205,7 +205,7 @@ pub fn problems_with_remainders(space: &Space, configuration: &Configuration) ->
         }
     }
     let inexact = |less: i64| space.with_less(&names, less).filter(is_inexact).map(|smaller| (less, smaller));
-    let Some((first, smaller)) = SMALLER.into_iter().find_map(inexact) else { return Vec::new() };
+    let Some((first, smaller)) = REDUCTIONS.into_iter().find_map(inexact) else { return Vec::new() };
     let largest = divisions.iter().filter_map(|division| divisor(space, configuration, division)).max();
     let second = largest.map(|divisor| divisor - 1).filter(|less| *less > 0 && *less != first).and_then(inexact);
     [Some(smaller), second.map(|(_, smaller)| smaller)].into_iter().flatten().collect()

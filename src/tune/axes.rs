@@ -1,5 +1,5 @@
-//! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D`,
-//! which does nothing where the source defines it all the same.
+//! Checks of macro axes. A macro cannot be an axis if the source defines it unconditionally: its
+//! `#define` overrides the `-D` that nvtune sets the macro with.
 
 use super::Tuner;
 use super::failure::Problem;
@@ -12,12 +12,11 @@ use crate::nvcc::Toolchain;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Where macros are defined besides nvtune's own `-D`, by name: a place as nvcc has it,
-/// `a.cu(3)`.
+/// Where a macro is defined besides nvtune's own `-D`: place by name, in nvcc's form `a.cu(3)`.
 pub type Definitions = BTreeMap<String, String>;
 
-/// Asks the preprocessor where else the macros in `macros` are defined. What it cannot read,
-/// the front end will complain of.
+/// Asks the preprocessor where else `macros` are defined. Returns nothing if it fails: the front
+/// end will report that error.
 pub fn defined_elsewhere(toolchain: &Toolchain, macros: &Macros) -> Definitions {
     if macros.is_empty() {
         return Definitions::new();
@@ -52,7 +51,7 @@ fn definitions(text: &str, axes: &Macros) -> Definitions {
     found
 }
 
-/// Why the axes of a kernel are not to be varied.
+/// Returns the problem of the first macro axis of a kernel that is also defined elsewhere.
 pub fn problem(own: &Macros, elsewhere: &Definitions) -> Option<Problem> {
     own.keys().find_map(|name| {
         let place = elsewhere.get(name)?;
@@ -60,9 +59,9 @@ pub fn problem(own: &Macros, elsewhere: &Definitions) -> Option<Problem> {
     })
 }
 
-/// Warns of those of these macros, of which nothing but a block that is tied to them hangs,
-/// that the source does not name.
-pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[String]) {
+/// Warns of each macro in `unused` whose name the source does not contain. The values of an
+/// unused macro change neither the code nor, except for a tied block, the launch.
+pub fn warn_unused_macros(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[String]) {
     let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.names(name));
     for axis in annotation.clauses.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {
         let message = format!(

@@ -1,8 +1,9 @@
-//! How the baselines of kernels are launched, and on what: for who looks at them without tuning.
+//! The launch and the workload of each kernel's baseline, for commands that do not tune
+//! (`nvtune explain`).
 
 use super::Tuner;
 use super::failure::Problem;
-use super::kernel_info::{Ahead, learn};
+use super::kernel_info::{InitialCompile, inspect_kernel};
 use super::variants::FrontEnds;
 use crate::comment::Annotation;
 use crate::diag::console::Console;
@@ -28,9 +29,9 @@ pub struct BaselineRun {
 }
 
 impl BaselineRun {
-    /// Asks the compiler for what the launches of a source's kernels depend on, in order. A
-    /// kernel that could not be tuned either is warned of and left out.
-    pub fn of_all(
+    /// Compiles the baselines of a source's kernels and returns their runs, in order. Warns of a
+    /// kernel that cannot be tuned and leaves it out.
+    pub fn for_kernels(
         settings: &Settings,
         console: &Console,
         toolchain: &Toolchain,
@@ -64,10 +65,10 @@ impl BaselineRun {
         front_ends: &mut FrontEnds<'_>,
         annotation: &Annotation,
     ) -> Result<Self, Problem> {
-        let subject = learn(tuner, toolchain, front_ends, annotation, Ahead::Baseline)?;
-        let configuration = subject.baseline();
-        let (launch, workload) = subject.launch(&configuration)?;
-        let trips = subject.space.trip_counts(&configuration)?;
-        Ok(Self { symbol: subject.entry.symbol, machine: subject.machine, configuration, launch, workload, trips })
+        let info = inspect_kernel(tuner, toolchain, front_ends, annotation, InitialCompile::Baseline)?;
+        let configuration = info.baseline();
+        let (launch, workload) = info.launch(&configuration)?;
+        let trips = info.space.trip_counts(&configuration)?;
+        Ok(Self { symbol: info.entry.symbol, machine: info.machine, configuration, launch, workload, trips })
     }
 }

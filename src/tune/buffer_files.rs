@@ -1,15 +1,15 @@
-//! Annotations whose buffers come from files -> the same with the files' bytes.
+//! Reads the files that annotations give as contents of buffers.
 //!
-//! A file lies in the folder of the source that names it, or below, or in the folder that
-//! `NVTUNE_FILES` names. A file that cannot be used is no error of the comment, so that a
-//! checkout without its data still builds: the reason is kept, and the kernel is not tuned.
+//! A file must lie in the folder of the source that names it, or below, or in the folder that
+//! `NVTUNE_FILES` names. A file that cannot be read is not an error, so that a checkout without
+//! its data still builds: the annotation keeps the reason, and the kernel is not tuned.
 
 use crate::comment::{Annotation, GivenFile, GivenValue};
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// The most bytes of one file: what the measuring process is sent at a time.
+/// Maximum size of one file in bytes: what the measuring process is sent in one message.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// Reads every file that the annotations name, each once.
@@ -42,7 +42,7 @@ fn each_file(value: &mut GivenValue, visit: &mut impl FnMut(&mut GivenFile)) {
     }
 }
 
-/// The true path of a file that may be read.
+/// Returns the canonical path of a file, or an error if it lies outside the permitted folders.
 fn found(folder: &Path, name: &str, allowed: Option<&Path>) -> Result<PathBuf, String> {
     let outside = || "is not below the source's own folder; NVTUNE_FILES can name a folder to read from".to_owned();
     let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));

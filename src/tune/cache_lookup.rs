@@ -1,5 +1,5 @@
-//! A kernel whose winner is known already: from the lock file, else from the cache, where all
-//! that it depends on is as it was.
+//! Looks up the winner of a kernel in the lock file, then in the cache. An entry counts only if
+//! everything that it depends on (its fingerprint) is unchanged.
 
 use super::fingerprint;
 use super::kernel::Prepared;
@@ -30,8 +30,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Instant;
 
-/// What the look-up of one kernel depends on.
-pub struct Recall<'a> {
+/// Looks up the earlier results of one kernel.
+pub struct ResultLookup<'a> {
     pub settings: &'a Settings,
     pub console: &'a Console,
     pub results: &'a Results,
@@ -40,12 +40,13 @@ pub struct Recall<'a> {
     /// Those of the comment, else of the settings.
     pub strategy: Strategy,
     pub budget: f64,
-    /// On an architecture of a fat build that is not the one to be timed.
-    pub is_beside: bool,
+    /// Whether this is for an architecture of a fat build that is not timed here.
+    pub is_other_architecture: bool,
 }
 
-impl Recall<'_> {
-    /// Whether anything can be found: without it nothing need be compiled to look.
+impl ResultLookup<'_> {
+    /// Tells whether the lock file or the cache has an entry for this kernel. If not, nothing
+    /// needs to be compiled for the look-up.
     pub fn is_promising(&self) -> bool {
         if self.settings.trust == Trust::Nothing {
             return false;
@@ -54,35 +55,36 @@ impl Recall<'_> {
         locked || self.results.cache.as_ref().is_some_and(|cache| self.kind().is_decided(cache))
     }
 
-    /// Whether an earlier build could not tune such a kernel: then the baseline is looked at
-    /// before all else.
+    /// Tells whether an earlier build could not tune this kernel. Its baseline is then compiled
+    /// alone first.
     pub fn was_refused(&self) -> bool {
         let is_asked = self.settings.trust != Trust::Nothing && self.settings.mode != Mode::Locked;
         is_asked && self.results.cache.as_ref().is_some_and(|cache| self.kind().is_refused(cache))
     }
 
-    /// Notes that the kernel cannot be tuned as it is.
+    /// Records in the cache that the kernel cannot be tuned in its present form.
     pub fn note_refusal(&self) {
         self.results.write(self.console, |cache| self.kind().refuse(cache));
     }
 
-    /// Whether this machine is to time the kernel where no result is known.
+    /// Tells whether this build times the kernel if no earlier result is found.
     pub fn can_time(&self) -> bool {
-        let wants = self.settings.mode == Mode::Measure && !self.is_beside;
-        wants && self.results.present.is_there() && self.annotation.has_workload()
+        let wants = self.settings.mode == Mode::Measure && !self.is_other_architecture;
+        wants && self.results.present.has_gpu() && self.annotation.has_workload()
     }
 
-    /// The known winner of a kernel.
-    pub fn find(&self, subject: &mut KernelInfo<'_>, front_ends: &mut FrontEnds<'_>, begin: Instant) -> Option<Tuned> {
-        let basis = fingerprint::for_kernel(subject, front_ends, self.toolchain)?;
-        self.locked(subject, front_ends, &basis, begin).or_else(|| self.kept(subject, front_ends, &basis))
+    /// Returns the winner of a kernel from the lock file, else from the cache.
+    pub fn find(&self, info: &mut KernelInfo<'_>, front_ends: &mut FrontEnds<'_>, begin: Instant) -> Option<Tuned> {
+        let basis = fingerprint::for_kernel(info, front_ends, self.toolchain)?;
+        self.locked(info, front_ends, &basis, begin).or_else(|| self.kept(info, front_ends, &basis))
     }
 
-    /// The baseline of a kernel that nothing is known of, in a build that does not find out.
-    pub fn nothing(&self, subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, begin: Instant) -> Tuned {
+    /// Decides for the baseline of a kernel without an earlier result, in a build that does not
+    /// search (`NVTUNE=locked`).
+    pub fn baseline_without_result(&self, info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, begin: Instant) -> Tuned {
         let pinned = LockEntry {
-            basis: fingerprint::for_kernel(subject, front_ends, self.toolchain).unwrap_or_default(),
-            winner: subject.baseline(),
+            basis: fingerprint::for_kernel(info, front_ends, self.toolchain).unwrap_or_default(),
+            winner: info.baseline(),
             code: None,
             occupancy: None,
             surplus: false,
@@ -95,16 +97,16 @@ impl Recall<'_> {
             timed: 0,
             nvtune: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let mut decision = self.decision(subject, &pinned, begin);
+        let mut decision = self.decision(info, &pinned, begin);
         decision.pinned = Some(pinned);
         decision.notes = Vec::new();
         decision.note(MessageCode::NothingKnown, "no result is known, and NVTUNE=locked looks for none");
-        Tuned::unknown(self.toolchain, subject, decision)
+        Tuned::unknown(self.toolchain, info, decision)
     }
 
-    /// Says that a build which takes nothing but what is known has nothing of this kernel. An
-    /// entry that is stale was reported.
-    pub fn warn_of_nothing(&self) {
+    /// Warns that the lock file has no entry for this kernel (`NVTUNE=locked`). Stale entries
+    /// are reported by [`Self::find`].
+    pub fn warn_not_locked(&self) {
         let (name, architecture) = (&self.annotation.name, self.toolchain.architecture());
         let lacking = match self.lock() {
             Some(file) if file.lock.entries.contains_key(&self.key(&file)) => return,
@@ -135,7 +137,7 @@ impl Recall<'_> {
 
     fn locked(
         &self,
-        subject: &mut KernelInfo<'_>,
+        info: &mut KernelInfo<'_>,
         front_ends: &mut FrontEnds<'_>,
         basis: &Fingerprint,
         begin: Instant,
@@ -145,9 +147,9 @@ impl Recall<'_> {
         if self.settings.trust == Trust::Timed && !pinned.is_measured() && self.can_time() {
             return None;
         }
-        let baseline = subject.baseline();
+        let baseline = info.baseline();
         let mut changes = pinned.basis.changes(basis);
-        if changes.is_empty() && !subject.space.contains(&pinned.winner) {
+        if changes.is_empty() && !info.space.contains(&pinned.winner) {
             changes.push(format!("its space, which has no {}", pinned.winner));
         }
         if changes.is_empty() && pinned.code.is_none() && pinned.winner != baseline {
@@ -155,22 +157,23 @@ impl Recall<'_> {
         }
         let options = pinned.winner.front_end();
         if options != baseline.front_end() && changes.is_empty() {
-            // They may be arguments of a template, and so change the names of kernel and launch stub.
-            subject.learn(front_ends, self.toolchain, std::slice::from_ref(&options));
+            // They may be arguments of a template, and so change the names of kernel and launch
+            // stub.
+            info.learn(front_ends, self.toolchain, std::slice::from_ref(&options));
         }
         if let Some(expected) = pinned.winner_ptx.as_ref().filter(|_| changes.is_empty()) {
-            let now = fingerprint::set_digests(subject, front_ends, [options]);
+            let now = fingerprint::set_digests(info, front_ends, [options]);
             if now.first().is_none_or(|(_, found)| found != expected) {
                 changes.push(WINNER_PTX.to_owned());
             }
         }
         if changes.is_empty()
-            && let Some(reason) = scoring_input::refusal(subject, front_ends, &pinned.winner)
+            && let Some(reason) = scoring_input::refusal(info, front_ends, &pinned.winner)
         {
             changes.push(format!("what may be chosen, and {} is not: {reason}", pinned.winner));
         }
-        subject.stale = Stale::new(pinned, changes);
-        if let Some(stale) = &subject.stale {
+        info.stale = Stale::new(pinned, changes);
+        if let Some(stale) = &info.stale {
             let (name, file, reason) = (&self.annotation.name, file.name(), stale.reason());
             self.console.warning(
                 MessageCode::EntryStale,
@@ -178,22 +181,22 @@ impl Recall<'_> {
             );
             return None;
         }
-        let decision = self.decision(subject, pinned, begin);
-        let mut tuned = Tuned::recalled(self.toolchain, subject, front_ends, decision, pinned.code.as_deref());
+        let decision = self.decision(info, pinned, begin);
+        let mut tuned = Tuned::recalled(self.toolchain, info, front_ends, decision, pinned.code.as_deref());
         tuned.set_occupancy(pinned.occupancy);
         tuned.decision.pinned = Some(pinned.clone());
         // Nothing that is built depends on these.
-        tuned.decision = self.with_times(tuned.decision, subject, pinned);
+        tuned.decision = self.with_times(tuned.decision, info, pinned);
         Some(tuned)
     }
 
-    /// Gives a locked decision the times and scores by which it was made, where the cache still
-    /// has them: for reports alone.
-    fn with_times(&self, decision: Decision, subject: &KernelInfo<'_>, pinned: &LockEntry) -> Decision {
+    /// Adds the times and scores by which a locked decision was made, if the cache still has
+    /// them. Only reports use them.
+    fn with_times(&self, decision: Decision, info: &KernelInfo<'_>, pinned: &LockEntry) -> Decision {
         let cache = self.results.cache.iter().filter(|_| decision.provenance == Provenance::Locked);
         let kept = cache.flat_map(|cache| self.kind().kept(cache));
         let Some(CacheEntry { decision: known, .. }) =
-            kept.into_iter().find(|kept| kept.pinned == *pinned && is_of_space(kept, subject))
+            kept.into_iter().find(|kept| kept.pinned == *pinned && is_of_space(kept, info))
         else {
             return decision;
         };
@@ -201,12 +204,12 @@ impl Recall<'_> {
         Decision { strategy, baseline, winner, timed, seconds, variants, configurations, ..decision }
     }
 
-    /// What a record says of a locked winner.
-    fn decision(&self, subject: &KernelInfo<'_>, pinned: &LockEntry, begin: Instant) -> Decision {
-        let baseline = subject.baseline();
-        let mut configurations = vec![recorded(subject, &baseline)];
+    /// Makes a decision from an entry of the lock file.
+    fn decision(&self, info: &KernelInfo<'_>, pinned: &LockEntry, begin: Instant) -> Decision {
+        let baseline = info.baseline();
+        let mut configurations = vec![recorded(info, &baseline)];
         if pinned.winner != baseline {
-            configurations.push(recorded(subject, &pinned.winner));
+            configurations.push(recorded(info, &pinned.winner));
         }
         let GpuInventory { models, .. } = &self.results.present;
         let elsewhere = pinned.gpu.as_ref().filter(|gpu| !models.is_empty() && !models.contains(*gpu));
@@ -218,7 +221,7 @@ impl Recall<'_> {
             |name: &String| Device { name: name.clone(), driver: pinned.driver.unwrap_or(0), ..Device::default() };
         Decision {
             name: self.annotation.name.clone(),
-            symbol: subject.entry.symbol.clone(),
+            symbol: info.entry.symbol.clone(),
             architecture: self.toolchain.architecture().to_owned(),
             device: pinned.gpu.as_ref().map(device),
             strategy: self.strategy,
@@ -230,17 +233,17 @@ impl Recall<'_> {
             timed: pinned.timed,
             seconds: Seconds { compile: begin.elapsed().as_secs_f64(), ..Seconds::default() },
             notes: note.into_iter().collect(),
-            stale: subject.stale.clone(),
+            stale: info.stale.clone(),
             configurations,
             ..Decision::default()
         }
     }
 
-    fn kept(&self, subject: &mut KernelInfo<'_>, front_ends: &mut FrontEnds<'_>, basis: &Fingerprint) -> Option<Tuned> {
+    fn kept(&self, info: &mut KernelInfo<'_>, front_ends: &mut FrontEnds<'_>, basis: &Fingerprint) -> Option<Tuned> {
         let mut found = self.kind().kept(self.results.cache.as_ref()?);
-        found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis && is_of_space(kept, subject));
-        // What was timed comes before what was predicted, on this machine's GPU before on another, by
-        // the newest engine.
+        found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis && is_of_space(kept, info));
+        // What was timed comes before what was predicted, on this machine's GPU before on another,
+        // by the newest engine.
         let models = &self.results.present.models;
         found.sort_by_key(|kept| {
             let gpu = kept.pinned.gpu.as_ref();
@@ -248,12 +251,12 @@ impl Recall<'_> {
         });
         let kept = found.into_iter().find(|kept| {
             let sets: Vec<FrontEndOptions> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
-            subject.learn(front_ends, self.toolchain, &sets);
-            let is_refused = || scoring_input::refusal(subject, front_ends, &kept.pinned.winner).is_some();
-            fingerprint::set_digests(subject, front_ends, sets) == kept.sets && (kept.engine == ENGINE || !is_refused())
+            info.learn(front_ends, self.toolchain, &sets);
+            let is_refused = || scoring_input::refusal(info, front_ends, &kept.pinned.winner).is_some();
+            fingerprint::set_digests(info, front_ends, sets) == kept.sets && (kept.engine == ENGINE || !is_refused())
         })?;
         if let Some(untimed) = &kept.decision.untimed {
-            not_timed::say(untimed, self.console, self.annotation);
+            not_timed::print(untimed, self.console, self.annotation);
         }
         // That launches stay as they are is said by who looks at them.
         let is_timed = kept.pinned.is_measured() && kept.decision.untimed.is_none();
@@ -261,15 +264,14 @@ impl Recall<'_> {
         for note in kept.decision.notes.iter().filter(said) {
             self.console.warning_as_kept(&format!("{}: {note}", kept.decision.name));
         }
-        let mut tuned =
-            Tuned::recalled(self.toolchain, subject, front_ends, kept.decision, kept.pinned.code.as_deref());
+        let mut tuned = Tuned::recalled(self.toolchain, info, front_ends, kept.decision, kept.pinned.code.as_deref());
         tuned.decision.pinned = Some(kept.pinned);
-        tuned.decision.stale.clone_from(&subject.stale);
+        tuned.decision.stale.clone_from(&info.stale);
         tuned.mark_recalled();
         Some(tuned)
     }
 
-    /// Whether a kept decision is one that this build may take.
+    /// Tells whether this build may use a decision of the cache.
     fn serves(&self, kept: &CacheEntry) -> bool {
         let asked = kept.strategy == self.strategy && (kept.budget - self.budget).abs() < 1e-6;
         let also = kept.candidates == self.settings.candidates && kept.sanitize == self.settings.sanitize;
@@ -291,15 +293,15 @@ impl Recall<'_> {
         }
     }
 
-    /// Where in the cache the search of a kernel is kept while it is timed on `device`.
-    pub fn search(&self, laid: &ScoringInput, basis: &Fingerprint, device: &Device) -> Option<String> {
+    /// Returns the cache key of the journal of a kernel's search on `device`.
+    pub fn search(&self, input: &ScoringInput, basis: &Fingerprint, device: &Device) -> Option<String> {
         let (images, present) = (self.toolchain.images(), &self.results.present.identity);
         let under = (self.toolchain.architecture(), present.as_str(), images.as_str());
-        search_journal::place((&self.annotation.name, laid), basis, under, device)
+        search_journal::place((&self.annotation.name, input), basis, under, device)
     }
 
-    /// Keeps a decision for later builds, unless it is only what was left when timing failed.
-    /// It takes the place of what is kept of its search at `search`.
+    /// Stores a decision in the cache, unless it was made only because timing failed. Removes
+    /// the journal of its search, whose key is `search`.
     pub fn keep(&self, tuned: &Tuned, pinned: &LockEntry, prepared: &Prepared<'_>, search: Option<&str>) {
         let untimed = tuned.decision.untimed.as_ref();
         if tuned.decision.provisional || self.can_time() && !pinned.is_measured() && untimed.is_none() {
@@ -328,18 +330,18 @@ impl Recall<'_> {
 
 /// Tells whether a kept decision is in the comment's own space; a forged entry must not choose
 /// anything else.
-fn is_of_space(kept: &CacheEntry, subject: &KernelInfo<'_>) -> bool {
+fn is_of_space(kept: &CacheEntry, info: &KernelInfo<'_>) -> bool {
     let decision = &kept.decision;
     let configuration = |index: usize| decision.configurations.get(index).map(|found| &found.configuration);
-    let sets: HashSet<FrontEndOptions> = subject.space.front_ends().into_iter().collect();
+    let sets: HashSet<FrontEndOptions> = info.space.front_ends().into_iter().collect();
     configuration(decision.winner) == Some(&kept.pinned.winner)
-        && configuration(decision.baseline) == Some(&subject.baseline())
-        && subject.space.contains(&kept.pinned.winner)
+        && configuration(decision.baseline) == Some(&info.baseline())
+        && info.space.contains(&kept.pinned.winner)
         && kept.sets.iter().all(|(set, _)| sets.contains(set))
 }
 
-fn recorded(subject: &KernelInfo<'_>, configuration: &Configuration) -> RecordedConfiguration {
-    let launch = subject.space.launch(configuration).ok();
+fn recorded(info: &KernelInfo<'_>, configuration: &Configuration) -> RecordedConfiguration {
+    let launch = info.space.launch(configuration).ok();
     RecordedConfiguration {
         configuration: configuration.clone(),
         launch: launch.unwrap_or(crate::launch::Launch {

@@ -26,7 +26,7 @@ pub fn template_instances(toolchain: &Toolchain) -> Result<TemplateInstances, Pr
     process::start_pool();
     let mut front_ends = FrontEnds::new(toolchain);
     let mut instances = TemplateInstances::default();
-    workload::entries(&kernel_info::one(&mut front_ends)?.stub).iter().for_each(|entry| {
+    workload::entries(&kernel_info::baseline_front_end(&mut front_ends)?.stub).iter().for_each(|entry| {
         if let Some(instance) = entry.instance_name() {
             instances.add(&instance);
         }
@@ -44,7 +44,7 @@ pub fn kernel_stubs(
 ) -> Result<Vec<Result<KernelStub, Problem>>, Problem> {
     process::start_pool();
     let mut front_ends = FrontEnds::new(toolchain);
-    let front_end = kernel_info::one(&mut front_ends)?;
+    let front_end = kernel_info::baseline_front_end(&mut front_ends)?;
     let (entries, toolkit) = (workload::entries(&front_end.stub), fingerprint::toolkit_number(&front_end.ptx));
     let found = annotations.iter().map(|annotation| {
         let baseline = header_functions::baseline(annotation, toolchain.architecture());

@@ -21,33 +21,32 @@ mod microseconds_per_byte {
 /// Sets of macros that are compiled at most if nothing is timed. On the recorded spaces of an
 /// H200 and an H100 a sixth to eighth set changes the mean gain of the model's choices by less
 /// than 0.5%.
-pub const MOST_SETS: usize = 8;
+pub const MAX_MACRO_SETS: usize = 8;
 
-/// What starting ptxas and reading its output takes, in microseconds of processor time.
-const START: f64 = 40e3;
+/// Processor time of starting ptxas and reading its output, in microseconds.
+const PTXAS_START: f64 = 40e3;
 
 /// The search may take this many times what nvcc takes for the source, and at least this many
 /// microseconds. The promise is 3 times; the rest is for machines on which the same counts take
 /// more processor time (`kernels/results/static_cost_16_cores.txt`).
 const SHARE_OF_COMPILE: f64 = 2.55;
-const LEAST: f64 = 2e6;
+const MIN_SEARCH_US: f64 = 2e6;
 
 /// Runs of the preprocessor, in microseconds per byte, that ask for macros, constants and host
 /// code.
-const ASK: f64 = 0.2;
+const QUERY: f64 = 0.2;
 
-/// What the model takes for a kernel and for each of its sets of macros, in microseconds.
+/// Processor time of the model for a kernel, and for each of its sets of macros, in microseconds.
 const MODEL: f64 = 150e3;
 const MODEL_OF_SET: f64 = 60e3;
 
-/// What the model takes more for each byte of the kernel's PTX under a set of macros, and for
-/// each operation of the formulas that contents are computed by, in microseconds. Rounded up
-/// from the processor time of nvtune itself for 18 kernels of the suite.
+/// Additional processor time of the model in microseconds for each byte of the kernel's PTX under
+/// a set of macros, and for each operation of the formulas of buffer contents. Rounded up from
+/// the processor time of nvtune itself for 18 kernels of the suite.
 const MODEL_OF_PTX: f64 = 16.0;
 const MODEL_OF_FORMULA: f64 = 15e3;
 
-/// Runs of ptxas that the register caps of one set take, if these can be had: 12 caps, of which
-/// a few bind.
+/// Typical number of ptxas runs for the register caps of one set: 12 caps, of which a few bind.
 const CAP_RUNS: f64 = 5.0;
 
 /// The sizes in bytes that the cost of compiling a source under one set of macros follows.
@@ -66,28 +65,28 @@ impl Sizes {
     }
 
     fn assembly(self) -> f64 {
-        START + microseconds_per_byte::ASSEMBLE * self.kernel_ptx as f64
+        PTXAS_START + microseconds_per_byte::ASSEMBLE * self.kernel_ptx as f64
     }
 
-    /// What nvcc takes for the source.
+    /// Returns the processor time of nvcc for the source.
     fn compile(self) -> f64 {
         let assemblies = microseconds_per_byte::ASSEMBLE * self.ptx as f64;
         microseconds_per_byte::HOST * self.source as f64 + self.front_end() + assemblies
     }
 
-    /// What another set of macros takes.
+    /// Returns the processor time of one more set of macros.
     fn set(self) -> f64 {
         self.front_end() + self.assembly() + self.model()
     }
 
-    /// What the model takes for a set of macros.
+    /// Returns the processor time of the model for a set of macros.
     fn model(self) -> f64 {
         MODEL_OF_SET + MODEL_OF_PTX * self.kernel_ptx as f64
     }
 }
 
-/// What the search for one kernel may still take, in microseconds of processor time by the
-/// sizes of what is compiled.
+/// The processor time that remains for the search of one kernel, in microseconds, estimated from
+/// the sizes of what is compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     left: f64,
@@ -100,8 +99,8 @@ impl Budget {
     /// `kernels` share that. The formulas of the workload have `formula_steps` operations.
     pub fn for_baseline(baseline: Sizes, kernels: usize, formula_steps: usize) -> Self {
         // All kernels share the front end's run for the baseline.
-        let shared = baseline.front_end() + ASK * baseline.source as f64;
-        let search = (SHARE_OF_COMPILE * baseline.compile()).max(LEAST) - shared;
+        let shared = baseline.front_end() + QUERY * baseline.source as f64;
+        let search = (SHARE_OF_COMPILE * baseline.compile()).max(MIN_SEARCH_US) - shared;
         let model = MODEL + MODEL_OF_FORMULA * formula_steps as f64 + baseline.model();
         let own = model + baseline.assembly();
         Self { left: search / kernels.max(1) as f64 - own, largest: baseline }
@@ -113,7 +112,7 @@ impl Budget {
         count.min(sets.max(0.0) as usize)
     }
 
-    /// Takes what a set has cost.
+    /// Subtracts the cost of a set that was compiled.
     pub fn spend(&mut self, set: Sizes) {
         self.left -= set.set();
         if set.ptx > self.largest.ptx {
@@ -142,7 +141,7 @@ mod tests {
         let mut budget = Budget::for_baseline(baseline, kernels, formula_steps);
         let mut sets = 1;
         loop {
-            let count = budget.affordable_sets(2.min(MOST_SETS - sets));
+            let count = budget.affordable_sets(2.min(MAX_MACRO_SETS - sets));
             if count == 0 {
                 return (sets, budget.affordable_caps(12, 1));
             }
@@ -178,7 +177,7 @@ mod tests {
     /// and the model.
     fn cost(baseline: Sizes, (sets, cap_runs): (usize, usize), formula_steps: usize) -> f64 {
         let others = (sets - 1) as f64 * baseline.set();
-        let shared = baseline.set() + ASK * baseline.source as f64 + MODEL + MODEL_OF_FORMULA * formula_steps as f64;
+        let shared = baseline.set() + QUERY * baseline.source as f64 + MODEL + MODEL_OF_FORMULA * formula_steps as f64;
         shared + others + cap_runs as f64 * baseline.assembly()
     }
 
@@ -190,11 +189,11 @@ mod tests {
                     let baseline = sizes(source, ptx, ptx);
                     let (sets, caps) = afforded(baseline, baseline, (1, formula_steps));
                     let cap_runs = if caps == 12 { CAP_RUNS as usize } else { caps };
-                    let bound = (SHARE_OF_COMPILE * baseline.compile()).max(LEAST);
+                    let bound = (SHARE_OF_COMPILE * baseline.compile()).max(MIN_SEARCH_US);
                     let taken = cost(baseline, (sets, cap_runs), formula_steps);
                     // The baseline and one cap are compiled whatever they take.
                     let least = cost(baseline, (1, 1), formula_steps);
-                    assert!(sets <= MOST_SETS, "{baseline:?}: {sets} sets");
+                    assert!(sets <= MAX_MACRO_SETS, "{baseline:?}: {sets} sets");
                     assert!(taken <= bound.max(least), "{baseline:?}: {taken} of {bound}, {sets} sets, {caps} caps");
                 }
             }

@@ -1,23 +1,23 @@
 //! The variants of a kernel, compiled and scored: all of them, or a part (`macro_screening.rs`)
 //! if nothing will be timed.
 
-use super::compile_budget::{Budget, MOST_SETS, Sizes};
+use super::compile_budget::{Budget, MAX_MACRO_SETS, Sizes};
 use super::failure::Problem;
 use super::kernel_info::KernelInfo;
 use super::macro_screening;
-use super::profiles::{Allowance, Known};
+use super::profiles::{Allowance, ProfileCache};
 use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
 use super::scoring_input::ScoringInput;
-use super::variants::{First, FrontEnds, PtxasRuns, Variants};
+use super::variants::{FrontEnds, OnBaselineCode, PtxasRuns, Variants};
 use crate::launch::FrontEndOptions;
 use crate::nvcc::Toolchain;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
 
-/// Sets of options that are compiled at a time if nothing is timed.
-const AT_ONCE: usize = 2;
+/// Sets of front-end options that are compiled in one step if nothing is timed.
+const SETS_PER_ROUND: usize = 2;
 
 /// A space whose variants are compiled and scored, before anything is timed.
 pub struct CompiledSpace {
@@ -25,22 +25,22 @@ pub struct CompiledSpace {
     pub scored: Scored,
     /// The sets of macros that were compiled, and how many the space has.
     pub sets: (usize, usize),
-    /// Spent in the model, with what is compiled meanwhile; the rest is the compiler's tools.
+    /// Time spent in the model, including what is compiled at the same time.
     pub model: Duration,
 }
 
 /// How much of a space is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub enum CompileScope {
     Whole,
-    /// What the compile of the source bounds; that many kernels of it share the bound.
+    /// As much as the compile time of the source permits; its `kernels` share that.
     Screened {
         kernels: usize,
     },
 }
 
-impl Effort {
-    /// The sets of options that are compiled whatever is found.
+impl CompileScope {
+    /// Returns the sets of options that are compiled in every case.
     pub fn first_round(self, sets: Vec<FrontEndOptions>) -> Vec<FrontEndOptions> {
         match self {
             Self::Whole => sets,
@@ -48,22 +48,22 @@ impl Effort {
         }
     }
 
-    /// What the search may take; `None` if it is not bounded.
-    fn budget(self, subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
+    /// Returns the budget of the search; `None` if it is not bounded.
+    fn budget(self, info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
         let Self::Screened { kernels } = self else { return None };
-        let baseline = subject.baseline().front_end();
-        let workload = subject.launch(&subject.baseline()).ok().and_then(|(_, workload)| workload);
+        let baseline = info.baseline().front_end();
+        let workload = info.launch(&info.baseline()).ok().and_then(|(_, workload)| workload);
         let formula_steps = workload.map_or(0, |workload| workload.formula_steps());
-        Some(Budget::for_baseline(sizes(subject, front_ends, &baseline)?, kernels, formula_steps))
+        Some(Budget::for_baseline(sizes(info, front_ends, &baseline)?, kernels, formula_steps))
     }
 }
 
 /// Returns the sizes of a set of options for which the front end was run.
-fn sizes(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOptions) -> Option<Sizes> {
-    let made = front_ends.made(&subject.options(set))?;
+fn sizes(info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOptions) -> Option<Sizes> {
+    let made = front_ends.made(&info.options(set))?;
     let baseline = front_ends.made(&FrontEndOptions::default())?;
     // What the other kernels add is taken to be the same.
-    let kernel_ptx = (subject.ptx_bytes + made.ptx.len()).saturating_sub(baseline.ptx.len());
+    let kernel_ptx = (info.ptx_bytes + made.ptx.len()).saturating_sub(baseline.ptx.len());
     Some(Sizes { source: made.source_bytes, ptx: made.ptx.len(), kernel_ptx })
 }
 
@@ -71,20 +71,20 @@ fn sizes(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOpt
 /// baseline's first.
 fn screened(
     budget: &mut Budget,
-    subject: &KernelInfo<'_>,
+    info: &KernelInfo<'_>,
     front_ends: &mut FrontEnds<'_>,
     sets: &[FrontEndOptions],
 ) -> Vec<FrontEndOptions> {
-    let ordered = macro_screening::spread(sets, MOST_SETS);
+    let ordered = macro_screening::spread(sets, MAX_MACRO_SETS);
     let mut end = ordered.len().min(1);
     loop {
-        let more = budget.affordable_sets(AT_ONCE.min(ordered.len() - end));
+        let more = budget.affordable_sets(SETS_PER_ROUND.min(ordered.len() - end));
         let next = &ordered[end..end + more];
         if next.is_empty() {
             return ordered[..end].to_vec();
         }
-        front_ends.get_in_time(&next.iter().map(|set| subject.options(set)).collect::<Vec<_>>());
-        next.iter().filter_map(|set| sizes(subject, front_ends, set)).for_each(|set| budget.spend(set));
+        front_ends.get_in_time(&next.iter().map(|set| info.options(set)).collect::<Vec<_>>());
+        next.iter().filter_map(|set| sizes(info, front_ends, set)).for_each(|set| budget.spend(set));
         end += more;
     }
 }
@@ -104,84 +104,84 @@ fn hopeless(sets: &[FrontEndOptions], time: impl Fn(&FrontEndOptions) -> Option<
     sets.iter().filter(is_slower).cloned().collect()
 }
 
-/// Who is shown what as it comes.
-pub struct Shown<'a> {
-    /// The baseline's code.
-    pub first: First<'a>,
-    /// The space of which the natural variants are compiled and scored, before the others are.
-    /// `None`: all are compiled at once.
-    pub natural: Option<&'a mut dyn FnMut(Scored)>,
+/// Callbacks for results that are used before the whole space is compiled.
+pub struct CompileCallbacks<'a> {
+    /// Receives the baseline's code.
+    pub on_baseline: OnBaselineCode<'a>,
+    /// Receives the space when the first-round variants ([`Edits::is_compiled_first`]) are
+    /// compiled and scored. `None`: all are compiled in one step.
+    pub first_round: Option<&'a mut dyn FnMut(Scored)>,
 }
 
-/// Compiles and scores. Where a kernel `was_refused`, its baseline is compiled and
-/// scored before the others.
+/// Compiles and scores the space of a kernel. If `was_refused`, the baseline is compiled and
+/// scored alone first.
 pub fn explore(
     front_ends: &mut FrontEnds<'_>,
     toolchain: &Toolchain,
-    subject: &mut KernelInfo<'_>,
-    (effort, was_refused): (Effort, bool),
-    Shown { first, natural: shown }: Shown<'_>,
+    info: &mut KernelInfo<'_>,
+    (scope, was_refused): (CompileScope, bool),
+    CompileCallbacks { on_baseline, first_round: shown }: CompileCallbacks<'_>,
 ) -> Result<CompiledSpace, Problem> {
-    let mut sets = subject.front_ends();
-    let all = PtxasRuns { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
-    let mut budget = effort.budget(subject, front_ends);
+    let mut sets = info.front_ends();
+    let all = PtxasRuns { caps: info.space.caps().to_vec(), operators: info.space.cache_operators() };
+    let mut budget = scope.budget(info, front_ends);
     if budget.is_some() {
         // Nothing is timed, and math options are for what was timed and compared.
         sets.retain(|set| set.math.is_none());
     }
     let seen = match &mut budget {
-        Some(budget) => screened(budget, subject, front_ends, &sets),
+        Some(budget) => screened(budget, info, front_ends, &sets),
         None => sets.clone(),
     };
-    let known = Known::new(if budget.is_some() { Allowance::UNTIMED } else { Allowance::TIMED });
+    let known = ProfileCache::new(if budget.is_some() { Allowance::UNTIMED } else { Allowance::TIMED });
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
     // What the next round compiles of the same sets (`ahead`) is compiled while this one is scored.
-    let mut round = |subject: &mut KernelInfo<'_>,
+    let mut round = |info: &mut KernelInfo<'_>,
                      variants: &mut Variants,
                      sets: &[FrontEndOptions],
                      (written, ahead): (&PtxasRuns, Option<&PtxasRuns>)| {
-        subject.learn(front_ends, toolchain, sets);
-        variants.compile(front_ends, subject, sets, written, first);
+        info.learn(front_ends, toolchain, sets);
+        variants.compile(front_ends, info, sets, written, on_baseline);
         let start = Instant::now();
-        let laid = ScoringInput::new(subject, front_ends, variants)?;
+        let input = ScoringInput::new(info, front_ends, variants)?;
         let score = || {
-            let scored = scoring::score_again(laid, &mut known);
+            let scored = scoring::score_again(input, &mut known);
             (scored, start.elapsed())
         };
-        let subject = &*subject;
+        let info = &*info;
         let (scored, took) = match ahead {
-            Some(ahead) => rayon::join(score, || variants.compile(front_ends, subject, sets, ahead, first)).0,
+            Some(ahead) => rayon::join(score, || variants.compile(front_ends, info, sets, ahead, on_baseline)).0,
             None => score(),
         };
         model += took;
         Ok::<_, Problem>(scored?)
     };
     if was_refused {
-        let baseline = subject.baseline();
+        let baseline = info.baseline();
         let alone = PtxasRuns { caps: vec![baseline.cap], operators: vec![baseline.cache] };
-        round(subject, &mut variants, &[baseline.front_end()], (&alone, None))?;
+        round(info, &mut variants, &[baseline.front_end()], (&alone, None))?;
     }
-    let natural = all.natural(Edits::from(&subject.baseline()));
+    let first_round = all.first_round(Edits::from(&info.baseline()));
     let scored = if let Some(budget) = budget {
         let count = budget.affordable_caps(all.caps.len(), all.operators.len());
-        let caps = register_caps::thin_caps(&all.caps, count, subject.baseline().cap);
+        let caps = register_caps::thin_caps(&all.caps, count, info.baseline().cap);
         let thinned = PtxasRuns { caps, operators: all.operators.clone() };
         // Of one set it is known that it is the best.
         let ahead = (seen.len() == 1).then_some(&thinned);
-        let scored = round(subject, &mut variants, &seen, (natural.as_ref().unwrap_or(&all), ahead))?;
+        let scored = round(info, &mut variants, &seen, (first_round.as_ref().unwrap_or(&all), ahead))?;
         let best = macro_screening::best(&seen, |options| scored.least_time(options)).cloned();
-        round(subject, &mut variants, best.as_slice(), (&thinned, None))?
+        round(info, &mut variants, best.as_slice(), (&thinned, None))?
     } else {
-        let is_screened = subject.space.unroll().len() > 1;
-        if let Some(natural) = natural.filter(|_| shown.is_some() || is_screened) {
-            let scored = round(subject, &mut variants, &seen, (&natural, None))?;
+        let is_screened = info.space.unroll().len() > 1;
+        if let Some(first_round) = first_round.filter(|_| shown.is_some() || is_screened) {
+            let scored = round(info, &mut variants, &seen, (&first_round, None))?;
             variants.hopeless = hopeless(&seen, |set| scored.least_time(set));
             if let Some(shown) = shown {
                 shown(scored);
             }
         }
         let sets: Vec<FrontEndOptions> = seen.iter().filter(|set| !variants.hopeless.contains(set)).cloned().collect();
-        round(subject, &mut variants, &sets, (&all, None))?
+        round(info, &mut variants, &sets, (&all, None))?
     };
     Ok(CompiledSpace { variants, scored, sets: (seen.len(), sets.len()), model })
 }

@@ -28,8 +28,8 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Compiles each of these for exactly its block, and times what that makes other code of; new
-/// rows of the decision are theirs, and count as no points of the space.
+/// Compiles each contender for exactly its block and times those whose code changes. Adds their
+/// rows to the decision; they do not count as points of the space.
 pub fn contenders(
     finals: &Finals<'_>,
     inexact: &[Contender],
@@ -97,7 +97,7 @@ pub fn contenders(
     exact
 }
 
-/// Holds the code for exactly a contender's block.
+/// The code of a contender, compiled for exactly its block.
 struct Compiled<'a> {
     contender: &'a Contender,
     configuration: Configuration,
@@ -108,18 +108,18 @@ impl<'a> Compiled<'a> {
     /// Compiles it; `None` if it is the same code or may not be used, or if ptxas refuses spills
     /// in shared memory.
     fn new(finals: &Finals<'_>, contender: &'a Contender, shared_spills: bool) -> Option<Self> {
-        let laid = finals.laid;
-        let (space, launch) = (&finals.subject.space, &laid.launches[contender.row]);
-        let ptx = laid.sources[laid.source_of[contender.row]].ptx.as_deref()?;
+        let input = finals.input;
+        let (space, launch) = (&finals.info.space, &input.launches[contender.row]);
+        let ptx = input.sources[input.source_of[contender.row]].ptx.as_deref()?;
         let configuration = Configuration { exact_block: true, shared_spills, ..contender.configuration.clone() };
-        if finals.subject.launch_path.refusal(space, &configuration, launch).is_some() {
+        if finals.info.launch_path.refusal(space, &configuration, launch).is_some() {
             return None;
         }
-        let symbol = finals.subject.entry(&configuration.front_end()).ok()?.symbol.clone();
+        let symbol = finals.info.entry(&configuration.front_end()).ok()?.symbol.clone();
         let (cubin, digest) = finals.toolchain?.assemble(ptx, &symbol, Edits::from(&configuration)).ok()?;
         let (options, caps, cache) = (configuration.front_end(), vec![configuration.cap], configuration.cache);
         let variant = Variant { options, symbol, caps, cache, digest, cubin: Arc::from(cubin) };
-        let code = &laid.codes[*laid.variants[contender.row].as_ref().ok()?];
+        let code = &input.codes[*input.variants[contender.row].as_ref().ok()?];
         (variant.digest != code.digest).then_some(Self { contender, configuration, variant })
     }
 
@@ -129,8 +129,8 @@ impl<'a> Compiled<'a> {
     }
 }
 
-/// Scores a winner's code in the place of the code for any block.
-pub fn score(laid: &ScoringInput, winner: &Contender) -> Option<Score> {
+/// Scores a winner that was compiled for exactly its block.
+pub fn score(input: &ScoringInput, winner: &Contender) -> Option<Score> {
     let (row, candidate) = (winner.inexact?, &winner.candidate);
     let code = Code {
         symbol: candidate.kernel.clone(),
@@ -138,28 +138,28 @@ pub fn score(laid: &ScoringInput, winner: &Contender) -> Option<Score> {
         cubin: Arc::clone(&candidate.cubin),
     };
     let alone = ScoringInput {
-        machine: laid.machine,
-        configurations: vec![laid.configurations[row].clone()],
-        launches: vec![laid.launches[row]],
-        workloads: vec![laid.workloads[row].clone()],
+        machine: input.machine,
+        configurations: vec![input.configurations[row].clone()],
+        launches: vec![input.launches[row]],
+        workloads: vec![input.workloads[row].clone()],
         variants: vec![Ok(0)],
-        needs_comparison: vec![laid.needs_comparison[row]],
-        trips: vec![laid.trips[row].clone()],
+        needs_comparison: vec![input.needs_comparison[row]],
+        trips: vec![input.trips[row].clone()],
         source_of: vec![0],
         baseline: 0,
-        waits_for_grid: laid.waits_for_grid,
+        waits_for_grid: input.waits_for_grid,
         representative: vec![0],
-        sources: vec![laid.sources[laid.source_of[row]].clone()],
+        sources: vec![input.sources[input.source_of[row]].clone()],
         codes: vec![code],
     };
     scoring::score(alone).ok()?.scores.swap_remove(0)
 }
 
 /// Drops what is not faster with 99% confidence than the same configuration without `.reqntid`.
-pub fn keep_faster(met: &mut Vec<(Contender, Vec<f64>)>) {
+pub fn keep_faster(samples_by_contender: &mut Vec<(Contender, Vec<f64>)>) {
     let inexact: Vec<(usize, Vec<f64>)> =
-        met.iter().map(|(contender, samples)| (contender.row, samples.clone())).collect();
-    met.retain(|(contender, samples)| {
+        samples_by_contender.iter().map(|(contender, samples)| (contender.row, samples.clone())).collect();
+    samples_by_contender.retain(|(contender, samples)| {
         let Some(row) = contender.inexact else { return true };
         let before = inexact.iter().find(|(other, _)| *other == row);
         before.is_some_and(|(_, before)| matches!(verdict::faster(before, samples), Verdict::Faster { .. }))

@@ -1,4 +1,4 @@
-//! Why a kernel stays as nvcc builds it, and how that is said.
+//! The reasons why a kernel is not tuned, and their messages.
 
 use super::scoring::NoBaseline;
 use super::variants::Macros;
@@ -22,7 +22,7 @@ pub enum Problem {
     /// The front end refuses the source as it stands: most likely nvcc will say the same.
     #[error("{0}")]
     Source(Arc<ToolError>),
-    /// It takes the source without them.
+    /// The front end accepts the source only without these macros.
     #[error(
         "with {} the source does not compile: rename it if the name is taken; {}",
         FrontEndOptions::from(macros.clone()),
@@ -31,10 +31,10 @@ pub enum Problem {
     Macros { macros: Macros, error: Arc<ToolError> },
     #[error("{0}")]
     Ptx(#[from] ptx::PtxError),
-    /// An `#if` leaves it out, or nobody uses it: this compile is not about it.
+    /// An `#if` leaves the kernel out, or no code instantiates it.
     #[error("the compilation has no such kernel")]
     Absent,
-    /// Then its values are not what the code is made of.
+    /// The source's own definition overrides the values of the axis.
     #[error("macro axis `{name}` is also defined in {place}: remove that, or put #ifndef around it")]
     Defined { name: String, place: String },
     /// A `template` clause may name what is specialized elsewhere.
@@ -82,7 +82,7 @@ impl From<Box<Diagnostic>> for Problem {
 }
 
 impl Problem {
-    /// Whether the same inputs will meet it again, if nothing disturbed the compiler's tools.
+    /// Tells whether the same inputs give the same problem, provided no tool was interrupted.
     pub fn is_lasting(&self) -> bool {
         // Of a source that the front end refuses not even the files are known.
         !matches!(self, Self::Tool(_) | Self::Source(_))

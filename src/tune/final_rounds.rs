@@ -1,5 +1,5 @@
-//! The final rounds: the fastest configurations meet the baseline in pairs, and the fastest
-//! that nothing speaks against wins.
+//! The final rounds: the fastest configurations and the baseline are timed alternately, and the
+//! fastest one that passes all checks wins.
 //!
 //! In: what the search timed. Out: the decision's winner. In doubt the baseline stays.
 
@@ -23,23 +23,22 @@ use crate::workload;
 use crate::workload::{Buffer, Fill, Workload};
 use std::sync::Arc;
 
-/// Most times that a winner is believed to be as fast as the baseline. From one thread a block
-/// to full warps on full SMs it is 32 x 64; the rest is for macros.
-const MOST_RATIO: f64 = 10_000.0;
+/// Maximum speedup that is believed. From one thread a block to full warps on full SMs it is
+/// 32 x 64; the rest is for macros.
+const MAX_SPEEDUP: f64 = 10_000.0;
 
-/// How many groups of finalists have their turn, where each that is faster than the baseline is
-/// refused: what speaks against one, such as the shape of its block, may speak against all that
-/// are as fast.
-const TURNS: usize = 3;
+/// Maximum number of groups of finalists that are tried if all faster ones of a group are
+/// refused. What is wrong with one, such as its block shape, is often wrong with its group.
+const MAX_FINALIST_GROUPS: usize = 3;
 
-/// Configurations that spill registers, besides the fastest of all, that are tried with their
-/// spills in shared memory: about two of the register caps of a kernel make it spill a little.
-const SPILLING: usize = 2;
+/// Number of spilling configurations, besides the finalists, that are tried with their spills in
+/// shared memory: about two of the register caps of a kernel make it spill a little.
+const MAX_SPILLING: usize = 2;
 
-/// Holds what the final rounds look at and may take.
+/// Inputs and limits of the final rounds.
 pub struct Finals<'a> {
-    pub subject: &'a KernelInfo<'a>,
-    pub laid: &'a ScoringInput,
+    pub info: &'a KernelInfo<'a>,
+    pub input: &'a ScoringInput,
     /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
     /// Seconds that remain of the budget.
@@ -50,7 +49,7 @@ pub struct Finals<'a> {
     pub sanitize: Option<&'a Options>,
 }
 
-/// Holds a configuration that meets the baseline, or the baseline.
+/// A configuration in the final rounds: the baseline or one that competes with it.
 #[derive(Clone)]
 pub struct Contender {
     /// Index into the decision's configurations.
@@ -61,16 +60,16 @@ pub struct Contender {
     pub inexact: Option<usize>,
 }
 
-/// A contender and its samples, in microseconds.
-type Met = (Contender, Vec<f64>);
+/// A contender and its samples in microseconds.
+type ContenderSamples = (Contender, Vec<f64>);
 
-/// The baseline's samples, and who is left with theirs.
-type Paired = (Vec<f64>, Vec<Met>);
+/// The baseline's samples, and those of the contenders that remain.
+type PairedSamples = (Vec<f64>, Vec<ContenderSamples>);
 
 impl Finals<'_> {
     /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest
-    /// that nothing speaks against; if that leaves none, the same with the next ones. `permit`
-    /// is for the process that measures.
+    /// one without an objection. If all are refused, continues with the next fastest. `permit`
+    /// is that of the measuring process.
     ///
     /// # Errors
     /// As [`Measurer::time`].
@@ -82,7 +81,7 @@ impl Finals<'_> {
         decision: &mut Decision,
     ) -> Result<(), Error> {
         let mut ranked = ranked.to_vec();
-        for _ in 0..TURNS {
+        for _ in 0..MAX_FINALIST_GROUPS {
             let rows = self.finalists(&ranked, decision);
             let is_open = self.decide_among(&rows, permit, measurer, decision)?;
             if !is_open {
@@ -93,8 +92,8 @@ impl Finals<'_> {
         Ok(())
     }
 
-    /// The rows of the fastest of `ranked`, and of those that their spills in shared memory may
-    /// make so.
+    /// Returns the rows of the fastest of `ranked`, and of those that spills in shared memory
+    /// may make faster.
     fn finalists(&self, ranked: &[(usize, f64)], decision: &Decision) -> Vec<usize> {
         let mut rows = finalists(ranked);
         let spilling = self.fastest_spilling(ranked, decision);
@@ -102,9 +101,9 @@ impl Finals<'_> {
         rows
     }
 
-    /// Times these configurations and the baseline in paired rounds, and takes the fastest that
-    /// nothing speaks against. Returns whether others should have their turn: some were faster
-    /// than the baseline, but each is refused.
+    /// Times these configurations and the baseline in paired rounds, and takes the fastest one
+    /// without an objection. Returns whether to try others: some were faster than the baseline,
+    /// but all of them are refused.
     fn decide_among(
         &self,
         rows: &[usize],
@@ -112,23 +111,27 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<bool, Error> {
-        let rows = std::iter::once(self.laid.baseline).chain(rows.iter().copied());
+        let rows = std::iter::once(self.input.baseline).chain(rows.iter().copied());
         let mut contenders: Vec<Contender> = rows.filter_map(|row| self.contender(row)).collect();
         let exact = exact_block::contenders(self, &contenders, permit, measurer, decision);
         contenders.extend(exact);
-        let Some(baseline) = contenders.first().filter(|first| first.row == self.laid.baseline).cloned() else {
+        let Some(baseline) = contenders.first().filter(|first| first.row == self.input.baseline).cloned() else {
             return Ok(false);
         };
         let mut is_open = false;
         while contenders.len() > 1 {
-            let Some((reference, mut met)) = Self::meet(&contenders, measurer, decision)? else { break };
-            let samples = met.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
+            let Some((reference, mut samples_by_contender)) = Self::run_paired_rounds(&contenders, measurer, decision)?
+            else {
+                break;
+            };
+            let samples =
+                samples_by_contender.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
             let Some((index, ratio)) = settled(&reference, samples) else { break };
-            let (winner, _) = met.remove(index);
+            let (winner, _) = samples_by_contender.remove(index);
             let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
                 decision.winner = winner.row;
                 if winner.inexact.is_some() {
-                    decision.configurations[winner.row].score = exact_block::score(self.laid, &winner);
+                    decision.configurations[winner.row].score = exact_block::score(self.input, &winner);
                 }
                 decision.provenance = Provenance::Measured;
                 decision.speedup = ratio;
@@ -141,61 +144,63 @@ impl Finals<'_> {
             decision.configurations[winner.row].refused = Some(reason);
             is_open = true;
             // Those that dropped out for this one had too few rounds to be judged.
-            contenders =
-                std::iter::once(baseline.clone()).chain(met.into_iter().map(|(contender, _)| contender)).collect();
+            contenders = std::iter::once(baseline.clone())
+                .chain(samples_by_contender.into_iter().map(|(contender, _)| contender))
+                .collect();
         }
         Ok(is_open)
     }
 
-    /// Has the contenders, of which the first is the baseline, meet in paired rounds. Returns the
-    /// baseline's samples and who is left with theirs; `None` where the baseline fails.
-    fn meet(
+    /// Times the contenders, of which the first is the baseline, in paired rounds. Returns the
+    /// samples of the baseline and of those that remain; `None` if the baseline fails.
+    fn run_paired_rounds(
         contenders: &[Contender],
         measurer: &mut impl Measurer,
         decision: &mut Decision,
-    ) -> Result<Option<Paired>, Error> {
+    ) -> Result<Option<PairedSamples>, Error> {
         let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
-        let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
-        let met = contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
-        let mut met: Vec<Met> = met.collect();
-        for (contender, samples) in &met {
+        let samples = measurer.time_paired(&candidates, ROUNDS, Caches::Cold)?;
+        let samples_by_contender =
+            contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
+        let mut samples_by_contender: Vec<ContenderSamples> = samples_by_contender.collect();
+        for (contender, samples) in &samples_by_contender {
             note_paired(decision, contender.row, samples);
         }
-        exact_block::keep_faster(&mut met);
-        let Some(position) = met.iter().position(|(contender, _)| contender.row == contenders[0].row) else {
+        exact_block::keep_faster(&mut samples_by_contender);
+        let Some(position) = samples_by_contender.iter().position(|(contender, _)| contender.row == contenders[0].row)
+        else {
             return Ok(None);
         };
-        let (_, reference) = met.remove(position);
-        Ok(Some((reference, met)))
+        let (_, reference) = samples_by_contender.remove(position);
+        Ok(Some((reference, samples_by_contender)))
     }
 
-    /// Whether a configuration is worth a try with its spills in shared memory: it has some, and
-    /// no dynamic shared memory, with which ptxas refuses that. More shared memory may leave too
-    /// few blocks resident for a kernel that waits for its grid.
+    /// Tells whether a configuration is tried with its spills in shared memory. It must spill
+    /// and have no dynamic shared memory, which ptxas does not permit then. More shared memory
+    /// may leave too few blocks resident for a kernel that waits for its grid.
     pub fn may_share_spills(&self, row: usize, decision: &Decision) -> bool {
         let code = decision.configurations[row].variant.and_then(|variant| decision.variants.get(variant));
-        self.subject.annotation.clauses.shared_spills
-            && !self.laid.waits_for_grid
-            && self.laid.launches[row].shared == 0
+        self.info.annotation.clauses.shared_spills
+            && !self.input.waits_for_grid
+            && self.input.launches[row].shared == 0
             && code.is_some_and(|code| code.spills > 0)
     }
 
-    /// The fastest configurations that may have their spills in shared memory. With that one may
-    /// overtake those that are faster without.
+    /// Returns the fastest configurations that may have their spills in shared memory, which may
+    /// make one of them the fastest of all.
     fn fastest_spilling(&self, ranked: &[(usize, f64)], decision: &Decision) -> impl Iterator<Item = usize> {
         let spilling: Vec<(usize, f64)> =
             ranked.iter().copied().filter(|(row, _)| self.may_share_spills(*row, decision)).collect();
-        finalists(&spilling).into_iter().take(SPILLING)
+        finalists(&spilling).into_iter().take(MAX_SPILLING)
     }
 
     fn contender(&self, row: usize) -> Option<Contender> {
-        let configuration = self.laid.configurations[row].clone();
-        Some(Contender { row, configuration, candidate: candidate(self.laid, row)?, inexact: None })
+        let configuration = self.input.configurations[row].clone();
+        Some(Contender { row, configuration, candidate: candidate(self.input, row)?, inexact: None })
     }
 
-    /// What speaks against a winner that is faster than the baseline by this ratio, in the
-    /// order of what it takes to find out. What could not be looked at goes into the
-    /// decision's notes.
+    /// Returns the first objection to a winner that is faster than the baseline by this ratio.
+    /// The cheapest checks come first. Checks that cannot be made are noted in the decision.
     fn objection(
         &self,
         baseline: &Contender,
@@ -204,15 +209,15 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<Option<Objection>, Error> {
-        if ratio > MOST_RATIO {
+        if ratio > MAX_SPEEDUP {
             let reason = format!("{ratio:.0} times as fast as the baseline is faster than any configuration can be");
             return Ok(Some(Objection { by: " for the time that was said of it", reason }));
         }
-        if let Some(reason) = loses_warm((baseline, winner), ratio, measurer, decision)? {
+        if let Some(reason) = warm_cache_objection((baseline, winner), ratio, measurer, decision)? {
             return Ok(Some(Objection { by: "", reason }));
         }
-        match holds(baseline, winner, measurer)? {
-            SecondCheck::Well => {}
+        match compare_on_other_contents(baseline, winner, measurer)? {
+            SecondCheck::Equal => {}
             SecondCheck::Unknown(reason) => decision.note(
                 MessageCode::ContentsNotCompared,
                 format!(
@@ -220,16 +225,16 @@ impl Finals<'_> {
                     winner.configuration
                 ),
             ),
-            SecondCheck::Not(reason) => {
+            SecondCheck::Different(reason) => {
                 return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
             }
         }
-        if let Some(reason) = self.has_remainders((baseline, winner), measurer, decision)? {
+        if let Some(reason) = self.remainder_objection((baseline, winner), measurer, decision)? {
             return Ok(Some(Objection { by: "", reason }));
         }
         let Some(options) = self.sanitize else { return Ok(None) };
         // The tool has a process of its own, which needs the GPU.
-        measurer.rest();
+        measurer.release_gpu();
         match measure::sanitize(&winner.candidate, options) {
             Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
             Err(error) => {
@@ -245,13 +250,13 @@ impl Finals<'_> {
     /// not divide. The workload itself shows it if every division of the grid leaves a
     /// remainder there; otherwise slightly smaller problems are tried. Returns why the winner
     /// cannot be used on the workload itself.
-    fn has_remainders(
+    fn remainder_objection(
         &self,
         contenders: (&Contender, &Contender),
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<Option<String>, Error> {
-        let KernelInfo { space, launch_path, .. } = self.subject;
+        let KernelInfo { space, launch_path, .. } = self.info;
         let configuration = &contenders.1.configuration;
         let remainders = argument_conditions::remainders(space, configuration);
         decision.surplus = false;
@@ -263,7 +268,8 @@ impl Finals<'_> {
             return Ok(None);
         }
         // The baseline crashes on a smaller problem if the kernel has the size as a constant.
-        let refused = self.bears_remainders(contenders, measurer).unwrap_or_else(|error| Some(error.to_string()));
+        let refused =
+            self.compare_on_smaller_problems(contenders, measurer).unwrap_or_else(|error| Some(error.to_string()));
         decision.surplus = refused.is_none();
         let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
         // Where launches follow the header, they are the winner's own.
@@ -276,17 +282,17 @@ impl Finals<'_> {
 
     /// Returns why a configuration's results differ from the baseline's on problems that its
     /// grid does not divide; `None` if equal.
-    fn bears_remainders(
+    fn compare_on_smaller_problems(
         &self,
         contenders: (&Contender, &Contender),
         measurer: &mut impl Measurer,
     ) -> Result<Option<String>, Error> {
-        let problems = argument_conditions::problems_with_remainders(&self.subject.space, &contenders.1.configuration);
+        let problems = argument_conditions::problems_with_remainders(&self.info.space, &contenders.1.configuration);
         if problems.is_empty() {
             return Ok(Some("nothing is known: the workload has no smaller problem of its kind".to_owned()));
         }
         for (smaller, which) in problems.iter().zip(["a smaller problem", "another smaller problem"]) {
-            let refused = self.bears(contenders, (smaller, which), measurer)?;
+            let refused = self.compare_on_smaller_problem(contenders, (smaller, which), measurer)?;
             if refused.is_some() {
                 return Ok(refused);
             }
@@ -294,8 +300,9 @@ impl Finals<'_> {
         Ok(None)
     }
 
-    /// Does the same for one smaller problem; `which` names it in labels.
-    fn bears(
+    /// Does the same as [`Self::compare_on_smaller_problems`] for one problem; `which` names it
+    /// in labels.
+    fn compare_on_smaller_problem(
         &self,
         (baseline, winner): (&Contender, &Contender),
         (smaller, which): (&Space, &str),
@@ -303,8 +310,8 @@ impl Finals<'_> {
     ) -> Result<Option<String>, Error> {
         let sent = |contender: &Contender| {
             let configuration = &contender.configuration;
-            let prepared = self.subject.launch_path.prepared(smaller, configuration);
-            let entry = self.subject.entry(&configuration.front_end()).ok()?;
+            let prepared = self.info.launch_path.prepared(smaller, configuration);
+            let entry = self.info.entry(&configuration.front_end()).ok()?;
             let workload = workload::bind(smaller.annotation(), entry, smaller, &prepared).ok()?;
             let launch = smaller.launch(configuration).ok()?;
             let candidate = contender.candidate.clone();
@@ -326,22 +333,22 @@ impl Finals<'_> {
 
 /// Why the fastest may not win.
 struct Objection {
-    /// Whose it is, behind "the fastest is refused".
+    /// Which check refuses it; follows "the fastest is refused" in the message.
     by: &'static str,
     reason: String,
 }
 
-/// Why a winner is refused that was found with cold caches, where it is faster by this ratio:
-/// it is surely slower than the baseline where a launch right before has filled them, or too
-/// much so for a gain over both. A program may call its kernel either way.
-fn loses_warm(
+/// Times the baseline and a winner with warm caches and returns why the winner is refused.
+/// `cold` is its gain with cold caches. It is refused if it is surely slower with warm caches, or
+/// if the geometric mean of both gains is below the minimum. A program may do either.
+fn warm_cache_objection(
     (baseline, winner): (&Contender, &Contender),
     cold: f64,
     measurer: &mut impl Measurer,
     decision: &mut Decision,
 ) -> Result<Option<String>, Error> {
     let candidates = [baseline.candidate.clone(), winner.candidate.clone()];
-    let samples = measurer.duel(&candidates, ROUNDS, Caches::Warm)?;
+    let samples = measurer.time_paired(&candidates, ROUNDS, Caches::Warm)?;
     let [Some(before), Some(after)] = samples.as_slice() else {
         return Ok(Some("it or the default failed when it was launched again and again".to_owned()));
     };
@@ -351,7 +358,7 @@ fn loses_warm(
         }
     }
     let verdict = verdict::faster(after, before);
-    let (Verdict::Faster { ratio } | Verdict::Slower { ratio } | Verdict::Ambiguous { ratio }) = verdict;
+    let (Verdict::Faster { ratio } | Verdict::NotFaster { ratio } | Verdict::Ambiguous { ratio }) = verdict;
     Ok(if matches!(verdict, Verdict::Faster { .. }) {
         Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
     } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {
@@ -364,12 +371,12 @@ fn loses_warm(
     })
 }
 
-/// Whether a winner gives the baseline's results for other contents of the buffers too.
+/// Whether a winner gives the baseline's results for other contents of the buffers.
 enum SecondCheck {
-    Well,
-    /// The baseline itself cannot run on them, or nobody could tell.
+    Equal,
+    /// The baseline itself cannot run on them, or there was no time.
     Unknown(String),
-    Not(Reason),
+    Different(Reason),
 }
 
 /// Mixed into the seeds of random contents for the second look at a winner.
@@ -393,19 +400,23 @@ fn reseeded(workload: &Workload) -> Option<Workload> {
 /// Runs the baseline and a winner once more on random contents of another seed: an error that
 /// the first contents hide (a maximum that was never searched for, a branch that was never
 /// taken) may show on them.
-fn holds(baseline: &Contender, winner: &Contender, measurer: &mut impl Measurer) -> Result<SecondCheck, Error> {
+fn compare_on_other_contents(
+    baseline: &Contender,
+    winner: &Contender,
+    measurer: &mut impl Measurer,
+) -> Result<SecondCheck, Error> {
     let other = |contender: &Contender| {
         let candidate = contender.candidate.clone();
         let workload = reseeded(&candidate.workload)?;
         Some(Candidate { label: format!("{} seed=2", candidate.label), workload: Arc::new(workload), ..candidate })
     };
     // Where nothing is random there are no other contents.
-    let (Some(baseline), Some(winner)) = (other(baseline), other(winner)) else { return Ok(SecondCheck::Well) };
+    let (Some(baseline), Some(winner)) = (other(baseline), other(winner)) else { return Ok(SecondCheck::Equal) };
     let plan = Plan { rounds: 1, budget_s: f64::MAX, ..Plan::default() };
     match measurer.time(&baseline, &[winner], &plan) {
         Ok(timings) => Ok(match timings.candidates.into_iter().next() {
-            Some(Outcome::Timed(_)) => SecondCheck::Well,
-            Some(Outcome::Refused(reason)) => SecondCheck::Not(reason),
+            Some(Outcome::Timed(_)) => SecondCheck::Equal,
+            Some(Outcome::Refused(reason)) => SecondCheck::Different(reason),
             Some(Outcome::Skipped) | None => SecondCheck::Unknown("there was no time".to_owned()),
         }),
         Err(Error::Baseline(reason)) => Ok(SecondCheck::Unknown(format!("the baseline {reason}"))),

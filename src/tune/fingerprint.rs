@@ -1,4 +1,4 @@
-//! A kernel under tuning -> the fingerprint of what its winner depends on, for lock file and cache.
+//! The fingerprint of what a kernel's winner depends on, for lock file and cache.
 
 use super::kernel_info::KernelInfo;
 use super::outcome::Tuned;
@@ -11,10 +11,10 @@ use crate::record::{Decision, Fingerprint, LockEntry, checksum, digest};
 use crate::search::Provenance;
 use crate::workload::Entry;
 
-/// What the winner depends on, all but the code under other macros than the baseline's; `None`
-/// where there is no such code.
-pub fn for_kernel(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Fingerprint> {
-    let annotation = subject.annotation;
+/// Returns the fingerprint of a kernel: all that its winner depends on, except the code under
+/// other options than the baseline's. `None` if the front end failed for the baseline.
+pub fn for_kernel(info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Fingerprint> {
+    let annotation = info.annotation;
     let made = front_ends.made(&FrontEndOptions::default())?;
     Some(Fingerprint {
         comment: comment(annotation),
@@ -22,9 +22,9 @@ pub fn for_kernel(subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, toolchai
         inferred: annotation.inferred.as_ref().map(|inferred| inferred.text.clone()),
         instance: annotation.inferred.as_ref().and_then(|_| annotation.instance_name()),
         flags: toolchain.assembler_options(),
-        ptx: code(made, &subject.entry)?,
+        ptx: code(made, &info.entry)?,
         toolkit: toolkit(&made.ptx).to_owned(),
-        launches: subject.launch_path.word().to_owned(),
+        launches: info.launch_path.fingerprint_name().to_owned(),
     })
 }
 
@@ -42,13 +42,13 @@ fn comment(annotation: &Annotation) -> String {
 
 /// The digest of the kernel under each of these sets of options that the front end was run for.
 pub fn set_digests(
-    subject: &KernelInfo<'_>,
+    info: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     sets: impl IntoIterator<Item = FrontEndOptions>,
 ) -> Vec<(FrontEndOptions, String)> {
     let of = |set: FrontEndOptions| {
-        let made = front_ends.made(&subject.options(&set))?;
-        let found = code(made, subject.entry(&set).ok()?)?;
+        let made = front_ends.made(&info.options(&set))?;
+        let found = code(made, info.entry(&set).ok()?)?;
         Some((set, found))
     };
     sets.into_iter().filter_map(of).collect()
@@ -98,7 +98,8 @@ pub fn data(annotation: &Annotation) -> Option<String> {
     elsewhere.or_else(|| (!parts.is_empty()).then(|| digest(parts.iter().map(String::as_bytes))))
 }
 
-/// A decision as a lock file has it. `sets` are the digests of the code that was looked at.
+/// Makes the lock file's entry of a decision. `sets` has the digest of the code for each set of
+/// front-end options.
 pub fn lock_entry(tuned: &Tuned, basis: Fingerprint, sets: &[(FrontEndOptions, String)]) -> LockEntry {
     let decision = &tuned.decision;
     let winner = tuned.winner().clone();
@@ -124,7 +125,7 @@ pub fn lock_entry(tuned: &Tuned, basis: Fingerprint, sets: &[(FrontEndOptions, S
     }
 }
 
-/// Whether a GPU had its say, be it that the baseline stays.
+/// Tells whether the decision rests on timing, even if the baseline stays.
 fn was_timed(decision: &Decision) -> bool {
     match decision.provenance {
         Provenance::Measured => true,

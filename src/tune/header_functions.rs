@@ -1,12 +1,12 @@
-//! What host code can ask of a kernel: the header's functions from the comment's
-//! expressions.
+//! Writes the comment's expressions as C++: the functions of the header, and the launches and
+//! conditions in the launch stub.
 
 use super::argument_conditions;
 use super::argument_conditions::{Division, Divisor};
 use crate::comment::{Annotation, Expr, Grid, Spanned, TemplateArgument};
 use crate::cuda::Scalar;
 use crate::cuda::Type;
-use crate::emit::cxx_expression::{Place, Types, Writer};
+use crate::emit::cxx_expression::{Target, Types, Writer};
 use crate::emit::{HeaderKernel, HostFunction, HostParameter, KernelParameter, LaunchText};
 use crate::gpu::{Architecture, architecture_number, auto_caps};
 use crate::launch::Configuration;
@@ -33,7 +33,8 @@ pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configura
 
 /// The space of a comment, as far as it can be known without the compiler.
 pub fn space(annotation: &Annotation, architecture: &str) -> Result<Space, super::failure::Problem> {
-    // It depends on the architecture through its limits alone: any one's will do where none is known.
+    // It depends on the architecture through its limits alone: any one's will do where none is
+    // known.
     let architecture = Architecture::nearest(architecture_number(architecture).unwrap_or(0));
     Ok(Space::new(annotation, &limits(&architecture, None))?)
 }
@@ -84,7 +85,7 @@ pub fn header(
     gpu: &str,
 ) -> HeaderKernel {
     let functions =
-        Functions { annotation, configuration, writer: Writer::new(Place::Header, annotation, types, configuration) };
+        Functions { annotation, configuration, writer: Writer::new(Target::Header, annotation, types, configuration) };
     HeaderKernel {
         name: annotation.name.clone(),
         function: function_name(annotation),
@@ -127,7 +128,7 @@ fn kernel_parameters(annotation: &Annotation) -> Vec<KernelParameter> {
 
 /// Writes the launch of a configuration as C++ within the kernel's launch stub.
 pub fn stub_launch(annotation: &Annotation, types: &Types, configuration: &Configuration) -> LaunchText {
-    let writer = Writer::new(Place::Stub, annotation, types, configuration);
+    let writer = Writer::new(Target::Stub, annotation, types, configuration);
     let value = |expression: &Expr| format!("static_cast<long long>({})", writer.value(expression));
     let blocks =
         |(expression, extent): (&Expr, u32)| format!("__nvtune_detail::ceildiv({}, {extent}LL)", value(expression));
@@ -155,7 +156,7 @@ pub fn stub_conditions(
     configuration: &Configuration,
     divisions: &[Division],
 ) -> Vec<String> {
-    let writer = Writer::new(Place::Stub, annotation, types, configuration);
+    let writer = Writer::new(Target::Stub, annotation, types, configuration);
     let condition = |Division { dividend, divisor }: &Division| {
         let divisor = match divisor {
             Divisor::Expression(expression) => writer.value(expression),

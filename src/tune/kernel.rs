@@ -1,7 +1,8 @@
-//! One kernel: annotation -> winner.
+//! Tuning of one kernel: compile and score its space (`prepare`), draw up the decision (`draft`),
+//! time the candidates (`time`), choose the winner (`conclude`).
 
 use super::compile_space;
-use super::compile_space::{CompiledSpace, Effort, Shown};
+use super::compile_space::{CompileCallbacks, CompileScope, CompiledSpace};
 use super::failure::Problem;
 use super::fingerprint;
 use super::kernel_info::{KernelInfo, UNCOMPARED_MATH};
@@ -9,7 +10,7 @@ use super::launch_path::MUST_DIVIDE;
 use super::launches::pinned_notes;
 use super::not_timed;
 use super::outcome::Tuned;
-use super::overlap::{OverlappedTiming, Planned};
+use super::overlap::{OverlappedTiming, PlannedRound};
 use super::scoring::Scored;
 use super::scoring_input::ScoringInput;
 use super::search_journal::SearchJournal;
@@ -21,7 +22,7 @@ use crate::diag::{MessageCode, progress};
 use crate::gpu::{Architecture, Machine};
 use crate::launch::{Configuration, FrontEndOptions};
 use crate::measure;
-use crate::measure::{Candidate, Measurer, Options, Pool};
+use crate::measure::{Candidate, Measurer, Options, ProcessPool};
 use crate::model::Analysis;
 use crate::nvcc::Loaded;
 use crate::nvcc::Toolchain;
@@ -41,74 +42,74 @@ use std::time::Instant;
 
 /// A kernel with its space compiled and scored.
 pub struct Prepared<'a> {
-    pub subject: KernelInfo<'a>,
+    pub info: KernelInfo<'a>,
     pub variants: Variants,
     pub scored: Scored,
     /// The sets of front-end options that were compiled, and how many the space has.
     pub sets: (usize, usize),
     /// What that took.
     pub seconds: Seconds,
-    /// What its winner depends on, and the digest of its code under each set of options that was
+    /// The kernel's fingerprint, and the digest of its code for each set of options that was
     /// compiled: for lock file and cache.
     pub basis: Option<Fingerprint>,
     pub digests: Vec<(FrontEndOptions, String)>,
-    /// What the GPU at hand loads of the code.
+    /// Whether the GPU at hand loads the machine code, the PTX or neither.
     pub loaded: Loaded,
 }
 
 /// How a kernel's space is compiled.
 #[derive(Clone, Copy, Debug)]
-pub struct Preparing {
-    /// Its baseline comes first, alone.
+pub struct PrepareOptions {
+    /// Whether an earlier build could not tune the kernel: the baseline is compiled alone first.
     pub was_refused: bool,
-    /// A search follows, whose first round may be timed meanwhile.
+    /// Whether a search follows, whose first round may be timed during the compile.
     pub is_searched: bool,
-    /// Since when.
+    /// When the work on the kernel began.
     pub begin: Instant,
 }
 
-/// Compiles and scores the space of one kernel, and times of it what can be timed meanwhile.
+/// Compiles and scores the space of one kernel. Meanwhile a free GPU times its first round.
 pub fn prepare<'a>(
     tuner: &mut Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
-    mut subject: KernelInfo<'a>,
-    Preparing { was_refused, is_searched, begin }: Preparing,
+    mut info: KernelInfo<'a>,
+    PrepareOptions { was_refused, is_searched, begin }: PrepareOptions,
 ) -> Result<(Prepared<'a>, Option<OverlappedTiming>), Problem> {
     let loaded = toolchain.loaded(tuner.device_architecture());
-    progress::begin(&subject.annotation.name, budget(subject.annotation, tuner.settings.budget));
-    let effort = effort(tuner, toolchain, subject.annotation);
+    progress::begin(&info.annotation.name, budget(info.annotation, tuner.settings.budget));
+    let effort = compile_scope(tuner, toolchain, info.annotation);
     // A GPU may have been asked for since.
-    subject.machine = machine(tuner, subject.machine.architecture);
+    info.machine = machine(tuner, info.machine.architecture);
     // While a kernel before is on the GPU, the measuring process is lent to who times it.
-    let lent = Mutex::new(tuner.measurer.take().map(|measurer| (measurer, ahead(tuner, &subject, loaded))));
-    let first = |assembly: &Assembly| {
+    let lent = Mutex::new(tuner.measurer.take().map(|measurer| (measurer, baseline_to_preload(tuner, &info, loaded))));
+    let preload = |assembly: &Assembly| {
         let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((measurer, Some(baseline))) = lent.as_mut() {
             baseline.cubin = Arc::clone(&assembly.cubin);
             baseline.kernel.clone_from(&assembly.symbol);
-            measurer.ahead(baseline);
+            measurer.prepare_baseline(baseline);
         }
     };
-    let strategy = strategy(subject.annotation, tuner.settings.strategy);
-    let (most, budget_s) = (tuner.settings.candidates, budget(subject.annotation, tuner.settings.budget));
-    let begins_early = is_searched && Search::begins_early(strategy, most);
-    let basis = tuner.results.and_then(|_| fingerprint::for_kernel(&subject, front_ends, toolchain));
-    let name = subject.annotation.name.as_str();
-    let (recall, device) = (tuner.recall(toolchain, subject.annotation), tuner.device());
+    let strategy = strategy(info.annotation, tuner.settings.strategy);
+    let (most, budget_s) = (tuner.settings.candidates, budget(info.annotation, tuner.settings.budget));
+    let has_early_first_round = is_searched && Search::has_early_first_round(strategy, most);
+    let basis = tuner.results.and_then(|_| fingerprint::for_kernel(&info, front_ends, toolchain));
+    let name = info.annotation.name.as_str();
+    let (lookup, device) = (tuner.lookup(toolchain, info.annotation), tuner.device());
     let cache = tuner.results.and_then(|results| results.cache.clone());
     let is_trusted = tuner.settings.trust != Trust::Nothing;
     let is_compiled = AtomicBool::new(false);
     let (explored, early, overtime) = std::thread::scope(|scope| {
         let mut thread = None;
-        let mut natural = |scored: Scored| {
+        let mut time_first_round = |scored: Scored| {
             let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
-            let planned = Planned::new(name, scored, strategy, most, budget_s * (1.0 - COMPILE_SHARE));
+            let planned = PlannedRound::new(name, scored, strategy, most, budget_s * (1.0 - COMPILE_SHARE));
             let Some(planned) = planned else { return };
             let Some((measurer, ahead)) = lent.take_if(|(_, ahead)| ahead.is_some()) else { return };
-            let place = recall.as_ref().zip(basis.as_ref()).zip(device);
-            let place = place.and_then(|((recall, basis), device)| recall.search(planned.laid(), basis, device));
-            let planned = planned.kept_at(cache.clone().zip(place), is_trusted);
+            let place = lookup.as_ref().zip(basis.as_ref()).zip(device);
+            let place = place.and_then(|((lookup, basis), device)| lookup.search(planned.input(), basis, device));
+            let planned = planned.with_journal(cache.clone().zip(place), is_trusted);
             let is_compiled = &is_compiled;
             let begun =
                 process::spawn_or_return(scope, (measurer, ahead, planned), move |(mut measurer, _, planned)| {
@@ -121,12 +122,13 @@ pub fn prepare<'a>(
                 Err((measurer, ahead, _)) => *lent = Some((measurer, ahead)),
             }
         };
-        let natural: Option<&mut dyn FnMut(Scored)> = if begins_early { Some(&mut natural) } else { None };
-        let shown = Shown { first: &first, natural };
-        let explored = compile_space::explore(front_ends, toolchain, &mut subject, (effort, was_refused), shown);
+        let first_round: Option<&mut dyn FnMut(Scored)> =
+            if has_early_first_round { Some(&mut time_first_round) } else { None };
+        let callbacks = CompileCallbacks { on_baseline: &preload, first_round };
+        let explored = compile_space::explore(front_ends, toolchain, &mut info, (effort, was_refused), callbacks);
         is_compiled.store(true, Ordering::Relaxed);
         let clock = Instant::now();
-        let early = thread.and_then(|thread: ScopedJoinHandle<'_, (Pool, Option<OverlappedTiming>)>| {
+        let early = thread.and_then(|thread: ScopedJoinHandle<'_, (ProcessPool, Option<OverlappedTiming>)>| {
             let (measurer, early) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             *lent.lock().unwrap_or_else(PoisonError::into_inner) = Some((measurer, None));
             early
@@ -143,33 +145,33 @@ pub fn prepare<'a>(
     let compile = begin.elapsed().as_secs_f64() - model - overtime;
     let waited = early.as_ref().map_or(0.0, |early| early.waited.as_secs_f64().min(overtime));
     let seconds = Seconds { compile, model, measure: overtime, waited };
-    if will_time(tuner, toolchain, subject.annotation) && loaded == Loaded::Ptx {
-        send_ptx(&mut scored, &variants, &subject, front_ends);
+    if will_time(tuner, toolchain, info.annotation) && loaded == Loaded::Ptx {
+        send_ptx(&mut scored, &variants, &info, front_ends);
     }
     let mut digests = Vec::new();
     if tuner.results.is_some() {
-        digests = fingerprint::set_digests(&subject, front_ends, subject.space.front_ends());
+        digests = fingerprint::set_digests(&info, front_ends, info.space.front_ends());
     }
-    Ok((Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded }, early))
+    Ok((Prepared { info, variants, scored, sets, seconds, basis, digests, loaded }, early))
 }
 
-/// Of the GPU's memory, what may be taken before the GPU is claimed: others may measure there
-/// meanwhile.
+/// Divisor of the GPU's memory that gives how much may be allocated before the GPU is claimed:
+/// other processes may measure on it at that time.
 pub(super) const AHEAD_SHARE: u64 = 16;
 
-/// The baseline without its code, where candidates will be timed as they are and its buffers
-/// are in nobody's way.
-fn ahead(tuner: &Tuner<'_>, subject: &KernelInfo<'_>, loaded: Loaded) -> Option<Candidate> {
+/// Returns the baseline, without its code, whose buffers the measuring process fills during the
+/// compile. `None` if the GPU does not load the machine code or the buffers are too large.
+fn baseline_to_preload(tuner: &Tuner<'_>, info: &KernelInfo<'_>, loaded: Loaded) -> Option<Candidate> {
     let device = tuner.device().filter(|_| loaded == Loaded::Cubin)?;
-    let baseline = subject.baseline();
-    let (launch, workload) = subject.launch(&baseline).ok()?;
+    let baseline = info.baseline();
+    let (launch, workload) = info.launch(&baseline).ok()?;
     let workload = workload.filter(|found| found.bytes() <= device.memory_bytes / AHEAD_SHARE)?;
     // What there is no room for is not timed at all.
-    if not_timed::beyond_memory(&subject.annotation.name, &workload, device).is_some() {
+    if not_timed::exceeds_memory(&info.annotation.name, &workload, device).is_some() {
         return None;
     }
     let (label, workload) = (baseline.to_string(), Arc::new(workload));
-    let cooperative = subject.waits_for_grid;
+    let cooperative = info.waits_for_grid;
     Some(Candidate {
         id: 0,
         label,
@@ -182,12 +184,12 @@ fn ahead(tuner: &Tuner<'_>, subject: &KernelInfo<'_>, loaded: Loaded) -> Option<
     })
 }
 
-/// Of a budget, what the compiling of variants may take, and of that the front end; timing them
-/// has what is left, and at least half. What is under way when its share is over goes on.
+/// Shares of a budget for compiling variants, and of it for the front end. Timing has the rest,
+/// at least half. A tool that is running when its share is spent is not stopped.
 pub const COMPILE_SHARE: f64 = 0.5;
 pub const FRONT_END_SHARE: f64 = 0.3;
 
-/// Whether candidates of a kernel are timed here, as far as that is known.
+/// Tells whether candidates of a kernel are timed by this build, as far as that is known.
 pub fn will_time(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> bool {
     let can_time = match tuner.device_architecture() {
         Some(device) => toolchain.loaded(Some(device)) != Loaded::Nothing,
@@ -196,70 +198,74 @@ pub fn will_time(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotati
     can_time && annotation.has_workload()
 }
 
-/// All of a space is compiled where it will be timed.
-pub(super) fn effort(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> Effort {
+/// Returns how much of a kernel's space is compiled: all of it if it will be timed.
+pub(super) fn compile_scope(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> CompileScope {
     let strategy = strategy(annotation, tuner.settings.strategy);
     let timed = will_time(tuner, toolchain, annotation);
-    if timed || strategy == Strategy::Es { Effort::Whole } else { Effort::Screened { kernels: tuner.kernels } }
+    if timed || strategy == Strategy::Es {
+        CompileScope::Whole
+    } else {
+        CompileScope::Screened { kernels: tuner.kernels }
+    }
 }
 
 pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine {
     match tuner.device() {
-        Some(device) => Machine::of_device(architecture, device),
-        None => Machine::with_nominal_clocks(architecture),
+        Some(device) => Machine::from_device(architecture, device),
+        None => Machine::flagship_of(architecture),
     }
 }
 
-/// A decision that is to be made.
+/// A decision before its winner is chosen.
 pub struct Draft {
     decision: Decision,
-    /// What is to be said of its launches.
+    /// Notes on its launches.
     notes: Vec<String>,
 }
 
-/// What came of timing.
+/// The result of timing.
 pub struct Timed {
     result: Result<(), measure::Error>,
-    /// Why the search could not be kept as it went on.
+    /// Why the journal of the search could not be written.
     unkept: Option<String>,
 }
 
-/// Draws up the decision for a kernel: the baseline, and what the timing of candidates may
-/// take; `None`: the model decides.
+/// Draws up the decision for a kernel, with the baseline as its winner, and returns the limits of
+/// its search; `None` if the model decides.
 pub fn draft<'a>(
     tuner: &Tuner<'_>,
     toolchain: &'a Toolchain,
     prepared: &Prepared<'_>,
-) -> (Draft, Option<timing::Effort<'a>>) {
-    let Prepared { subject, variants, scored, sets, seconds, .. } = prepared;
-    let annotation = subject.annotation;
+) -> (Draft, Option<timing::SearchLimits<'a>>) {
+    let Prepared { info, variants, scored, sets, seconds, .. } = prepared;
+    let annotation = info.annotation;
     let strategy = strategy(annotation, tuner.settings.strategy);
     let candidates = scored.candidates(strategy);
     let mut decision = Decision {
         name: annotation.name.clone(),
-        symbol: subject.entry.symbol.clone(),
+        symbol: info.entry.symbol.clone(),
         architecture: toolchain.architecture().to_owned(),
         device: tuner.device().cloned(),
         strategy,
-        baseline: scored.laid.baseline,
-        winner: scored.laid.baseline,
+        baseline: scored.input.baseline,
+        winner: scored.input.baseline,
         speedup: 1.0,
-        points: scored.laid.configurations.len(),
+        points: scored.input.configurations.len(),
         seconds: *seconds,
-        notes: screening_note(&subject.space, *sets),
-        stale: subject.stale.clone(),
+        notes: screening_note(&info.space, *sets),
+        stale: info.stale.clone(),
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
         ..Decision::default()
     };
-    let notes = pinned_notes(tuner, subject);
+    let notes = pinned_notes(tuner, info);
     let budget_s = budget(annotation, tuner.settings.budget);
     decision.notes.extend(cut_note(prepared, budget_s));
     decision.notes.extend(idle_macros_note(prepared));
     // What was timed early during the compile is none of this; what it took longer than the
     // compiler is.
     let (compiled, timed) = (seconds.compile + seconds.model, seconds.measure - seconds.waited);
-    let effort = can_time(tuner, prepared, &mut decision).then(|| timing::Effort {
+    let effort = can_time(tuner, prepared, &mut decision).then(|| timing::SearchLimits {
         budget_s: (budget_s - compiled).max(budget_s * (1.0 - COMPILE_SHARE)) - timed,
         most: tuner.settings.candidates,
         sanitize: tuner.settings.sanitize.then(|| Options::new(tuner.settings).ok()).flatten(),
@@ -269,24 +275,23 @@ pub fn draft<'a>(
     (Draft { decision, notes }, effort)
 }
 
-/// Times the candidates of a kernel; what is found goes into the draft, and into the logbook as
-/// it comes.
+/// Times the candidates of a kernel. Results go into the draft, and into the journal at once.
 pub fn time(
     prepared: &Prepared<'_>,
     (mut draft, early): (Draft, Option<OverlappedTiming>),
-    (effort, permit): (timing::Effort<'_>, Option<Permit>),
-    measurer: &mut measure::Pool,
-    mut logbook: SearchJournal<'_>,
+    (effort, permit): (timing::SearchLimits<'_>, Option<Permit>),
+    measurer: &mut measure::ProcessPool,
+    mut journal: SearchJournal<'_>,
 ) -> (Draft, Timed) {
     let clock = Instant::now();
     let decision = &mut draft.decision;
-    let Prepared { subject, scored, .. } = prepared;
-    let result = timing::decide((subject, scored), early, (effort, permit), measurer, &mut logbook, decision);
+    let Prepared { info, scored, .. } = prepared;
+    let result = timing::decide((info, scored), early, (effort, permit), measurer, &mut journal, decision);
     decision.seconds.measure += clock.elapsed().as_secs_f64();
-    (draft, Timed { result, unkept: logbook.close() })
+    (draft, Timed { result, unkept: journal.close() })
 }
 
-/// Decides for one kernel: as it was timed, if it was, else by the model.
+/// Decides for one kernel: by its times if it was timed, else by the model.
 pub fn conclude(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
@@ -294,43 +299,43 @@ pub fn conclude(
     Draft { mut decision, notes }: Draft,
     timed: Option<Timed>,
 ) -> Result<Tuned, Problem> {
-    let Prepared { subject, scored, .. } = prepared;
+    let Prepared { info, scored, .. } = prepared;
     let by_model = choose(tuner, prepared, timed, &mut decision);
     if by_model && let Some(note) = idle_macros_note(prepared) {
         tuner.console.warning_as_kept(&format!("{}: {note}", decision.name));
     }
     decision.unused = unused_macros(prepared);
-    axes::warn_of_unused(tuner, prepared.subject.annotation, &decision.unused);
-    decision.held = held(prepared, by_model);
+    axes::warn_unused_macros(tuner, prepared.info.annotation, &decision.unused);
+    decision.held = excluded_points(prepared, by_model);
     record_parts(scored, &mut decision);
     decision.notes.extend(notes);
-    let mut tuned = Tuned::new(toolchain, subject, scored, decision);
+    let mut tuned = Tuned::new(toolchain, info, scored, decision);
     tuned.decision.thin();
     Ok(tuned)
 }
 
-/// Has the PTX of each variant timed in place of its machine code: the GPU at hand cannot load
-/// that, and will be given the PTX.
-fn send_ptx(scored: &mut Scored, variants: &Variants, subject: &KernelInfo<'_>, front_ends: &FrontEnds<'_>) {
-    for (code, variant) in scored.laid.codes.iter_mut().zip(&variants.all) {
-        // The PTX that is embedded is nvcc's own: register caps and cache operators are in the machine
-        // code alone.
-        if let Some(made) = front_ends.made(&subject.options(&variant.options)) {
+/// Replaces the machine code of each variant by its PTX for timing, for a GPU that cannot load
+/// the machine code.
+fn send_ptx(scored: &mut Scored, variants: &Variants, info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>) {
+    for (code, variant) in scored.input.codes.iter_mut().zip(&variants.all) {
+        // The PTX that is embedded is nvcc's own: register caps and cache operators are in the
+        // machine code alone.
+        if let Some(made) = front_ends.made(&info.options(&variant.options)) {
             code.cubin = Arc::from(made.ptx.as_bytes());
         }
     }
 }
 
-/// Whether a kernel's candidates are to be timed; why not, and what is to be known of the code
-/// that is, goes into the notes.
+/// Tells whether a kernel's candidates are timed. Notes why not, and whether the driver compiles
+/// the code that is timed.
 fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision) -> bool {
-    let Prepared { subject, scored, loaded, .. } = prepared;
+    let Prepared { info, scored, loaded, .. } = prepared;
     let Some(device) = tuner.device() else {
         decision.lacks = tuner.has_no_gpu.then(|| "no GPU was found".to_owned());
         return false;
     };
-    if !subject.annotation.has_workload() {
-        let reason = match &subject.annotation.clauses.args {
+    if !info.annotation.has_workload() {
+        let reason = match &info.annotation.clauses.args {
             None => "the comment has no `args` clause",
             Some(_) => "`args` does not give all parameters",
         };
@@ -348,16 +353,16 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
         }
         Loaded::Nothing => Some(not_timed::without_code(&gpu)),
     };
-    let workload = scored.laid.workloads[scored.laid.baseline].as_deref();
-    let beyond_memory = || not_timed::beyond_memory(&subject.annotation.name, workload?, device);
-    let Some(found) = without_code.or_else(beyond_memory) else { return true };
-    found.tell(tuner.console, subject.annotation, decision);
+    let workload = scored.input.workloads[scored.input.baseline].as_deref();
+    let exceeds_memory = || not_timed::exceeds_memory(&info.annotation.name, workload?, device);
+    let Some(found) = without_code.or_else(exceeds_memory) else { return true };
+    found.report(tuner.console, info.annotation, decision);
     false
 }
 
-/// Takes what was timed, else lets the model choose, and says whether it did.
+/// Takes the result of timing; without one the model chooses. Returns whether the model chose.
 fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, decision: &mut Decision) -> bool {
-    let Prepared { subject, scored, .. } = prepared;
+    let Prepared { info, scored, .. } = prepared;
     if let Some(Timed { result, unkept }) = timed {
         if let (Some(results), Some(problem)) = (tuner.results, unkept) {
             results.write(tuner.console, |_| Err(problem));
@@ -370,9 +375,10 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
                 return false;
             }
             Err(error) => match not_timed::by_baseline(&error) {
-                // A workload that the kernel cannot run on as it stands tells nothing of its variants either.
+                // A workload that the kernel cannot run on as it stands tells nothing of its
+                // variants either.
                 Some(found) => {
-                    found.tell(tuner.console, subject.annotation, decision);
+                    found.report(tuner.console, info.annotation, decision);
                     return false;
                 }
                 None => {
@@ -385,10 +391,10 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
         }
     }
     decision.device = None;
-    let stores = Stores::of(scored);
+    let stores = Stores::new(scored);
     let allowed = |&index: &usize| {
-        let configuration = &scored.laid.configurations[index];
-        subject.refuses_predicted(configuration, &scored.laid.launches[index]).is_none()
+        let configuration = &scored.input.configurations[index];
+        info.refuses_predicted(configuration, &scored.input.launches[index]).is_none()
             && stores.undone_work(index).is_none()
     };
     let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
@@ -404,27 +410,27 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
     true
 }
 
-/// The points that may not be chosen, by reason. `by_model`: nothing was timed.
-fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: bool) -> Vec<HeldPoints> {
-    let laid = &scored.laid;
-    let stores = by_model.then(|| Stores::of(scored));
+/// Counts the points that may not be chosen, by reason. `by_model`: nothing was timed.
+fn excluded_points(Prepared { info, variants, scored, .. }: &Prepared<'_>, by_model: bool) -> Vec<HeldPoints> {
+    let input = &scored.input;
+    let stores = by_model.then(|| Stores::new(scored));
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     // Whether another block than the baseline's may be chosen.
     let mut moves = false;
-    for (index, configuration) in laid.configurations.iter().enumerate() {
-        if index == laid.baseline {
+    for (index, configuration) in input.configurations.iter().enumerate() {
+        if index == input.baseline {
             continue;
         }
-        // That a launch cannot be so at all comes before what is wrong with its code; points that were
-        // not compiled may no more be chosen than those that were.
-        let refuses = || subject.refuses_predicted(configuration, &laid.launches[index]);
+        // That a launch cannot be so at all comes before what is wrong with its code; points that
+        // were not compiled may no more be chosen than those that were.
+        let refuses = || info.refuses_predicted(configuration, &input.launches[index]);
         let by_launch = || refuses().or_else(|| stores.as_ref()?.undone_work(index));
         let is_looked_at = || variants.of(configuration).is_ok();
-        let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
+        let by_code = || input.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };
         match reason {
             Some(reason) => *reasons.entry(reason).or_default() += 1,
-            None => moves |= configuration.block != laid.configurations[laid.baseline].block,
+            None => moves |= configuration.block != input.configurations[input.baseline].block,
         }
     }
     let held = reasons.into_iter().map(|(reason, points)| {
@@ -456,7 +462,7 @@ fn screening_note(space: &Space, (compiled, sets): (usize, usize)) -> Vec<String
 
 /// What the record says where the budget did not suffice to compile all.
 fn cut_note(Prepared { variants, scored, .. }: &Prepared<'_>, budget_s: f64) -> Option<String> {
-    let of = &scored.laid.configurations;
+    let of = &scored.input.configurations;
     let cut = of.iter().filter(|found| variants.failure(found) == Some(&CompileFailure::OutOfTime)).count();
     let remedy = "a larger budget (NVTUNE_BUDGET, budget(...)) compiles more";
     (cut > 0).then(|| {
@@ -466,11 +472,10 @@ fn cut_note(Prepared { variants, scored, .. }: &Prepared<'_>, budget_s: f64) -> 
     })
 }
 
-/// Where macros are axes that vary nothing, as only the baseline's values of them give code:
-/// why the others do not.
-fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -> Option<String> {
-    let baseline = subject.baseline().macros;
-    let others = || scored.laid.configurations.iter().filter(|found| found.macros != baseline);
+/// Returns a note if only the baseline's values of the macro axes compile, with the reason.
+fn idle_macros_note(Prepared { info, variants, scored, .. }: &Prepared<'_>) -> Option<String> {
+    let baseline = info.baseline().macros;
+    let others = || scored.input.configurations.iter().filter(|found| found.macros != baseline);
     if others().any(|found| variants.of(found).is_ok() || variants.failure(found) == Some(&CompileFailure::OutOfTime)) {
         return None;
     }
@@ -486,54 +491,54 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
     })
 }
 
-/// The macros no value of which changes the kernel or its launch, but for a block that is tied
-/// to one.
-fn unused_macros(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<String> {
-    let tied = subject.space.tied_macros();
-    let axes = subject.annotation.clauses.macros.iter().filter(|axis| axis.values.len() > 1);
-    let unused = axes.filter(|axis| is_inert(&scored.laid, &axis.name, tied.contains(&axis.name)));
+/// Returns the macros whose values change neither the kernel's code nor its launch. A block that
+/// is tied to the macro does not count.
+fn unused_macros(Prepared { info, scored, .. }: &Prepared<'_>) -> Vec<String> {
+    let tied = info.space.tied_macros();
+    let axes = info.annotation.clauses.macros.iter().filter(|axis| axis.values.len() > 1);
+    let unused = axes.filter(|axis| is_inert(&scored.input, &axis.name, tied.contains(&axis.name)));
     unused.map(|axis| axis.name.clone()).collect()
 }
 
-/// Whether the code, and where the block is not tied to the macro the launch, are the same for
-/// all values of a macro, wherever the rest is the baseline's.
-fn is_inert(laid: &ScoringInput, name: &str, is_tied: bool) -> bool {
-    let baseline = &laid.configurations[laid.baseline];
+/// Tells whether all values of a macro, with everything else as in the baseline, give the same
+/// code and, unless the block is tied to the macro, the same launch.
+fn is_inert(input: &ScoringInput, name: &str, is_tied: bool) -> bool {
+    let baseline = &input.configurations[input.baseline];
     let is_other_in_it_alone = |found: &Configuration| {
         let is_like = |(other, value): (&String, &i64)| other == name || baseline.macros.get(other) == Some(value);
         let has_shape = is_tied || (found.block, found.grid) == (baseline.block, baseline.grid);
         let rest = |of: &Configuration| (of.cap, of.cache, of.carveout, of.math, of.unroll);
         has_shape && rest(found) == rest(baseline) && found.macros.iter().all(is_like)
     };
-    let code = |index: usize| Some(&laid.codes.get(*laid.variants[index].as_ref().ok()?)?.digest);
+    let code = |index: usize| Some(&input.codes.get(*input.variants[index].as_ref().ok()?)?.digest);
     let is_launched_alike = |index: usize| {
-        laid.launches[index] == laid.launches[laid.baseline]
-            && laid.workloads[index] == laid.workloads[laid.baseline]
-            && laid.trips[index] == laid.trips[laid.baseline]
+        input.launches[index] == input.launches[input.baseline]
+            && input.workloads[index] == input.workloads[input.baseline]
+            && input.trips[index] == input.trips[input.baseline]
     };
     let is_same = |index: usize| {
-        code(index).is_some() && code(index) == code(laid.baseline) && (is_tied || is_launched_alike(index))
+        code(index).is_some() && code(index) == code(input.baseline) && (is_tied || is_launched_alike(index))
     };
     let found: Vec<usize> =
-        (0..laid.configurations.len()).filter(|&index| is_other_in_it_alone(&laid.configurations[index])).collect();
+        (0..input.configurations.len()).filter(|&index| is_other_in_it_alone(&input.configurations[index])).collect();
     found.len() > 1 && found.into_iter().all(is_same)
 }
 
 fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration> {
     let pareto: HashSet<usize> = scored.pareto().into_iter().collect();
     let candidates: HashSet<usize> = candidates.iter().copied().collect();
-    let rows = scored.laid.configurations.iter().enumerate().map(|(index, configuration)| RecordedConfiguration {
+    let rows = scored.input.configurations.iter().enumerate().map(|(index, configuration)| RecordedConfiguration {
         configuration: configuration.clone(),
-        launch: scored.laid.launches[index],
-        variant: scored.laid.variants[index].as_ref().ok().copied(),
+        launch: scored.input.launches[index],
+        variant: scored.input.variants[index].as_ref().ok().copied(),
         score: scored.scores[index],
         // Configurations with the same machine code and launch are one point.
-        pareto: pareto.contains(&scored.laid.representative[index]),
+        pareto: pareto.contains(&scored.input.representative[index]),
         candidate: candidates.contains(&index),
         promised: None,
         timing: None,
         parts: None,
-        refused: scored.laid.variants[index].as_ref().err().cloned(),
+        refused: scored.input.variants[index].as_ref().err().cloned(),
     });
     rows.collect()
 }

@@ -1,8 +1,8 @@
-//! A kernel once the front end has run: its annotation, what the compiler says of it, its space
-//! and how launches select its winner.
+//! A kernel after the front end has run: its annotation, its symbol and types, its space, and how
+//! launches select its winner.
 
 use super::failure::Problem;
-use super::kernel::{effort, machine};
+use super::kernel::{compile_scope, machine};
 use super::launch_path::LaunchPath;
 use super::variants::{FrontEnds, Macros, options_for};
 use super::{Tuner, header_functions, launches, written_variables};
@@ -34,8 +34,8 @@ pub struct KernelInfo<'a> {
     pub entry: Entry,
     /// Bytes of the kernel's PTX.
     pub ptx_bytes: usize,
-    /// The kernel under each set of the axes' options: macros may be arguments of a template,
-    /// and so change its name. `Err` is why there is none.
+    /// The kernel's entry for each set of front-end options: macros may be arguments of a
+    /// template, and so change its name. `Err` is why there is none.
     entries: HashMap<FrontEndOptions, Result<Entry, String>>,
     /// What the compiler says of the parameters' types.
     layouts: BTreeMap<usize, Layout>,
@@ -79,7 +79,7 @@ impl KernelInfo<'_> {
         }
     }
 
-    /// Finds the kernel under these sets of the axes' options.
+    /// Runs the front end for these sets of options and finds the kernel's entry in each.
     pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[FrontEndOptions]) {
         let is_new = |set: &&FrontEndOptions| !matches!(self.entries.get(*set), Some(Ok(_)));
         let sets: Vec<FrontEndOptions> = sets.iter().filter(is_new).cloned().collect();
@@ -105,8 +105,9 @@ impl KernelInfo<'_> {
         refusal.or_else(|| self.leaves_work_untold(configuration)).or_else(|| uncompared_math(configuration))
     }
 
-    /// Without a workload the model takes each thread's loops for equally long. Where blocks or
-    /// the grid divide what there is to do, the fewest threads would win by that alone.
+    /// Returns why the model must not choose a configuration without a workload. The model then
+    /// assumes loops of equal length in every launch. If the work is divided among the threads,
+    /// the launch with the fewest threads would win for that reason alone.
     fn leaves_work_untold(&self, configuration: &Configuration) -> Option<String> {
         if self.annotation.has_workload() || !self.space.leaves_work_untold(configuration) {
             return None;
@@ -118,7 +119,8 @@ impl KernelInfo<'_> {
     /// The launch and the workload of a configuration; no workload where the comment has no
     /// `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
-        // What is wrong with a value is reported at the value, and not where a launch is made of it.
+        // What is wrong with a value is reported at the value, and not where a launch is made of
+        // it.
         let workload = match self.annotation.has_workload() {
             true => {
                 let entry = self.entry(&configuration.front_end()).unwrap_or(&self.entry);
@@ -138,30 +140,29 @@ impl KernelInfo<'_> {
 /// Why math options are not chosen by the model alone.
 pub const UNCOMPARED_MATH: &str = "math options are only chosen if a GPU times them and compares the results";
 
-/// Why the model alone must not choose a configuration with math options: nobody has seen what
-/// they do to its results.
+/// Returns why the model alone must not choose a configuration with math options: its results
+/// were not compared.
 fn uncompared_math(configuration: &Configuration) -> Option<String> {
     let is_other = !configuration.math.is_none();
     is_other.then(|| UNCOMPARED_MATH.to_owned())
 }
 
-/// How much of a kernel is compiled at once, to learn of it.
+/// How much of a kernel is compiled before its space is known.
 #[derive(Clone, Copy, Debug)]
-pub enum Ahead {
-    /// The baseline: the winner may be known already.
+pub enum InitialCompile {
+    /// The baseline alone: lock file or cache may have the winner.
     Baseline,
-    /// What will be compiled in any case.
+    /// All that will be compiled in any case.
     FirstRound,
 }
 
-/// Runs the front end and learns what there is to know of one kernel before its space is
-/// compiled.
-pub fn learn<'a>(
+/// Runs the front end and collects what is known of one kernel before its space is compiled.
+pub fn inspect_kernel<'a>(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     annotation: &'a Annotation,
-    ahead: Ahead,
+    ahead: InitialCompile,
 ) -> Result<KernelInfo<'a>, Problem> {
     let name = toolchain.architecture();
     let unknown = || Problem::Architecture(name.to_owned());
@@ -176,21 +177,21 @@ pub fn learn<'a>(
     // All at once, for as long as there are cores: one after the other each would wait for the one
     // before.
     let planned = match ahead {
-        Ahead::Baseline => vec![baseline.front_end()],
-        Ahead::FirstRound => effort(tuner, toolchain, annotation).first_round(unbounded.front_ends()),
+        InitialCompile::Baseline => vec![baseline.front_end()],
+        InitialCompile::FirstRound => compile_scope(tuner, toolchain, annotation).first_round(unbounded.front_ends()),
     };
     let own = &baseline.macros;
     let planned: Vec<FrontEndOptions> = planned.iter().map(|set| options_for(own, set)).collect();
     let (under_default, _) =
         rayon::join(|| (!own.is_empty()).then(|| toolchain.source_digest(own)), || front_ends.get_in_time(&planned));
-    let front_end = one(front_ends)?;
+    let front_end = baseline_front_end(front_ends)?;
     let entries = workload::entries(&front_end.stub);
     // A template that another file brings along need not be of use to each source.
     let may_be_absent = annotation.instance.is_none() || annotation.source.path != toolchain.source();
     if may_be_absent && !entries.iter().any(|entry| entry.name() == annotation.kernel.name) {
         return Err(Problem::Absent);
     }
-    other_constant(toolchain, annotation)?;
+    check_constants(toolchain, annotation)?;
     let entry = find(toolchain, annotation, &entries, own, &Macros::new())?;
     let layouts = layouts(toolchain, annotation, &entry)?;
     let entry = entry.with_layouts(layouts.clone());
@@ -199,8 +200,8 @@ pub fn learn<'a>(
         check_default(front_ends, digest.ok(), &baseline, &entry.symbol)?;
     }
     let bounded = Space::new(annotation, &limits(ptx_facts::most_threads(&module, &entry.symbol)))?;
-    // Launch bounds may depend on a macro axis. What is compiled under the other values tells whether
-    // a block can be launched.
+    // Launch bounds may depend on a macro axis. What is compiled under the other values tells
+    // whether a block can be launched.
     let depends_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if depends_on_macros { unbounded } else { bounded };
     let written = written_variables::written(annotation, &entry, &module);
@@ -211,7 +212,7 @@ pub fn learn<'a>(
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(baseline.front_end(), Ok(entry.clone()))]);
     let ptx_bytes = module.entry(&entry.symbol).map_or(0, |function| function.span.len());
-    let subject = KernelInfo {
+    let info = KernelInfo {
         annotation,
         entry,
         ptx_bytes,
@@ -224,15 +225,15 @@ pub fn learn<'a>(
         waits_for_grid,
         stale: None,
     };
-    if !tuner.is_beside {
-        advise(tuner, toolchain, &module, &subject)?;
+    if !tuner.is_other_architecture {
+        advise(tuner, toolchain, &module, &info)?;
     }
-    Ok(subject)
+    Ok(info)
 }
 
-/// Complains of a constant that is another number in this build than the text around the
-/// comment tells.
-fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), Problem> {
+/// Checks that the constants that the comment names have the same values in this build as in the
+/// text of the source.
+fn check_constants(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), Problem> {
     if annotation.constants.is_empty() {
         return Ok(());
     }
@@ -293,12 +294,12 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
     match answered {
         Ok(stub) => Ok(layout::answer(annotation, &stub)),
         Err(ToolError::Failed { message, .. }) => {
-            // The source alone was compiled before, so the question is at fault: a field that does not
-            // exist, or cannot be named.
+            // The source alone was compiled before, so the question is at fault: a field that does
+            // not exist, or cannot be named.
             let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
             let place = layout::place(annotation, said);
-            // What names a type of the compiler's own, mangled, is nvtune's words and no fault of the
-            // comment.
+            // What names a type of the compiler's own, mangled, is nvtune's words and no fault of
+            // the comment.
             Err(match said.contains("\"_Z") {
                 true => {
                     let kernel = &annotation.kernel.name;
@@ -334,14 +335,14 @@ fn check_default(
     match front_ends.get(&[baseline.front_end()]).as_slice() {
         [Ok(set)] if canonical(set) == canonical(plain) => Ok(()),
         [Err(error)] => {
-            Err(Problem::Macros { macros: at_fault(front_ends, &baseline.macros), error: Arc::clone(error) })
+            Err(Problem::Macros { macros: failing_macros(front_ends, &baseline.macros), error: Arc::clone(error) })
         }
         _ => Err(Problem::Default { configuration: baseline.clone() }),
     }
 }
 
 /// Returns those macros under which alone the front end fails, or all where none does.
-fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Macros {
+fn failing_macros(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Macros {
     let alone = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)]));
     let alone: Vec<FrontEndOptions> = alone.map(FrontEndOptions::from).collect();
     let failing = alone.iter().zip(front_ends.get(&alone)).filter(|(_, made)| made.is_err());
@@ -349,29 +350,28 @@ fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Macros {
     if failing.is_empty() { macros.clone() } else { failing }
 }
 
-/// Warns of what is legal in the comment but surely meant otherwise. `module` is the PTX of the
-/// baseline.
+/// Warns of likely mistakes in a legal comment. `module` is the PTX of the baseline.
 fn advise(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     module: &ptx::Module,
-    subject: &KernelInfo<'_>,
+    info: &KernelInfo<'_>,
 ) -> Result<(), Problem> {
-    let (launch, workload) = subject.launch(subject.space.baseline())?;
+    let (launch, workload) = info.launch(info.space.baseline())?;
     let run = workload.as_ref().map(|workload| (&launch, workload));
-    let facts = ptx_facts::collect_facts(module, &subject.entry.symbol, toolchain.register_cap(), run);
-    let facts = Facts { floating: workload::floating(subject.annotation, &subject.entry), ..facts };
-    let mut found = crate::space::give_advice(subject.annotation, &subject.space, &facts);
+    let facts = ptx_facts::collect_facts(module, &info.entry.symbol, toolchain.register_cap(), run);
+    let facts = Facts { floating: workload::floating(info.annotation, &info.entry), ..facts };
+    let mut found = crate::space::give_advice(info.annotation, &info.space, &facts);
     if let Some(around) = tuner.surroundings() {
-        found.extend(launches::beside_the_baseline(subject, around));
-        found.extend(launches::by_address(subject, around));
+        found.extend(launches::warn_other_block(info, around));
+        found.extend(launches::by_address(info, around));
     }
     tuner.console.diagnostics(&found);
     Ok(())
 }
 
-/// Returns what the front end makes of the source as nvcc compiles it.
-pub fn one(front_ends: &mut FrontEnds<'_>) -> Result<Arc<FrontEnd>, Problem> {
+/// Runs the front end on the source with nvcc's own options.
+pub fn baseline_front_end(front_ends: &mut FrontEnds<'_>) -> Result<Arc<FrontEnd>, Problem> {
     match front_ends.get(&[FrontEndOptions::default()]).pop() {
         Some(made) => made.map_err(Problem::Source),
         None => Err(Problem::Tool(Arc::new(ToolError::Code(CodeDigestError::NoKernel(String::new()))))),

@@ -23,7 +23,7 @@ use crate::space::{Facts, MAX_GRID, Space};
 use crate::workload::{Entry, WrittenVariable};
 use std::collections::BTreeSet;
 
-/// Why a winner is out of reach where what is built has no launch stubs; with the remedy.
+/// Why launches cannot reach a winner if the output has no launch stubs; with the remedy.
 const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs: write launch(header), and launch by the header";
 
 /// The same for kernels that are launched cooperatively.
@@ -39,19 +39,21 @@ const NO_STUB_GUARANTEES: &str = "launches reach it without a stub that guarante
 /// with the remedy.
 pub const MUST_DIVIDE: &str = "untimed, block and macros must divide the problem";
 
-/// Threads of a block that every kernel can be launched with on every GPU: none has more than 255 registers a thread, and a
-/// block may have 65,536 (CUDA programming guide, technical specifications by compute capability).
+/// Threads of a block that every kernel can be launched with on every GPU: a thread has at most
+/// 255 registers, and a block may have 65,536 (CUDA programming guide, technical specifications
+/// by compute capability).
 const THREADS_OF_ANY_KERNEL: u32 = 256;
 
-/// How a note begins that says why the kernel has no winner entries.
+/// The beginning of a note that says why the kernel has no winner entries.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
 
-/// Threads of a block that a kernel without launch bounds can be launched with on every GPU, if its baseline can.
+/// Threads of a block that a kernel without launch bounds can be launched with on every GPU, if
+/// its baseline can.
 fn threads_anywhere(space: &Space) -> u32 {
     THREADS_OF_ANY_KERNEL.max(space.baseline().block_threads())
 }
 
-/// What the surroundings of a kernel say of its launches.
+/// The properties of a build that decide how launches select a winner.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
     /// Whether what is built holds launch stubs.
@@ -81,7 +83,7 @@ pub enum WinnerPlacement {
 /// How launches of one kernel select its winner.
 #[derive(Clone, Debug)]
 pub struct LaunchPath {
-    pub way: WinnerPlacement,
+    pub placement: WinnerPlacement,
     /// The block and the grid must stay the baseline's, for this reason.
     fixed_shape: Option<String>,
     /// The register cap must stay the baseline's, for this reason.
@@ -100,11 +102,11 @@ pub struct LaunchPath {
     /// A `__device__` variable that the kernel may write and that is not compared.
     uncompared_variable: Option<String>,
     shares: Shares,
-    /// The block reaches the kernel as an argument.
-    is_told_its_block: bool,
-    /// Scalars and buffer sizes of the workload that follow the block or the grid.
-    following: Vec<(String, Expr)>,
-    /// Buffer sizes of outputs that do not.
+    /// The block's size is an argument of the kernel.
+    takes_block_as_argument: bool,
+    /// Scalars and buffer sizes of the workload that depend on the block or the grid.
+    launch_dependent: Vec<(String, Expr)>,
+    /// Sizes of output buffers that do not depend on them.
     elements: Vec<(String, Expr)>,
 }
 
@@ -112,7 +114,7 @@ impl LaunchPath {
     /// Describes a program that launches every configuration of a space as the header says.
     pub fn in_place(space: &Space) -> Self {
         Self {
-            way: WinnerPlacement::InPlace,
+            placement: WinnerPlacement::InPlace,
             threads_anywhere: threads_anywhere(space),
             fixed_shape: None,
             fixed_registers: None,
@@ -122,8 +124,8 @@ impl LaunchPath {
             is_promised: true,
             uncompared_variable: None,
             shares: Shares::default(),
-            is_told_its_block: false,
-            following: Vec::new(),
+            takes_block_as_argument: false,
+            launch_dependent: Vec::new(),
             elements: Vec::new(),
         }
     }
@@ -136,11 +138,14 @@ impl LaunchPath {
         let block = space.baseline().block;
         let same_extents = std::array::from_fn(|at| (!varies[at]).then_some(block[at]));
         let is_invariant = shape_invariance::is_all(module, symbol, same_extents);
-        let following = following(annotation);
-        let shares =
-            if is_invariant && following.is_empty() { Shares::of_kernel(module, symbol) } else { Shares::default() };
+        let launch_dependent = launch_dependent(annotation);
+        let shares = if is_invariant && launch_dependent.is_empty() {
+            Shares::of_kernel(module, symbol)
+        } else {
+            Shares::default()
+        };
         let is_cooperative = annotation.clauses.cooperative || grid_sync::waits_for_grid(module, symbol);
-        let way = match annotation.clauses.launch {
+        let placement = match annotation.clauses.launch {
             Some(Launching::Header) if build.is_relocatable && is_weak(module, symbol) => {
                 WinnerPlacement::Unreachable(WEAK.to_owned())
             }
@@ -152,7 +157,7 @@ impl LaunchPath {
             }
             // Host code that launches by the header makes its buffers for the winner.
             _ => WinnerPlacement::Entries {
-                reshapes: !build.includes_header || following.is_empty(),
+                reshapes: !build.includes_header || launch_dependent.is_empty(),
                 accepts: build.includes_header,
             },
         };
@@ -160,31 +165,31 @@ impl LaunchPath {
         let is_promised = annotation.clauses.launch.is_some();
         let block_scope = ptx_facts::block_scope(module, symbol).filter(|_| !is_promised);
         Self {
-            way,
+            placement,
             threads_anywhere: ptx_facts::most_threads(module, symbol).unwrap_or_else(|| threads_anywhere(space)),
             fixed_shape: fixed_shape(annotation, module, symbol),
             fixed_registers,
             fixed_block: fixed_registers.or(block_scope),
-            fixed_extent: std::array::from_fn(|at| unaware_of_block(at, fixed[at], unread[at])),
+            fixed_extent: std::array::from_fn(|at| fixed_extent_reason(at, fixed[at], unread[at])),
             is_invariant,
             is_promised,
             uncompared_variable: None,
             shares,
-            is_told_its_block: annotation.tells_block(),
-            elements: elements(annotation, &following),
-            following,
+            takes_block_as_argument: annotation.tells_block(),
+            elements: elements(annotation, &launch_dependent),
+            launch_dependent,
         }
     }
 
-    /// Takes account of the variables that the kernel may write.
+    /// Sets the variables that the kernel may write.
     pub fn with_written(self, written: &[WrittenVariable]) -> Self {
         let uncompared = written.iter().find(|variable| variable.check.is_none());
         Self { uncompared_variable: uncompared.map(|variable| variable.name.clone()), ..self }
     }
 
-    /// Why the kernel has no winners; with the remedy.
+    /// Returns why the kernel can have no winner; with the remedy.
     pub fn pinned(&self) -> Option<&str> {
-        match &self.way {
+        match &self.placement {
             WinnerPlacement::Unreachable(reason) => Some(reason),
             WinnerPlacement::InPlace | WinnerPlacement::Entries { .. } => None,
         }
@@ -192,37 +197,38 @@ impl LaunchPath {
 
     /// Tells whether launches of the baseline are given to the winner in its own shape.
     pub fn reshapes(&self) -> bool {
-        matches!(self.way, WinnerPlacement::Entries { reshapes: true, .. })
+        matches!(self.placement, WinnerPlacement::Entries { reshapes: true, .. })
     }
 
     /// Tells whether a launch by the header runs the winner.
     pub fn accepts(&self) -> bool {
-        matches!(self.way, WinnerPlacement::InPlace | WinnerPlacement::Entries { accepts: true, .. })
+        matches!(self.placement, WinnerPlacement::InPlace | WinnerPlacement::Entries { accepts: true, .. })
     }
 
-    /// Tells whether nvcc's own kernel can be launched as the winner on every GPU. It runs on all but the winner's own: a newer
-    /// one compiles its PTX, which has the source's macros and no register cap.
+    /// Tells whether nvcc's own kernel can be launched with the winner's launch on every GPU. All
+    /// architectures but the winner's run nvcc's kernel: a newer GPU compiles its PTX, which has
+    /// the source's macros and no register cap.
     pub fn kernel_takes_launch(&self, winner: &Configuration, baseline: &Configuration) -> bool {
         winner.macros == baseline.macros && winner.block_threads() <= self.threads_anywhere
     }
 
-    /// Tells whether the header has a winner's own launch. Otherwise it has the baseline's, from which the stub starts the
-    /// winner.
+    /// Tells whether the header gives the winner's own launch. Otherwise it gives the baseline's,
+    /// and the stub launches the winner instead.
     pub fn is_own_in_header(&self, winner: &Configuration, baseline: &Configuration) -> bool {
         !self.reshapes() || self.kernel_takes_launch(winner, baseline)
     }
 
     /// Where the winner's entry goes.
     pub fn destination(&self) -> Destination {
-        match self.way {
+        match self.placement {
             WinnerPlacement::InPlace => Destination::InPlace,
             WinnerPlacement::Entries { .. } | WinnerPlacement::Unreachable(_) => Destination::Added,
         }
     }
 
-    /// The way as a word for results to be compared by.
-    pub fn word(&self) -> &'static str {
-        match self.way {
+    /// Returns the name of the launch path in fingerprints.
+    pub fn fingerprint_name(&self) -> &'static str {
+        match self.placement {
             WinnerPlacement::InPlace => "in place",
             WinnerPlacement::Entries { reshapes: true, accepts: false } => "entries",
             WinnerPlacement::Entries { reshapes: true, accepts: true } => "entries, header",
@@ -231,10 +237,10 @@ impl LaunchPath {
         }
     }
 
-    /// Whether the program makes its buffers and arguments for the baseline's launch, whatever
-    /// the winner is.
+    /// Tells whether the program makes its buffers and arguments for the baseline's launch,
+    /// regardless of the winner.
     pub fn keeps_arguments(&self) -> bool {
-        !matches!(self.way, WinnerPlacement::InPlace | WinnerPlacement::Entries { reshapes: false, .. })
+        !matches!(self.placement, WinnerPlacement::InPlace | WinnerPlacement::Entries { reshapes: false, .. })
     }
 
     /// Returns the configuration that the host program makes its arguments for.
@@ -261,10 +267,10 @@ impl LaunchPath {
         if let Some(reason) = self.fixed_block.filter(|_| configuration.block != baseline.block) {
             return Some(reason.to_owned());
         }
-        if configuration.exact_block && !matches!(self.way, WinnerPlacement::Entries { .. }) {
+        if configuration.exact_block && !matches!(self.placement, WinnerPlacement::Entries { .. }) {
             return Some(NO_STUB_GUARANTEES.to_owned());
         }
-        if self.way == WinnerPlacement::InPlace {
+        if self.placement == WinnerPlacement::InPlace {
             return None;
         }
         if let Some(reason) = self.fixed_shape.as_ref().filter(|_| moves(configuration)) {
@@ -276,7 +282,7 @@ impl LaunchPath {
         {
             return Some(reason);
         }
-        if matches!(self.way, WinnerPlacement::Entries { reshapes: false, .. })
+        if matches!(self.placement, WinnerPlacement::Entries { reshapes: false, .. })
             && configuration.macros != baseline.macros
         {
             return Some(
@@ -358,7 +364,7 @@ impl LaunchPath {
         let value = |of: &Configuration, expression: &Expr| space.evaluate(of, expression).ok();
         let changed =
             |(_, expression): &&(String, Expr)| value(configuration, expression) != value(baseline, expression);
-        if let Some((name, _)) = self.following.iter().find(changed) {
+        if let Some((name, _)) = self.launch_dependent.iter().find(changed) {
             return Some(format!("`{name}` of args(...) depends on the block: include the header and launch by it"));
         }
         // `partial = out[132]` for a program that launches 132 blocks.
@@ -375,7 +381,7 @@ impl LaunchPath {
         })
     }
 
-    /// The argument that the comment computes the launch from although it follows the launch.
+    /// Returns an argument that both depends on the launch and is used to compute it.
     fn launch_argument(&self, annotation: &Annotation) -> Option<&str> {
         let clauses = &annotation.clauses;
         let grid = clauses.grid.iter().flat_map(|grid| match &grid.value {
@@ -386,16 +392,17 @@ impl LaunchPath {
         let expressions: Vec<&Expr> = grid.chain(threads).chain(&clauses.shared).collect();
         let is_used =
             |(name, _): &&(String, Expr)| expressions.iter().any(|expression| expression.any_name(|used| used == name));
-        self.following.iter().find(is_used).map(|(name, _)| name.as_str())
+        self.launch_dependent.iter().find(is_used).map(|(name, _)| name.as_str())
     }
 
-    /// That the block is another than the code of a configuration can know of.
+    /// Returns why the kernel needs the baseline's block, if a configuration changes the block
+    /// without telling the code by a macro or an argument.
     fn mistakes_block(&self, space: &Space, configuration: &Configuration) -> Option<String> {
         let baseline = space.baseline();
         let reason = self.other_extent(configuration, baseline)?;
         // A macro that is tied to the block tells the code of it.
         let differs = |name: &String| configuration.macros.get(name) != baseline.macros.get(name);
-        let is_told = self.is_told_its_block || space.tied_macros().iter().any(differs);
+        let is_told = self.takes_block_as_argument || space.tied_macros().iter().any(differs);
         (!is_told).then_some(reason)
     }
 
@@ -423,7 +430,7 @@ fn fixed_shape(annotation: &Annotation, module: &Module, symbol: &str) -> Option
 
 /// Returns the scalars and buffer sizes of a workload that are given by the block, the grid or
 /// a macro axis, themselves or through other arguments.
-fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
+fn launch_dependent(annotation: &Annotation) -> Vec<(String, Expr)> {
     let is_axis = |name: &str| annotation.clauses.macros.iter().any(|axis| axis.name == name);
     let is_of_launch = |name: &str| name.starts_with("block.") || name.starts_with("grid.") || is_axis(name);
     let mut names: BTreeSet<String> = BTreeSet::new();
@@ -453,18 +460,18 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
 
 /// Returns the sizes of buffers that are written first and that follow neither the block nor
 /// the grid.
-fn elements(annotation: &Annotation, following: &[(String, Expr)]) -> Vec<(String, Expr)> {
+fn elements(annotation: &Annotation, launch_dependent: &[(String, Expr)]) -> Vec<(String, Expr)> {
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
         GivenValue::Buffer { count, fill: GivenFill::Out | GivenFill::Zeros, .. } => Some((name, count)),
         _ => None,
     });
-    let is_other = |(name, _): &(String, &Expr)| following.iter().all(|(own, _)| own != name);
+    let is_other = |(name, _): &(String, &Expr)| launch_dependent.iter().all(|(own, _)| own != name);
     given.filter(is_other).map(|(name, count)| (name, count.clone())).collect()
 }
 
-/// Why code is not launched with another extent of the block in a dimension than the
+/// Returns why code must not be launched with another block extent in a dimension than the
 /// baseline's.
-fn unaware_of_block(dimension: usize, is_fixed: bool, is_unread: bool) -> Option<String> {
+fn fixed_extent_reason(dimension: usize, is_fixed: bool, is_unread: bool) -> Option<String> {
     let name = DIMENSIONS[dimension];
     match (is_fixed, is_unread) {
         (true, _) => Some(format!("the kernel reads threadIdx.{name} and never blockDim.{name}")),

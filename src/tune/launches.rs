@@ -1,5 +1,4 @@
-//! The launches that a marked source writes itself, against what its comment takes for them:
-//! warnings with places.
+//! Compares the launches in a marked source with its comment, and warns where they disagree.
 
 use super::kernel_info::KernelInfo;
 use super::launch_path::{LAUNCHES_STAY, WinnerPlacement};
@@ -11,19 +10,19 @@ use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Dim3, shape};
 use std::collections::BTreeSet;
 
-/// The warning where the blocks that the source launches are known, and none of them is the
+/// Returns a warning if the block of every launch in the source is known and none is the
 /// baseline's.
-pub fn beside_the_baseline(subject: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
+pub fn warn_other_block(info: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
     if around.includes_header {
         return None;
     }
-    let annotation = subject.annotation;
+    let annotation = info.annotation;
     let launches = around.host.launches_of(&annotation.kernel.name);
-    let baseline = subject.space.baseline();
+    let baseline = info.space.baseline();
     let blocks: Option<Vec<Dim3>> = launches.iter().map(|launch| launch.block).collect();
     let first = launches.first()?;
     let block = *blocks.filter(|blocks| !blocks.contains(&baseline.block))?.first()?;
-    let is_listed = subject.space.iter().any(|configuration| configuration.block == block);
+    let is_listed = info.space.iter().any(|configuration| configuration.block == block);
     let remedy = match (is_listed, annotation.clauses.default.block.is_some()) {
         (true, true) => format!("write default(block = {})", written(block)),
         (true, false) => format!("add default(block = {})", written(block)),
@@ -68,10 +67,10 @@ pub fn infer_default_block(annotation: &mut Annotation, host: &HostCode) {
 
 /// Returns the note where the source launches a kernel by its address: such a launch runs the
 /// kernel that nvcc made.
-pub fn by_address(subject: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
-    let (source, span) = around.host.by_address(&subject.annotation.kernel.name)?;
-    matches!(subject.launch_path.way, WinnerPlacement::Entries { .. }).then(|| {
-        let name = &subject.annotation.name;
+pub fn by_address(info: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
+    let (source, span) = around.host.by_address(&info.annotation.kernel.name)?;
+    matches!(info.launch_path.placement, WinnerPlacement::Entries { .. }).then(|| {
+        let name = &info.annotation.name;
         source.remark(
             MessageCode::LaunchByAddress,
             span,
@@ -82,12 +81,12 @@ pub fn by_address(subject: &KernelInfo<'_>, around: &Surroundings) -> Option<Dia
     })
 }
 
-/// Says what keeps a kernel from having winners.
-pub fn pinned_notes(tuner: &Tuner<'_>, subject: &KernelInfo<'_>) -> Vec<String> {
-    let annotation = subject.annotation;
-    let Some(reason) = subject.launch_path.pinned().filter(|_| subject.space.len() > 1) else { return Vec::new() };
+/// Returns notes on why a kernel can have no winner.
+pub fn pinned_notes(tuner: &Tuner<'_>, info: &KernelInfo<'_>) -> Vec<String> {
+    let annotation = info.annotation;
+    let Some(reason) = info.launch_path.pinned().filter(|_| info.space.len() > 1) else { return Vec::new() };
     let note = format!("{LAUNCHES_STAY}{reason}");
-    if annotation.clauses.launch.is_some() && !tuner.is_beside {
+    if annotation.clauses.launch.is_some() && !tuner.is_other_architecture {
         let message = format!("`{}`: {note}", annotation.name);
         tuner.console.diagnostics(&[annotation.source.warning(
             MessageCode::LaunchesKept,

@@ -1,4 +1,4 @@
-//! Which sets of macros are compiled if nothing is timed: those that lie far apart in the space.
+//! Selects the sets of macros that are compiled if nothing is timed: sets far apart in the space.
 
 use crate::launch::FrontEndOptions;
 

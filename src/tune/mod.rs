@@ -45,8 +45,8 @@ pub use launch_path::Build;
 pub use launches::infer_default_block;
 pub use macro_screening::spread as spread_macro_sets;
 pub use outcome::Tuned;
-pub use recorded_input::laid;
-pub use scoring::{NoBaseline, Scored, UNFIT, score};
+pub use recorded_input::recorded_scoring_input;
+pub use scoring::{DOES_NOT_FIT, NoBaseline, Scored, score};
 pub use scoring_input::{Code, ScoringInput, VariantSource, representatives};
 pub use surroundings::Surroundings;
 pub use timing::{ROUNDS, baseline, candidates, finalists, settled};
@@ -59,16 +59,16 @@ use crate::diag::console;
 use crate::diag::console::Console;
 use crate::diag::progress;
 use crate::gpu::Device;
-use crate::measure::{Measurer, Options, Pool};
+use crate::measure::{Measurer, Options, ProcessPool};
 use crate::nvcc::Toolchain;
 use crate::process::{DetachedWork, ScopedWork};
 use crate::record::result_store::Results;
 use crate::settings::{Mode, Settings, Trust};
-use cache_lookup::Recall;
+use cache_lookup::ResultLookup;
 use kernel::{Draft, Timed};
 use overlap::OverlappedTiming;
 use search_journal::SearchJournal;
-use session::{Standing, TuningSession};
+use session::{KernelState, TuningSession};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -76,29 +76,28 @@ use std::sync::Arc;
 pub struct Tuner<'a> {
     settings: &'a Settings,
     console: &'a Console,
-    /// Once it was asked for: what times candidates, if there is a GPU.
-    measurer: Option<Pool>,
-    /// What it times them on; known also while it is lent to a thread.
+    /// The measuring processes, after [`Self::start`] and if there is a GPU.
+    measurer: Option<ProcessPool>,
+    /// The GPU of the measurer; known also while the measurer is lent to a thread.
     device: Option<Device>,
     is_started: bool,
     /// The measuring process while it is being started.
-    starting: Option<DetachedWork<Result<Pool, measure::Error>>>,
+    starting: Option<DetachedWork<Result<ProcessPool, measure::Error>>>,
     /// What the front end read so far.
     files: BTreeSet<String>,
-    /// Where results of earlier builds are looked up and kept; none for who wants to know it
-    /// all anew.
+    /// Lock file and cache; `None` for commands that search anew.
     results: Option<&'a Results>,
-    /// Of the source under way, where its object is to be built.
+    /// The code around the kernels of the current source, if an object is built.
     surroundings: Option<Surroundings>,
-    /// Kernels of the source under way.
+    /// Number of kernels of the current source.
     kernels: usize,
     /// Whether a kernel was left out, or not timed, for a reason that another build may not
     /// have.
-    lacks_some: bool,
+    has_temporary_failure: bool,
     /// Whether candidates were to be timed on a GPU of this machine, and there is none.
     has_no_gpu: bool,
-    /// For an architecture of a fat build that is not the one to be timed.
-    is_beside: bool,
+    /// Whether it tunes for an architecture of a fat build that is not timed.
+    is_other_architecture: bool,
 }
 
 impl<'a> Tuner<'a> {
@@ -115,22 +114,22 @@ impl<'a> Tuner<'a> {
             results: None,
             surroundings: None,
             kernels: 1,
-            lacks_some: false,
+            has_temporary_failure: false,
             has_no_gpu: false,
-            is_beside: false,
+            is_other_architecture: false,
         }
     }
 
-    /// Takes earlier results for what they say, and keeps new ones.
+    /// Uses earlier results, and stores new ones.
     pub fn with_results(self, results: &'a Results) -> Self {
         Self { results: Some(results), ..self }
     }
 
-    /// Begins to start the measuring process where the mode asks for it and there seems to be a
-    /// GPU: a driver takes a quarter of a second (`kernels/results/h200/test-gpu.txt`), and
-    /// a runner some, in which something can be compiled. Elsewhere as [`Self::start`].
+    /// Starts the measuring process in the background if the mode asks for it and there seems to
+    /// be a GPU; otherwise as [`Self::start`]. A driver takes a quarter of a second to start
+    /// (`kernels/results/h200/test-gpu.txt`), a runner longer; meanwhile variants are compiled.
     fn begin(&mut self) {
-        let may_be_there = self.results.is_some_and(|results| results.present.is_there());
+        let may_be_there = self.results.is_some_and(|results| results.present.has_gpu());
         if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
             self.is_started = true;
             let options = Options::new(self.settings);
@@ -141,8 +140,8 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// Starts the measuring process where the mode asks for it and there is a GPU, and waits
-    /// for it; the first call alone does anything.
+    /// Starts the measuring process if the mode asks for it and there is a GPU, and waits for
+    /// it. Later calls do nothing.
     pub fn start(&mut self) {
         let starting = self.starting.take();
         if std::mem::replace(&mut self.is_started, true) && starting.is_none() {
@@ -159,11 +158,11 @@ impl<'a> Tuner<'a> {
                 // A farm without GPUs is nothing to warn of: the provenance says `predicted`.
                 Err(measure::Error::NoDevice(_)) => {
                     self.has_no_gpu = true;
-                    self.lacks_some |= self.results.is_some_and(|results| results.present.is_there());
+                    self.has_temporary_failure |= self.results.is_some_and(|results| results.present.has_gpu());
                     None
                 }
                 Err(error) => {
-                    self.lacks_some = true;
+                    self.has_temporary_failure = true;
                     console.warning(error.code(), format!("nothing is timed, the model chooses: {error}"));
                     None
                 }
@@ -173,7 +172,7 @@ impl<'a> Tuner<'a> {
         self.device = self.measurer.as_ref().map(|measurer| measurer.device().clone());
     }
 
-    /// Whether there seems to be a GPU, of which nothing more is known yet.
+    /// Tells whether the measuring process is being started: the GPU is not known yet.
     fn is_starting(&self) -> bool {
         self.starting.is_some()
     }
@@ -183,21 +182,20 @@ impl<'a> Tuner<'a> {
         self.device.as_ref()
     }
 
-    /// The code around the kernels; none where no object is built, and every configuration is
-    /// launched as it is.
+    /// Returns the code around the kernels; `None` if no object is built.
     fn surroundings(&self) -> Option<&Surroundings> {
         self.surroundings.as_ref()
     }
 
     /// What times candidates.
-    pub fn measurer(&mut self) -> Option<&mut Pool> {
+    pub fn measurer(&mut self) -> Option<&mut ProcessPool> {
         self.measurer.as_mut()
     }
 
-    /// Lets others have the GPU: what comes now needs none.
-    fn rest(&mut self) {
+    /// Releases the GPU for other processes until it is needed again.
+    fn release_gpu(&mut self) {
         if let Some(measurer) = &mut self.measurer {
-            measurer.rest();
+            measurer.release_gpu();
         }
     }
 
@@ -213,19 +211,19 @@ impl<'a> Tuner<'a> {
 
     /// Whether a kernel of the sources so far was left out, or not timed, for a reason that
     /// another build may not have.
-    pub fn lacks_some(&self) -> bool {
-        self.lacks_some
+    pub fn has_temporary_failure(&self) -> bool {
+        self.has_temporary_failure
     }
 
-    /// Decides for every annotation of a source, in order; a kernel that cannot be tuned is
-    /// warned of and left out.
+    /// Decides for every annotation of a source, in order. Warns of a kernel that cannot be tuned
+    /// and leaves it out.
     ///
     /// While candidates of one kernel are on the GPU, in a thread of their own, the next kernel
     /// is compiled and scored. One kernel is timed at a time, and each is decided as if it were
     /// alone.
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         process::start_pool();
-        progress::enable(self.settings.progress && !self.is_beside);
+        progress::enable(self.settings.progress && !self.is_other_architecture);
         self.surroundings = Some(around);
         self.kernels = annotations.len();
         let mut tuned = Vec::new();
@@ -236,7 +234,8 @@ impl<'a> Tuner<'a> {
             std::thread::scope(|scope| {
                 let mut before: Option<Timing<'_, '_>> = None;
                 for (index, annotation) in annotations.iter().enumerate() {
-                    // What is to be said of this kernel comes after what is to be said of the one before.
+                    // What is to be said of this kernel comes after what is to be said of the one
+                    // before.
                     self.console.hold(before.is_some());
                     let found = session.find(self, index);
                     if let Some(timing) = before.take() {
@@ -245,13 +244,13 @@ impl<'a> Tuner<'a> {
                         self.console.say(held);
                     }
                     match found {
-                        Ok(Standing::Prepared(prepared, early)) => {
+                        Ok(KernelState::Prepared(prepared, early)) => {
                             before = Some(self.time(scope, toolchain, index, (prepared, early)));
                         }
-                        Ok(Standing::Known(found)) => tuned.push(*found),
-                        Ok(Standing::Nothing) => {}
+                        Ok(KernelState::Decided(found)) => tuned.push(*found),
+                        Ok(KernelState::NotLocked) => {}
                         Err(problem) => {
-                            self.rest();
+                            self.release_gpu();
                             progress::end(&annotation.name);
                             session.refuse(self, index, &problem);
                         }
@@ -267,8 +266,8 @@ impl<'a> Tuner<'a> {
         tuned
     }
 
-    /// Begins to time a kernel's candidates, where they are to be timed: the measuring process
-    /// is lent to a thread.
+    /// Starts timing a kernel's candidates in a thread, which has the measurer until it ends. If
+    /// nothing is to be timed, returns the draft.
     fn time<'s, 'b: 's>(
         &mut self,
         scope: &'s std::thread::Scope<'s, '_>,
@@ -276,9 +275,9 @@ impl<'a> Tuner<'a> {
         index: usize,
         (prepared, early): (Arc<Prepared<'b>>, Option<Box<OverlappedTiming>>),
     ) -> Timing<'s, 'b> {
-        let search = self.recall(toolchain, prepared.subject.annotation).zip(self.device());
+        let search = self.lookup(toolchain, prepared.info.annotation).zip(self.device());
         let search = search.zip(prepared.basis.as_ref());
-        let search = search.and_then(|((recall, device), basis)| recall.search(&prepared.scored.laid, basis, device));
+        let search = search.and_then(|((lookup, device), basis)| lookup.search(&prepared.scored.input, basis, device));
         let (draft, effort) = kernel::draft(self, toolchain, &prepared);
         let lent = effort.and_then(|effort| Some((effort, self.measurer.take()?)));
         let Some((effort, mut measurer)) = lent else {
@@ -289,12 +288,12 @@ impl<'a> Tuner<'a> {
         // It keeps a core busy, as a tool of the compiler does; none runs now.
         let permit = measurer.runs_here().then(process::wait_for_permit);
         let thread = process::spawn_or_run(scope, move || {
-            let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
-            let logbook = SearchJournal::open(of, place, is_trusted && early.is_none());
+            let of = (sent.info.annotation.name.as_str(), &sent.scored.input);
+            let journal = SearchJournal::open(of, place, is_trusted && early.is_none());
             let (draft, timed) =
-                kernel::time(&sent, (draft, early.map(|early| *early)), (effort, permit), &mut measurer, logbook);
+                kernel::time(&sent, (draft, early.map(|early| *early)), (effort, permit), &mut measurer, journal);
             // What comes now needs no GPU: another compile may have it.
-            measurer.rest();
+            measurer.release_gpu();
             (measurer, draft, timed)
         });
         Timing { index, prepared, search, stage: Stage::Lent(Box::new(thread)) }
@@ -311,7 +310,7 @@ impl<'a> Tuner<'a> {
         let Timing { index, prepared, search, stage } = timing;
         let (draft, timed) = match stage {
             Stage::Drafted(draft) => {
-                self.rest();
+                self.release_gpu();
                 (*draft, None)
             }
             Stage::Lent(thread) => {
@@ -321,14 +320,13 @@ impl<'a> Tuner<'a> {
                 (draft, Some(timed))
             }
         };
-        progress::end(&prepared.subject.annotation.name);
+        progress::end(&prepared.info.annotation.name);
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
             // What failed for the moment is not to be decided by for good.
             found.decision.provisional |= toolchain.is_disturbed() || process::has_faulted();
-            if let (Some(basis), Some(recall)) = (&prepared.basis, self.recall(toolchain, prepared.subject.annotation))
-            {
+            if let (Some(basis), Some(lookup)) = (&prepared.basis, self.lookup(toolchain, prepared.info.annotation)) {
                 let pinned = fingerprint::lock_entry(&found, basis.clone(), &prepared.digests);
-                recall.keep(&found, &pinned, &prepared, search.as_deref());
+                lookup.keep(&found, &pinned, &prepared, search.as_deref());
                 found.decision.pinned = Some(pinned);
             }
             tuned.push(found);
@@ -338,9 +336,9 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// The look-up of a kernel's earlier results, where they count.
-    fn recall<'b>(&'b self, toolchain: &'b Toolchain, annotation: &'b Annotation) -> Option<Recall<'b>> {
-        Some(Recall {
+    /// Returns the look-up of a kernel's earlier results, if they are used.
+    fn lookup<'b>(&'b self, toolchain: &'b Toolchain, annotation: &'b Annotation) -> Option<ResultLookup<'b>> {
+        Some(ResultLookup {
             settings: self.settings,
             console: self.console,
             results: self.results?,
@@ -348,13 +346,12 @@ impl<'a> Tuner<'a> {
             annotation,
             strategy: kernel::strategy(annotation, self.settings.strategy),
             budget: kernel::budget(annotation, self.settings.budget),
-            is_beside: self.is_beside,
+            is_other_architecture: self.is_other_architecture,
         })
     }
 
-    /// Decides for another architecture of a fat build, which is not that of the GPU at hand,
-    /// for the kernels of `tuned`.
-    pub fn tune_beside(
+    /// Decides for the kernels of `tuned` on another architecture of a fat build, without timing.
+    pub fn tune_other_architecture(
         &mut self,
         toolchain: &Toolchain,
         annotations: &[Annotation],
@@ -366,9 +363,9 @@ impl<'a> Tuner<'a> {
         let (is_started, starting) = (std::mem::replace(&mut self.is_started, true), self.starting.take());
         let is_tuned = |annotation: &&Annotation| tuned.iter().any(|tuned| tuned.decision.name == annotation.name);
         let left: Vec<Annotation> = annotations.iter().filter(is_tuned).cloned().collect();
-        self.is_beside = true;
+        self.is_other_architecture = true;
         let found = self.tune(toolchain, &left, around);
-        self.is_beside = false;
+        self.is_other_architecture = false;
         (self.measurer, self.device) = (measurer, device);
         (self.is_started, self.starting) = (is_started, starting);
         found
@@ -385,10 +382,10 @@ impl<'a> Tuner<'a> {
         let Some(mut session) = TuningSession::new(self, toolchain, annotations) else { return };
         for index in 0..annotations.len() {
             let decided = session.find(self, index).and_then(|found| match found {
-                Standing::Prepared(prepared, _) => decide(self, &prepared),
-                Standing::Known(_) | Standing::Nothing => Ok(()),
+                KernelState::Prepared(prepared, _) => decide(self, &prepared),
+                KernelState::Decided(_) | KernelState::NotLocked => Ok(()),
             });
-            self.rest();
+            self.release_gpu();
             if let Err(problem) = decided {
                 session.refuse(self, index, &problem);
             }
@@ -397,11 +394,11 @@ impl<'a> Tuner<'a> {
     }
 }
 
-/// A kernel that is about to be decided.
+/// A kernel whose candidates are being timed, or that the model decides.
 struct Timing<'s, 'b> {
     index: usize,
     prepared: Arc<Prepared<'b>>,
-    /// Where its search is kept while it is under way.
+    /// Cache key of the journal of its search.
     search: Option<String>,
     stage: Stage<'s>,
 }
@@ -410,9 +407,9 @@ enum Stage<'s> {
     /// The model decides.
     Drafted(Box<Draft>),
     /// Its candidates are being timed.
-    Lent(Box<ScopedWork<'s, (Pool, Draft, Timed)>>),
+    Lent(Box<ScopedWork<'s, (ProcessPool, Draft, Timed)>>),
 }
 
-fn start(options: Result<Options, measure::Error>) -> Result<Pool, measure::Error> {
-    Pool::start(Options { notice: Some(console::notice), ..options? })
+fn start(options: Result<Options, measure::Error>) -> Result<ProcessPool, measure::Error> {
+    ProcessPool::start(Options { notice: Some(console::notice), ..options? })
 }

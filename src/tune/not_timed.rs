@@ -1,5 +1,5 @@
-//! Why a kernel is not timed on the GPU at hand: as it is found out, and as it is said, also by
-//! builds that find it in the cache.
+//! The reasons why a kernel is not timed on the GPU at hand, and their messages. Later builds
+//! repeat the message from the cache.
 
 use crate::comment::Annotation;
 use crate::diag::MessageCode;
@@ -9,20 +9,21 @@ use crate::measure::Error;
 use crate::record::{Decision, Untimed};
 use crate::workload::Workload;
 
-/// What keeps a kernel from being timed, and whether it will be the same next time.
+/// Why a kernel cannot be timed, and whether the next build will find the same.
 pub struct UntimedFinding {
     untimed: Untimed,
     is_lasting: bool,
 }
 
-/// A GPU that runs nothing of the code of this call.
+/// Reports a GPU that runs none of the code of this call.
 pub fn without_code(gpu: &str) -> UntimedFinding {
     let untimed = Untimed::Code(format!("the {gpu} runs no machine code of this call"));
     UntimedFinding { untimed, is_lasting: true }
 }
 
-/// A GPU that has no room for the baseline's buffers: now, or whoever else uses it.
-pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option<UntimedFinding> {
+/// Reports buffers of the baseline that exceed the GPU's free memory. This is lasting if they
+/// exceed its total memory.
+pub fn exceeds_memory(name: &str, workload: &Workload, device: &Device) -> Option<UntimedFinding> {
     let wanted = workload.bytes();
     if device.free_bytes == 0 || wanted <= device.free_bytes {
         return None;
@@ -40,18 +41,18 @@ pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option
     Some(UntimedFinding { untimed: Untimed::Memory(message), is_lasting })
 }
 
-/// A baseline that cannot be measured; `None` where timing failed for something else, of which
-/// it is not known when it will be over.
+/// Reports a baseline that cannot be measured; `None` if timing failed for another reason, which
+/// may be temporary.
 pub fn by_baseline(error: &Error) -> Option<UntimedFinding> {
     let Error::Baseline(reason) = error else { return None };
     Some(UntimedFinding { untimed: Untimed::Baseline(error.to_string()), is_lasting: reason.is_lasting() })
 }
 
 impl UntimedFinding {
-    /// Says it to the user and to the decision.
-    pub fn tell(self, console: &Console, annotation: &Annotation, decision: &mut Decision) {
+    /// Warns the user and records the reason in the decision.
+    pub fn report(self, console: &Console, annotation: &Annotation, decision: &mut Decision) {
         let Self { untimed, is_lasting } = self;
-        say(&untimed, console, annotation);
+        print(&untimed, console, annotation);
         let (Untimed::Baseline(note) | Untimed::Code(note) | Untimed::Memory(note)) = &untimed;
         decision.note(code(&untimed), note);
         decision.provisional |= !is_lasting;
@@ -68,8 +69,8 @@ fn code(untimed: &Untimed) -> MessageCode {
     }
 }
 
-/// Says to the user why a kernel is not timed.
-pub fn say(untimed: &Untimed, console: &Console, annotation: &Annotation) {
+/// Warns the user that a kernel is not timed.
+pub fn print(untimed: &Untimed, console: &Console, annotation: &Annotation) {
     let (name, code) = (&annotation.name, code(untimed));
     match untimed {
         Untimed::Baseline(message) => console.warning(code, format!("{name}: not timed: {message}")),

@@ -1,4 +1,5 @@
-//! A decided kernel: what the header, the ticket and the summary line say of it.
+//! A decided kernel, and what the build makes of it: the header, the build plan for the shims,
+//! the launch stub and the summary line.
 
 use super::argument_conditions;
 use super::header_functions;
@@ -9,7 +10,7 @@ use super::variants::FrontEnds;
 use crate::comment::Annotation;
 use crate::diag::MessageCode;
 use crate::emit::cxx_expression::Types;
-use crate::emit::{Dispatch, HeaderKernel, StubChange, StubText, TicketKernel, Winner};
+use crate::emit::{Dispatch, HeaderKernel, PlannedKernel, StubChange, StubText, Winner};
 use crate::gpu::architecture_number;
 use crate::launch::{Configuration, FrontEndOptions};
 use crate::nvcc::Toolchain;
@@ -24,7 +25,8 @@ pub struct Tuned {
     pub decision: Decision,
     header: HeaderKernel,
     baseline_header: HeaderKernel,
-    ticket: Option<TicketKernel>,
+    /// What the ptxas shim does for the winner. The name is part of the format of the cache.
+    ticket: Option<PlannedKernel>,
     stub: Option<Stub>,
     /// The same kernel on the other architectures of a fat build.
     other_architectures: Vec<Tuned>,
@@ -50,99 +52,99 @@ struct Stub {
 }
 
 impl Tuned {
-    /// Draws up what the build gets from a decision.
-    pub fn new(toolchain: &Toolchain, subject: &KernelInfo<'_>, scored: &Scored, mut decision: Decision) -> Self {
-        let laid = &scored.laid;
+    /// Makes what the build needs from a decision of this build.
+    pub fn new(toolchain: &Toolchain, info: &KernelInfo<'_>, scored: &Scored, mut decision: Decision) -> Self {
+        let input = &scored.input;
         let ptx = |of: &Configuration| {
             let is_of_set = |found: &Configuration| found.has_front_end_of(of);
-            let index = laid.configurations.iter().position(is_of_set)?;
-            laid.sources[laid.source_of[index]].ptx.as_deref()
+            let index = input.configurations.iter().position(is_of_set)?;
+            input.sources[input.source_of[index]].ptx.as_deref()
         };
         let digest = |row: usize| {
             let variant = decision.configurations[row].variant?;
             Some(decision.variants.get(variant)?.digest.clone())
         };
         let winner = &decision.configurations[decision.winner].configuration;
-        let symbol = subject.entry(&winner.front_end()).unwrap_or(&subject.entry).symbol.clone();
-        let made = ptx(subject.space.baseline()).zip(ptx(winner)).zip(digest(decision.winner));
+        let symbol = info.entry(&winner.front_end()).unwrap_or(&info.entry).symbol.clone();
+        let made = ptx(info.space.baseline()).zip(ptx(winner)).zip(digest(decision.winner));
         let entry = made.map(|((host, donor), digest)| (host, donor, (symbol, digest)));
         let baseline = digest(decision.baseline);
         let is_clustered = mention_clusters(entry.as_ref());
-        let ticket = ticket(subject, &mut decision, entry, baseline);
-        Self::drawn(toolchain, subject, decision, ticket, is_clustered)
+        let planned = planned_kernel(info, &mut decision, entry, baseline);
+        Self::from_parts(toolchain, info, decision, planned, is_clustered)
     }
 
-    /// The same from a decision of an earlier build. `code` is the digest of the winner's
-    /// machine code.
+    /// Makes what the build needs from a decision of an earlier build. `code` is the digest of
+    /// the winner's machine code.
     pub fn recalled(
         toolchain: &Toolchain,
-        subject: &KernelInfo<'_>,
+        info: &KernelInfo<'_>,
         front_ends: &FrontEnds<'_>,
         mut decision: Decision,
         code: Option<&str>,
     ) -> Self {
         // Names may have changed since.
-        decision.symbol.clone_from(&subject.entry.symbol);
+        decision.symbol.clone_from(&info.entry.symbol);
         let options = decision.configurations[decision.winner].configuration.front_end();
         let made = |options: &FrontEndOptions| front_ends.made(options).map(|made| made.ptx.as_str());
-        let symbol = subject.entry(&options).unwrap_or(&subject.entry).symbol.clone();
-        let entry = made(&FrontEndOptions::default()).zip(made(&subject.options(&options))).zip(code);
+        let symbol = info.entry(&options).unwrap_or(&info.entry).symbol.clone();
+        let entry = made(&FrontEndOptions::default()).zip(made(&info.options(&options))).zip(code);
         let entry = entry.map(|((host, donor), code)| (host, donor, (symbol, code.to_owned())));
         let is_clustered = mention_clusters(entry.as_ref());
-        let ticket = ticket(subject, &mut decision, entry, None);
-        Self::drawn(toolchain, subject, decision, ticket, is_clustered)
+        let planned = planned_kernel(info, &mut decision, entry, None);
+        Self::from_parts(toolchain, info, decision, planned, is_clustered)
     }
 
-    fn drawn(
+    fn from_parts(
         toolchain: &Toolchain,
-        subject: &KernelInfo<'_>,
+        info: &KernelInfo<'_>,
         mut decision: Decision,
-        ticket: Option<TicketKernel>,
+        planned: Option<PlannedKernel>,
         is_clustered: bool,
     ) -> Self {
         let gpu = match &decision.device {
             Some(device) => format!("{}, {}", device.name, decision.architecture),
             None => decision.architecture.clone(),
         };
-        decision.tolerance = tolerance(subject.annotation, &decision.configurations[decision.winner].configuration);
-        let types = header_functions::types(subject.annotation, &subject.entry);
+        decision.tolerance = tolerance(info.annotation, &decision.configurations[decision.winner].configuration);
+        let types = header_functions::types(info.annotation, &info.entry);
         let configuration = |index: usize| &decision.configurations[index].configuration;
         let baseline = configuration(decision.baseline);
         let header = |index: usize, provenance: Provenance| {
             let occupancy = decision.configurations[index].score.map(|score| (score.occupancy * 100.0).round() as u32);
-            let header = header_functions::header(subject.annotation, &types, configuration(index), provenance, &gpu);
+            let header = header_functions::header(info.annotation, &types, configuration(index), provenance, &gpu);
             HeaderKernel {
                 occupancy,
                 speedup: decision.speedup,
-                cooperative: subject.waits_for_grid,
+                cooperative: info.waits_for_grid,
                 source_macros: baseline.macros.clone(),
-                is_in_place: subject.launch_path.way == WinnerPlacement::InPlace,
+                is_in_place: info.launch_path.placement == WinnerPlacement::InPlace,
                 ..header
             }
         };
         let baseline_header = header(decision.baseline, Provenance::Baseline);
         let mut winner_header = header(decision.winner, decision.provenance);
-        let (launch_path, winner) = (&subject.launch_path, configuration(decision.winner));
+        let (launch_path, winner) = (&info.launch_path, configuration(decision.winner));
         if !launch_path.is_own_in_header(winner, baseline) {
-            winner_header.launches_as(&baseline_header);
+            winner_header.launch_as(&baseline_header);
         } else if !launch_path.kernel_takes_launch(winner, baseline) {
             winner_header.newer = Some(Box::new(baseline_header.clone()));
         }
-        let has_stub = ticket.is_some() && subject.launch_path.reshapes();
+        let has_stub = planned.is_some() && info.launch_path.reshapes();
         let divisions = (!decision.surplus)
-            .then(|| argument_conditions::conditions_text(&subject.space, configuration(decision.winner)))
+            .then(|| argument_conditions::conditions_text(&info.space, configuration(decision.winner)))
             .filter(|conditions| !conditions.is_empty());
-        let source = &subject.annotation.source;
-        let required = argument_conditions::requirements(subject.annotation)
-            .map(|required| source.slice(required.span).to_owned());
+        let source = &info.annotation.source;
+        let required =
+            argument_conditions::requirements(info.annotation).map(|required| source.slice(required.span).to_owned());
         let conditions: Vec<String> = divisions.into_iter().chain(required).collect();
         let applies = (has_stub && !conditions.is_empty()).then(|| conditions.join(" and "));
         Self {
             applies,
             header: winner_header,
             baseline_header,
-            stub: stub(toolchain, subject, &types, &decision, ticket.as_ref(), is_clustered),
-            ticket,
+            stub: stub(toolchain, info, &types, &decision, planned.as_ref(), is_clustered),
+            ticket: planned,
             other_architectures: Vec::new(),
             untuned: Vec::new(),
             is_recalled: false,
@@ -150,34 +152,33 @@ impl Tuned {
         }
     }
 
-    /// The same without the configurations that are neither baseline nor winner, as a build
-    /// takes it from the cache.
-    pub fn essence(&self) -> Self {
-        let mut essence = self.clone();
-        let decision = &mut essence.decision;
+    /// Returns a copy for the cache, without the configurations that are neither baseline nor
+    /// winner.
+    pub fn condensed(&self) -> Self {
+        let mut condensed = self.clone();
+        let decision = &mut condensed.decision;
         decision.retain(|_| false);
         decision.variants.clear();
         decision.configurations.iter_mut().for_each(|found| found.variant = None);
-        essence.is_recalled = true;
-        essence.other_architectures = self.other_architectures.iter().map(Self::essence).collect();
-        essence
+        condensed.is_recalled = true;
+        condensed.other_architectures = self.other_architectures.iter().map(Self::condensed).collect();
+        condensed
     }
 
-    /// Says that it is from the cache.
+    /// Marks the result as taken from the cache.
     pub fn mark_recalled(&mut self) {
         self.is_recalled = true;
     }
 
-    /// A kernel of which nothing is known, in a build that is not to find out: its baseline,
-    /// with what a lock file would ask for.
-    pub fn unknown(toolchain: &Toolchain, subject: &KernelInfo<'_>, mut decision: Decision) -> Self {
+    /// Returns the baseline of a kernel without a known result, for a build that does not search.
+    pub fn unknown(toolchain: &Toolchain, info: &KernelInfo<'_>, mut decision: Decision) -> Self {
         decision.winner = decision.baseline;
         decision.provenance = Provenance::Baseline;
-        Self::drawn(toolchain, subject, decision, None, false)
+        Self::from_parts(toolchain, info, decision, None, false)
     }
 
-    /// Takes what was decided for other architectures of the same source; `untuned` are those
-    /// that nothing was decided for.
+    /// Adds the decisions for other architectures of the same source. For `untuned` ones nothing
+    /// was decided.
     pub fn add_architectures(&mut self, others: &[Tuned], untuned: &[u32]) {
         let own = others.iter().filter(|other| other.decision.name == self.decision.name);
         self.other_architectures.extend(own.cloned());
@@ -212,7 +213,7 @@ impl Tuned {
         stub || self.everywhere().any(|tuned| tuned.decision.symbol == symbol)
     }
 
-    /// Takes the winner back, for it could not be built or announced.
+    /// Falls back to the baseline because the winner could not be built or announced.
     pub fn fall_back(&mut self, code: MessageCode, problem: &str) {
         self.decision.provenance = Provenance::Baseline;
         self.decision.winner = self.decision.baseline;
@@ -227,7 +228,7 @@ impl Tuned {
     }
 
     /// What the `ptxas` shim does for it.
-    pub fn tickets(&self) -> impl Iterator<Item = TicketKernel> {
+    pub fn planned_kernels(&self) -> impl Iterator<Item = PlannedKernel> {
         self.everywhere().filter_map(|tuned| tuned.ticket.clone())
     }
 
@@ -245,14 +246,14 @@ impl Tuned {
         self.header.occupancy
     }
 
-    /// Takes the winner's occupancy from where its code was looked at.
+    /// Sets the winner's occupancy.
     pub fn set_occupancy(&mut self, percent: Option<u32>) {
         self.header.occupancy = percent;
     }
 
     /// The digest of the winner's machine code; none for a baseline that nvcc builds by itself.
     pub fn code(&self) -> Option<&str> {
-        self.ticket.as_ref().map(|ticket| ticket.digest.as_str())
+        self.ticket.as_ref().map(|planned| planned.digest.as_str())
     }
 
     /// The winning configuration.
@@ -366,27 +367,27 @@ fn mention_clusters(entry: Option<&EntrySources<'_>>) -> bool {
     entry.is_some_and(|(host, donor, _)| [host, donor].iter().any(|ptx| ptx.contains("cluster")))
 }
 
-/// What the shim of ptxas does for a winner: nothing for a baseline, which nvcc compiles by
+/// Plans what the ptxas shim does for a winner; `None` for a baseline, which nvcc compiles by
 /// itself. `entry` has the PTX of the baseline's module and of the winner's, the winner's
-/// symbol there, and the digest of its machine code. A winner that cannot be put
-/// into the module gives way to the baseline.
-fn ticket(
-    subject: &KernelInfo<'_>,
+/// symbol there, and the digest of its machine code. If the winner cannot be put into the
+/// module, the decision falls back to the baseline.
+fn planned_kernel(
+    info: &KernelInfo<'_>,
     decision: &mut Decision,
     entry: Option<EntrySources<'_>>,
     baseline_digest: Option<String>,
-) -> Option<TicketKernel> {
+) -> Option<PlannedKernel> {
     if decision.provenance == Provenance::Baseline || decision.winner == decision.baseline {
         return None;
     }
     let edits = Edits::from(&decision.configurations[decision.winner].configuration);
-    let destination = subject.launch_path.destination();
+    let destination = info.launch_path.destination();
     let (host, donor, (symbol, digest)) = entry?;
-    match Transplant::new((host, &subject.entry.symbol), (donor, &symbol), edits, destination) {
-        Ok(entry) => Some(TicketKernel {
+    match Transplant::new((host, &info.entry.symbol), (donor, &symbol), edits, destination) {
+        Ok(entry) => Some(PlannedKernel {
             source: None,
             architecture: decision.architecture.clone(),
-            symbol: subject.entry.symbol.clone(),
+            symbol: info.entry.symbol.clone(),
             baseline_digest: baseline_digest.filter(|_| destination == Destination::Added),
             entry,
             digest,
@@ -404,20 +405,20 @@ fn ticket(
 /// The launch stub, where it selects the winner.
 fn stub(
     toolchain: &Toolchain,
-    subject: &KernelInfo<'_>,
+    info: &KernelInfo<'_>,
     types: &Types,
     decision: &Decision,
-    ticket: Option<&TicketKernel>,
+    planned: Option<&PlannedKernel>,
     is_clustered: bool,
 ) -> Option<Stub> {
-    let WinnerPlacement::Entries { reshapes, accepts } = subject.launch_path.way else { return None };
-    let (annotation, space) = (subject.annotation, &subject.space);
+    let WinnerPlacement::Entries { reshapes, accepts } = info.launch_path.placement else { return None };
+    let (annotation, space) = (info.annotation, &info.space);
     let launch = |configuration: &Configuration| header_functions::stub_launch(annotation, types, configuration);
     let configuration = &decision.configurations[decision.winner].configuration;
     let divisions = if decision.surplus { Vec::new() } else { argument_conditions::divisions(space, configuration) };
     let winner = Winner {
         capability: architecture_number(&decision.architecture)?,
-        entry: ticket?.entry.name.clone(),
+        entry: planned?.entry.name.clone(),
         launch: launch(configuration),
         conditions: header_functions::stub_conditions(annotation, types, configuration, &divisions),
         carveout: configuration.carveout.map(u32::from),
@@ -430,7 +431,7 @@ fn stub(
     // it.
     let reshapes = reshapes && !(accepts && decision.device.is_none());
     let dispatch = Dispatch { baseline, winners: vec![winner], accepts_winner_launches: accepts, reshapes };
-    let stub = subject.entry.mangled.clone()?;
-    let symbol = subject.entry.symbol.clone();
+    let stub = info.entry.mangled.clone()?;
+    let symbol = info.entry.symbol.clone();
     Some(Stub { source: toolchain.source().to_owned(), stub, symbol, dispatch })
 }

@@ -1,8 +1,7 @@
-//! The first round of a search, timed while what the search goes on with is compiled.
+//! The first round of a search, timed while the rest of the space is compiled.
 //!
-//! Invariant: it takes a GPU that is free just then, and lets others have it where it
-//! has to wait for the compiler; what could not be timed so is timed when its turn comes, and
-//! the same points are asked for either way.
+//! Invariants: it uses a GPU only if that is free at once, and releases it while it waits for the
+//! compiler. The search times the same points if this was not possible.
 
 use super::kernel::AHEAD_SHARE;
 use super::scoring::Scored;
@@ -11,7 +10,7 @@ use super::search_journal::SearchJournal;
 use super::timing;
 use crate::gpu::Conditions;
 use crate::launch::Configuration;
-use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, Pool, Timing, Timings, Trial};
+use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, ProcessPool, Timing, Timings, Trial};
 use crate::process;
 use crate::record::Cache;
 use crate::settings::Strategy;
@@ -20,13 +19,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A first round that is to be timed.
-pub struct Planned<'a> {
-    /// The kernel's name and where its search is kept.
+pub struct PlannedRound<'a> {
+    /// The kernel's name, and the cache and key of the journal of its search.
     name: &'a str,
     place: Option<(Cache, String)>,
-    /// Whether what is kept there counts.
+    /// Whether an earlier journal there is continued.
     is_trusted: bool,
-    laid: ScoringInput,
+    input: ScoringInput,
     baseline: Candidate,
     /// The configurations of the round, the baseline among them, and those that are sent.
     round: Vec<usize>,
@@ -35,66 +34,65 @@ pub struct Planned<'a> {
     plan: Plan,
 }
 
-/// What a first round gave that was timed while the other variants were compiled.
+/// The result of a first round that was timed during the compile, by configuration.
 pub struct OverlappedTiming {
     /// The baseline among them.
     round: Vec<Configuration>,
     sent: Vec<Configuration>,
     result: Result<Timings, Error>,
-    /// The GPU, and how it was.
+    /// The GPU's UUID, and its clocks and throttling meanwhile.
     gpu: String,
     pub conditions: Conditions,
     /// How long a GPU was waited for.
     pub waited: Duration,
 }
 
-/// The same by index into the space, once all of it is compiled.
+/// The same by index into the whole space.
 pub struct OverlappedRound {
     pub round: Vec<usize>,
     /// The UUID of the GPU.
     pub gpu: String,
     pub baseline: Timing,
-    /// Those that were sent, and what came of each.
+    /// The candidates, and the outcome of each.
     pub indices: Vec<usize>,
     pub outcomes: Vec<Outcome>,
 }
 
-impl<'a> Planned<'a> {
-    /// The first round of the search of a kernel of this name, in a space of which the natural
-    /// variants are compiled, of at most this many seconds; `None` where the strategy chooses
-    /// among all, or has nothing to time but the baseline.
+impl<'a> PlannedRound<'a> {
+    /// Plans the first round of a kernel's search, of at most `budget_s` seconds, in a space of
+    /// which the first-round variants are compiled. `None` if the strategy needs the whole space,
+    /// or if only the baseline would be timed.
     pub fn new(name: &'a str, scored: Scored, strategy: Strategy, most: usize, budget_s: f64) -> Option<Self> {
         let round = scored.early(strategy, most);
-        let laid = scored.laid;
-        let others: Vec<usize> = round.iter().copied().filter(|&index| index != laid.baseline).collect();
-        let (sent, candidates) = timing::candidates(&laid, &others);
-        let baseline = timing::baseline(&laid).ok().filter(|_| !candidates.is_empty())?;
+        let input = scored.input;
+        let others: Vec<usize> = round.iter().copied().filter(|&index| index != input.baseline).collect();
+        let (sent, candidates) = timing::candidates(&input, &others);
+        let baseline = timing::baseline(&input).ok().filter(|_| !candidates.is_empty())?;
         let plan = Plan { budget_s, ..Plan::default() };
-        Some(Self { name, place: None, is_trusted: false, laid, baseline, round, sent, candidates, plan })
+        Some(Self { name, place: None, is_trusted: false, input, baseline, round, sent, candidates, plan })
     }
 
-    /// The space as far as it is known.
-    pub fn laid(&self) -> &ScoringInput {
-        &self.laid
+    /// Returns the part of the space that is compiled.
+    pub fn input(&self) -> &ScoringInput {
+        &self.input
     }
 
-    /// The same where what is found is kept there, and where what an earlier compile kept
-    /// counts, or not.
-    pub fn kept_at(self, place: Option<(Cache, String)>, is_trusted: bool) -> Self {
+    /// Sets where the journal of the search is kept, and whether an earlier one is continued.
+    pub fn with_journal(self, place: Option<(Cache, String)>, is_trusted: bool) -> Self {
         Self { place, is_trusted, ..self }
     }
 
-    /// Times it where there is a GPU free before all is compiled. What an earlier compile kept
-    /// of the search is not found out again: the search goes on from there.
-    pub fn time(self, measurer: &mut Pool, is_compiled: &AtomicBool) -> Option<OverlappedTiming> {
-        let Self { name, place, is_trusted, laid, baseline, round, sent, candidates, plan } = self;
-        let mut logbook = SearchJournal::open((name, &laid), place, is_trusted);
-        if logbook.has_earlier() {
+    /// Times the round if a GPU is free before all is compiled. Does nothing if an earlier
+    /// compile left a journal: the search continues from that.
+    pub fn time(self, measurer: &mut ProcessPool, is_compiled: &AtomicBool) -> Option<OverlappedTiming> {
+        let Self { name, place, is_trusted, input, baseline, round, sent, candidates, plan } = self;
+        let mut journal = SearchJournal::open((name, &input), place, is_trusted);
+        if journal.has_earlier() {
             return None;
         }
         let is_compiled = || is_compiled.load(Ordering::Relaxed);
-        // It keeps a core busy, as a tool of the compiler does, but is not to keep the compiler from
-        // its work.
+        // It keeps a core busy, as a tool of the compiler does, but is not to keep the compiler
+        // from its work.
         let _permit = match measurer.runs_here() {
             true => Some(process::permit_beside(is_compiled)?),
             false => None,
@@ -109,7 +107,7 @@ impl<'a> Planned<'a> {
             Ok(false) => return None,
             Ok(true) => {
                 let trial = Trial { baseline: &baseline, candidates: &candidates, plan: &plan };
-                measurer.time_watched(trial, &mut |outcomes| logbook.note(&sent, outcomes))
+                measurer.time_with_progress(trial, &mut |outcomes| journal.note(&sent, outcomes))
             }
             Err(error) => Err(error),
         };
@@ -121,25 +119,25 @@ impl<'a> Planned<'a> {
             let spared = measurer.device().memory_bytes / AHEAD_SHARE;
             match candidates.iter().all(|candidate| candidate.workload.bytes() <= spared) {
                 true => measurer.pause(),
-                false => measurer.rest(),
+                false => measurer.release_gpu(),
             }
         }
         let (gpu, waited) = (measurer.device().uuid.clone(), measurer.waited() - waited);
-        let named = |indices: &[usize]| indices.iter().map(|&index| laid.configurations[index].clone()).collect();
+        let named = |indices: &[usize]| indices.iter().map(|&index| input.configurations[index].clone()).collect();
         let conditions = measurer.conditions();
         Some(OverlappedTiming { round: named(&round), sent: named(&sent), result, gpu, conditions, waited })
     }
 }
 
 impl OverlappedTiming {
-    /// What came of it, in the whole space.
+    /// Translates the round to indices into the whole space.
     ///
     /// # Errors
-    /// What kept it from being timed, which would keep the rest, too.
-    pub fn found(self, laid: &ScoringInput) -> Result<OverlappedRound, Error> {
+    /// The error that ended the round; it would also end the search.
+    pub fn into_round(self, input: &ScoringInput) -> Result<OverlappedRound, Error> {
         let Timings { baseline, candidates } = self.result?;
-        let numbers: HashMap<&Configuration, usize> = laid.configurations.iter().zip(0..).collect();
-        let number = |configuration: &Configuration| Some(laid.representative[*numbers.get(configuration)?]);
+        let numbers: HashMap<&Configuration, usize> = input.configurations.iter().zip(0..).collect();
+        let number = |configuration: &Configuration| Some(input.representative[*numbers.get(configuration)?]);
         let round = self.round.iter().filter_map(number).collect();
         let outcomes = self.sent.iter().zip(candidates);
         let (indices, outcomes) =

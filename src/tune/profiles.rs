@@ -1,11 +1,12 @@
-//! A space's launches on their workloads -> a profile for each, within an allowance for all.
+//! Profiles every launch of a space on its workload, within an allowance of interpreted
+//! instructions for all of them.
 //!
-//! Most kernels are known after a few of their threads, and a small share of the allowance
-//! suffices for each launch. Where control depends on data, or threads run for long, it does not,
-//! and each launch's own profile would be wrong by a factor of its own: no basis for a
-//! comparison. There one launch of those that do the same work (equal macros and as many
-//! threads, in blocks of other shapes) has a long allowance, and lends the others what its
-//! warps execute; how the accesses of a warp lie side by side remains each one's own.
+//! For most kernels a few threads and a small share of the allowance suffice for each launch. If
+//! control depends on data, or threads run for long, they do not: each profile would be wrong by
+//! a different factor, and launches could not be compared. Then one of the launches that do the
+//! same work (equal macros and as many threads, in blocks of other shapes) gets a long allowance.
+//! It lends the others its execution counts; the memory accesses of a warp remain each launch's
+//! own.
 
 use super::scoring_input::ScoringInput;
 use crate::gpu::WARP;
@@ -18,7 +19,7 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// PTX instructions that are interpreted for a kernel's space.
+/// PTX instructions that may be interpreted for a kernel's space.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     /// For all launches' own profiles together.
@@ -38,51 +39,51 @@ impl Allowance {
     pub const UNTIMED: Self = Self { own: 10_000_000, lenders: 5_000_000 };
 }
 
-/// What a profile takes though nothing is left: a launch without one cannot be compared.
-const LEAST_FOR_PROFILE: u64 = 20_000;
-/// What one takes at most, so that a round of one launch leaves something for the others.
-const MOST_FOR_PROFILE: u64 = 1_000_000;
-const MOST_FOR_LENDER: u64 = 10_000_000;
-/// What a lender takes at least: with less left, no further one is run.
-const ONE_LENDER: u64 = 500_000;
-/// Launches that differ in their threads by no more than this factor do the same work, but for
-/// what the last block has too much.
+/// Minimum allowance of a profile, even if none is left: a launch without one cannot be compared.
+const MIN_PER_PROFILE: u64 = 20_000;
+/// Maximum allowance of a profile, so that a round of one launch leaves something for the others.
+const MAX_PER_PROFILE: u64 = 1_000_000;
+const MAX_PER_LENDER: u64 = 10_000_000;
+/// Minimum allowance of a lender: with less left, no further one is run.
+const MIN_PER_LENDER: u64 = 500_000;
+/// Launches whose numbers of threads differ by at most this factor do the same work, except for
+/// surplus threads of the last block.
 const SAME_WORK: f64 = 1.02;
 
-/// Their busiest warps, as far as the allowances tell, differ by no more than this. Where a
-/// dimension of the block alone strides over a row, a block of another shape gives a thread
-/// more of it to do.
+/// Maximum factor between the busiest warps of launches that do the same work. If only one
+/// dimension of the block strides over a row, another block shape gives each thread more to do.
 const SAME_WARP: f64 = 1.5;
 
-/// The profiles that were made before; `None` where the code could not be run.
-pub struct Known {
-    /// By the axes' macros and the launch, as that launch's own allowance made them.
+/// The profiles of earlier rounds, and the allowance that remains.
+pub struct ProfileCache {
+    /// By front-end options and launch: profiles with a launch's own allowance; `None` if the
+    /// code could not be run.
     own: HashMap<(FrontEndOptions, Launch), Option<Arc<Profile>>>,
     /// Those with a long allowance.
     lenders: Vec<Lender>,
     /// What is left for profiles of later rounds.
-    left: Allowance,
+    remaining: Allowance,
 }
 
-impl Known {
-    /// Nothing yet, and what all rounds together may take.
-    pub fn new(left: Allowance) -> Self {
-        Self { own: HashMap::new(), lenders: Vec::new(), left }
+impl ProfileCache {
+    /// Creates an empty cache with the allowance of all rounds together.
+    pub fn new(remaining: Allowance) -> Self {
+        Self { own: HashMap::new(), lenders: Vec::new(), remaining }
     }
 
-    /// Takes the allowance of `count` new profiles; returns what each may take.
+    /// Reserves the allowance of `count` new profiles; returns that of each.
     fn take_for_profiles(&mut self, count: usize) -> u64 {
-        let each = (self.left.own / count.max(1) as u64).clamp(LEAST_FOR_PROFILE, MOST_FOR_PROFILE);
-        self.left.own = self.left.own.saturating_sub(each * count as u64);
+        let each = (self.remaining.own / count.max(1) as u64).clamp(MIN_PER_PROFILE, MAX_PER_PROFILE);
+        self.remaining.own = self.remaining.own.saturating_sub(each * count as u64);
         each
     }
 
-    /// Takes the allowance of `count` new lenders; returns how many may be run, and what each
-    /// may take.
+    /// Reserves the allowance of `count` new lenders; returns how many may be run, and the
+    /// allowance of each.
     fn take_for_lenders(&mut self, count: usize) -> (usize, u64) {
-        let run = count.min((self.left.lenders / ONE_LENDER) as usize);
-        let each = (self.left.lenders / run.max(1) as u64).min(MOST_FOR_LENDER);
-        self.left.lenders -= each * run as u64;
+        let run = count.min((self.remaining.lenders / MIN_PER_LENDER) as usize);
+        let each = (self.remaining.lenders / run.max(1) as u64).min(MAX_PER_LENDER);
+        self.remaining.lenders -= each * run as u64;
         (run, each)
     }
 }
@@ -96,19 +97,19 @@ struct Lender {
 }
 
 impl Lender {
-    /// Whether it does the same work as a launch of which this is known.
-    fn does(&self, job: &ProfileJob<'_>, own: &Profile) -> bool {
+    /// Tells whether it does the same work as a launch whose own profile is `own`.
+    fn does_same_work(&self, job: &ProfileJob<'_>, own: &Profile) -> bool {
         let (a, b) = (self.launch.threads() as f64, job.launch.threads() as f64);
         self.options == job.options && within(SAME_WORK, a, b) && within(SAME_WARP, self.busiest, busiest(own))
     }
 
-    /// The profile of a launch that does the same work, of which its own allowance says too
-    /// little.
-    fn lends(&self, own: &Profile, ProfileJob { launch, workload, .. }: &ProfileJob<'_>) -> Option<Arc<Profile>> {
+    /// Returns the profile of a launch that does the same work: its own accesses with the
+    /// lender's execution counts.
+    fn lend(&self, own: &Profile, ProfileJob { launch, workload, .. }: &ProfileJob<'_>) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
         let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
-        // The same threads make up the same warps, though in blocks of others; and however others lie
-        // side by side, that tells more than nothing does.
+        // The same threads make up the same warps, though in blocks of others; and however others
+        // lie side by side, that tells more than nothing does.
         if own.accesses.is_empty()
             || (lender.settled || lender.exact && !own.exact) && rows(launch) && rows(&self.launch)
         {
@@ -144,36 +145,41 @@ impl ProfileJob<'_> {
 /// Profiles, one for each set of front-end options and launch.
 pub struct Profiles {
     made: Vec<Option<Arc<Profile>>>,
-    /// By configuration: index into `made`.
-    of: Vec<Option<usize>>,
+    /// Index into `made`, by configuration; `None` without code or workload.
+    index_by_configuration: Vec<Option<usize>>,
 }
 
 impl Profiles {
-    /// Those of all configurations that have code and a workload; what is `known` is not made
-    /// again.
-    pub fn of(laid: &ScoringInput, known: &mut Known) -> Self {
+    /// Makes the profiles of all configurations with code and a workload; those in `known` are
+    /// reused.
+    pub fn for_space(input: &ScoringInput, known: &mut ProfileCache) -> Self {
         let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
         let mut jobs: Vec<ProfileJob<'_>> = Vec::new();
-        let mut of = Vec::with_capacity(laid.configurations.len());
-        for (index, workload) in laid.workloads.iter().enumerate() {
+        let mut index_by_configuration = Vec::with_capacity(input.configurations.len());
+        for (index, workload) in input.workloads.iter().enumerate() {
             // No thread sees the carve-out.
-            let (source, launch) = (laid.source_of[index], Launch { carveout: None, ..laid.launches[index] });
-            let compiled = laid.variants[index].is_ok();
-            of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
+            let (source, launch) = (input.source_of[index], Launch { carveout: None, ..input.launches[index] });
+            let compiled = input.variants[index].is_ok();
+            index_by_configuration.push(workload.as_deref().filter(|_| compiled).map(|workload| {
                 *keys.entry((source, launch)).or_insert_with(|| {
-                    jobs.push(ProfileJob { options: laid.configurations[index].front_end(), launch, source, workload });
+                    jobs.push(ProfileJob {
+                        options: input.configurations[index].front_end(),
+                        launch,
+                        source,
+                        workload,
+                    });
                     jobs.len() - 1
                 })
             }));
         }
-        let modules: Vec<Option<Arc<Module>>> = laid
+        let modules: Vec<Option<Arc<Module>>> = input
             .sources
             .par_iter()
             .map(|source| source.ptx.as_deref().and_then(|ptx| Module::parse(ptx).ok()).map(Arc::new))
             .collect();
         let profile = |job: &ProfileJob<'_>, instructions: u64| {
             let limits = sim::Limits { instructions, ..sim::Limits::default() };
-            let (module, symbol) = (modules[job.source].as_ref(), &laid.sources[job.source].symbol);
+            let (module, symbol) = (modules[job.source].as_ref(), &input.sources[job.source].symbol);
             let made =
                 module.and_then(|module| sim::profile_entry(module, symbol, &job.launch, job.workload, &limits).ok());
             made.map(Arc::new)
@@ -184,16 +190,16 @@ impl Profiles {
         let made: Vec<_> = new.into_par_iter().map(|job| (job.key(), profile(job, allowance))).collect();
         known.own.extend(made);
 
-        let own = |known: &Known, job: &ProfileJob<'_>| known.own.get(&job.key()).cloned().flatten();
+        let own = |known: &ProfileCache, job: &ProfileJob<'_>| known.own.get(&job.key()).cloned().flatten();
         // The smallest block lends: where threads need what others of their block load, it is the
         // cheapest to run as a whole.
         let needs = |job| own(known, job).filter(|profile| !profile.settled).map(|profile| (job, profile));
-        let mut needy: Vec<(&ProfileJob<'_>, Arc<Profile>)> = jobs.iter().filter_map(needs).collect();
-        needy.sort_by_key(|(job, _)| job.launch.block_threads().max(WARP));
+        let mut unsettled: Vec<(&ProfileJob<'_>, Arc<Profile>)> = jobs.iter().filter_map(needs).collect();
+        unsettled.sort_by_key(|(job, _)| job.launch.block_threads().max(WARP));
         let mut lenders: Vec<(Lender, &ProfileJob<'_>)> = Vec::new();
-        for (job, own) in needy {
+        for (job, own) in unsettled {
             let mut all = known.lenders.iter().chain(lenders.iter().map(|(lender, _)| lender));
-            if !all.any(|lender| lender.does(job, &own)) {
+            if !all.any(|lender| lender.does_same_work(job, &own)) {
                 let (options, launch) = (job.options.clone(), job.launch);
                 lenders.push((Lender { options, launch, busiest: busiest(&own), profile: None }, job));
             }
@@ -211,16 +217,16 @@ impl Profiles {
             if own.settled {
                 return Some(own);
             }
-            let lender = known.lenders.iter().find(|lender| lender.does(job, &own));
-            let lent = lender.and_then(|lender| lender.lends(&own, job));
+            let lender = known.lenders.iter().find(|lender| lender.does_same_work(job, &own));
+            let lent = lender.and_then(|lender| lender.lend(&own, job));
             Some(lent.unwrap_or(own))
         };
-        Self { made: jobs.par_iter().map(borrowed).collect(), of }
+        Self { made: jobs.par_iter().map(borrowed).collect(), index_by_configuration }
     }
 
     /// The number of a configuration's profile.
     pub fn index(&self, configuration: usize) -> Option<usize> {
-        self.of[configuration]
+        self.index_by_configuration[configuration]
     }
 
     /// The profile with a number; `None` where the code could not be run.
@@ -240,25 +246,26 @@ mod tests {
     /// Returns a recorded space; the quick run leaves out all blocks but those with this many
     /// threads.
     ///
-    fn laid(kernel: &str, quick_blocks: &[u32]) -> ScoringInput {
+    fn input(kernel: &str, quick_blocks: &[u32]) -> ScoringInput {
         let file = format!("{}/kernels/results/h200/{kernel}.json.gz", env!("CARGO_MANIFEST_DIR"));
-        let mut laid = recorded_input::laid(&RecordedSpace::read(Path::new(&file)).unwrap()).unwrap();
+        let mut input =
+            recorded_input::recorded_scoring_input(&RecordedSpace::read(Path::new(&file)).unwrap()).unwrap();
         if std::env::var_os("NVTUNE_TEST_FULL").is_none_or(|value| value != "1") {
-            for (launch, variant) in laid.launches.iter().zip(&mut laid.variants) {
+            for (launch, variant) in input.launches.iter().zip(&mut input.variants) {
                 if !quick_blocks.contains(&launch.block_threads()) {
                     *variant = Err("left out".to_owned());
                 }
             }
         }
-        laid
+        input
     }
 
     /// In `particles` each lane of a warp has neighbours of its own: a warp takes far longer
     /// than any of its threads.
-    static PARTICLES: LazyLock<(ScoringInput, Known, Profiles)> = LazyLock::new(|| {
-        let (laid, mut known) = (laid("particles", &[64, 128, 192, 256, 320]), Known::new(Allowance::TIMED));
-        let profiles = Profiles::of(&laid, &mut known);
-        (laid, known, profiles)
+    static PARTICLES: LazyLock<(ScoringInput, ProfileCache, Profiles)> = LazyLock::new(|| {
+        let (input, mut known) = (input("particles", &[64, 128, 192, 256, 320]), ProfileCache::new(Allowance::TIMED));
+        let profiles = Profiles::for_space(&input, &mut known);
+        (input, known, profiles)
     });
 
     #[test]
@@ -275,9 +282,9 @@ mod tests {
     /// threads those in 264 blocks give 1.1e8.
     #[test]
     fn diverging_warps_execute_equal_work_in_every_launch() {
-        let (laid, _, profiles) = &*PARTICLES;
+        let (input, _, profiles) = &*PARTICLES;
         let mut seen = 0;
-        for (index, launch) in laid.launches.iter().enumerate() {
+        for (index, launch) in input.launches.iter().enumerate() {
             let Some(profile) = profiles.index(index).and_then(|number| profiles.get(number)) else { continue };
             if launch.block[0] == 256 && matches!(launch.grid[0], 1056 | 2112 | 4224) {
                 let warps = launch.blocks() * u64::from(launch.block_threads().div_ceil(WARP));
@@ -296,26 +303,28 @@ mod tests {
         let profile = |instructions| Profile { counts: [(1, instructions)].into(), ..Profile::default() };
         let lender =
             Lender { options: FrontEndOptions::default(), launch: launch([1, 16, 4]), busiest: 3000.0, profile: None };
-        for (instructions, does) in [(3000.0, true), (4000.0, true), (2500.0, true), (6000.0, false), (1500.0, false)] {
+        for (instructions, does_same_work) in
+            [(3000.0, true), (4000.0, true), (2500.0, true), (6000.0, false), (1500.0, false)]
+        {
             let job = ProfileJob {
                 options: FrontEndOptions::default(),
                 launch: launch([2, 8, 4]),
                 source: 0,
                 workload: &workload,
             };
-            assert_eq!(lender.does(&job, &profile(instructions)), does, "{instructions}");
+            assert_eq!(lender.does_same_work(&job, &profile(instructions)), does_same_work, "{instructions}");
         }
     }
 
     /// Profiles a kernel, of which all launches with equal macros do equal work, and compares
     /// the instructions of each.
     fn check_equal_work(kernel: &str, macro_sets: usize) {
-        let laid = laid(kernel, &[64, 256, 1024]);
-        let profiles = Profiles::of(&laid, &mut Known::new(Allowance::TIMED));
+        let input = input(kernel, &[64, 256, 1024]);
+        let profiles = Profiles::for_space(&input, &mut ProfileCache::new(Allowance::TIMED));
         let mut work: HashMap<&std::collections::BTreeMap<String, i64>, Vec<f64>> = HashMap::new();
-        for (index, configuration) in laid.configurations.iter().enumerate() {
+        for (index, configuration) in input.configurations.iter().enumerate() {
             if let Some(profile) = profiles.index(index).and_then(|number| profiles.get(number)) {
-                let threads = laid.launches[index].threads() as f64;
+                let threads = input.launches[index].threads() as f64;
                 work.entry(&configuration.macros).or_default().push(profile.mean_instructions * threads);
             }
         }

@@ -1,12 +1,12 @@
-//! A recorded space -> what scoring looks at.
+//! A recorded space as the input of scoring.
 
 use super::scoring_input::{Code, ScoringInput, VariantSource, representatives};
 use crate::gpu::{Architecture, Machine, architecture_number};
 use crate::record::{RecordedSpace, SpaceError, SpaceSource, SpaceVariant};
 use std::sync::Arc;
 
-/// Lays a recorded space out for scoring, as the tuner laid it out when it was recorded.
-pub fn laid(space: &RecordedSpace) -> Result<ScoringInput, SpaceError> {
+/// Returns the scoring input of a recorded space, equal to the tuner's when it was recorded.
+pub fn recorded_scoring_input(space: &RecordedSpace) -> Result<ScoringInput, SpaceError> {
     let broken = |problem: &str| SpaceError::Inconsistent(problem.to_owned());
     let architecture = architecture_number(&space.architecture).and_then(Architecture::find);
     let architecture = architecture.ok_or_else(|| broken("its architecture is not known"))?;
@@ -23,7 +23,7 @@ pub fn laid(space: &RecordedSpace) -> Result<ScoringInput, SpaceError> {
     // What the comment said of launches shows in what was refused.
     let source = |(source, ptx): (&SpaceSource, Option<String>)| VariantSource {
         symbol: source.symbol.clone(),
-        told_to_wait: false,
+        is_declared_cooperative: false,
         ptx: ptx.map(Arc::from),
     };
     let sources: Vec<VariantSource> = sources.map(source).collect();
@@ -41,7 +41,7 @@ pub fn laid(space: &RecordedSpace) -> Result<ScoringInput, SpaceError> {
         cubin: Arc::from(cubin),
     };
     Ok(ScoringInput {
-        machine: Machine::of_device(architecture, &space.device),
+        machine: Machine::from_device(architecture, &space.device),
         configurations: space.configurations.iter().map(|found| found.configuration.clone()).collect(),
         workloads: space.configurations.iter().map(|found| workloads.get(found.workload).map(Arc::clone)).collect(),
         source_of: space.configurations.iter().map(|found| found.source).collect(),

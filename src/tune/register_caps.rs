@@ -1,14 +1,14 @@
-//! Machine code under every register cap, without running ptxas for every one.
+//! Compiles machine code under every register cap, without running ptxas for each of them.
 //!
 //! A cap changes the code only while it binds: where two caps give the same code, so do those
 //! between them. (That is how ptxas behaves on every kernel tried, not a promise of it: the
 //! final build compares the code of the winner with what was timed, so a kernel for which it
 //! were wrong would keep its baseline.)
 
-use super::variants::Assembled;
+use super::variants::AssemblyResult;
 
 /// The code under each of `caps`, in their order; `assemble` runs ptxas.
-pub fn assemble_all(caps: &[u32], assemble: &(impl Fn(u32) -> Assembled + Sync)) -> Vec<Assembled> {
+pub fn assemble_all(caps: &[u32], assemble: &(impl Fn(u32) -> AssemblyResult + Sync)) -> Vec<AssemblyResult> {
     let mut ascending: Vec<u32> = caps.iter().copied().filter(|&cap| cap != 0).collect();
     ascending.sort_unstable();
     ascending.dedup();
@@ -35,10 +35,10 @@ pub fn assemble_all(caps: &[u32], assemble: &(impl Fn(u32) -> Assembled + Sync))
 /// known.
 fn between(
     caps: &[u32],
-    low: Assembled,
-    high: Assembled,
-    assemble: &(impl Fn(u32) -> Assembled + Sync),
-) -> Vec<Assembled> {
+    low: AssemblyResult,
+    high: AssemblyResult,
+    assemble: &(impl Fn(u32) -> AssemblyResult + Sync),
+) -> Vec<AssemblyResult> {
     let same = matches!((&low, &high), (Ok(a), Ok(b)) if a.digest == b.digest);
     if same || caps.len() == 2 {
         let mut all = vec![low.clone(); caps.len() - 1];
@@ -78,14 +78,14 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A compiler whose code is what the cap leaves of `natural` registers, in steps of 8.
-    fn compiler(natural: u32) -> impl Fn(u32) -> Assembled {
+    fn compiler(natural: u32) -> impl Fn(u32) -> AssemblyResult {
         move |cap| {
             let registers = if cap == 0 { natural / 2 } else { cap.min(natural) } / 8;
             Ok(Assembly { symbol: String::new(), cubin: Arc::from([].as_slice()), digest: registers.to_string() })
         }
     }
 
-    fn digests(all: Vec<Assembled>) -> Vec<String> {
+    fn digests(all: Vec<AssemblyResult>) -> Vec<String> {
         all.into_iter()
             .map(|code| code.map(|assembly| assembly.digest).unwrap_or_else(|problem| problem.to_string()))
             .collect()

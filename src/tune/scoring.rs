@@ -1,8 +1,8 @@
-//! Every configuration with its launch, its variant and its score.
+//! Scores every configuration of a space, and runs the search strategies on the scores.
 
-use super::profiles::{Allowance, Known, Profiles};
+use super::profiles::{Allowance, ProfileCache, Profiles};
 use super::scoring_input::{ScoringInput, VariantSource};
-use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
+use crate::launch::{Configuration, FrontEndOptions, LoadCacheOperator};
 use crate::model::{Analysis, Inputs, Limiter, Score, score_configuration as score_of};
 use crate::ptx::{AccessKind, Edits, MemorySpace};
 use crate::sass::Cubin;
@@ -19,7 +19,7 @@ pub type WrittenBytes = BTreeMap<u32, f64>;
 
 /// A space, scored.
 pub struct Scored {
-    pub laid: ScoringInput,
+    pub input: ScoringInput,
     /// By configuration; `None` where there is no variant, or where no block of it fits on a
     /// multiprocessor.
     pub scores: Vec<Option<Score>>,
@@ -34,53 +34,53 @@ pub struct NoBaseline {
     pub reason: String,
 }
 
-/// That a launch is more than the hardware takes.
-pub const UNFIT: &str = "no block of it fits on a multiprocessor";
+/// The reason for a launch that exceeds the resources of a multiprocessor.
+pub const DOES_NOT_FIT: &str = "no block of it fits on a multiprocessor";
 
-/// That a grid waits for blocks that wait for their places.
-const UNHELD: &str = "its blocks wait for each other, and the GPU cannot hold all of them at once";
+/// The reason for a grid that synchronizes all its blocks but cannot be resident as a whole.
+const GRID_NOT_RESIDENT: &str = "its blocks wait for each other, and the GPU cannot hold all of them at once";
 
-/// That macros decide whether a kernel waits for its grid.
-const OTHERWISE: &str =
+/// The reason for a variant that differs from the baseline in whether it waits for its grid.
+const GRID_SYNC_DIFFERS: &str =
     "only one of it and the baseline waits for its whole grid, so that the program would have to launch it otherwise";
 
 /// Why the baseline cannot be launched, with the remedy where there is one.
-fn does_not_fit(laid: &ScoringInput, score: &Score) -> String {
-    let [x, y, z] = laid.launches[laid.baseline].block;
+fn does_not_fit(input: &ScoringInput, score: &Score) -> String {
+    let [x, y, z] = input.launches[input.baseline].block;
     let threads = u64::from(x) * u64::from(y) * u64::from(z);
     // Blocks that would fit may be more than the code is compiled for.
     let limiter = Some(score.limiter).filter(|_| score.blocks_per_sm == 0);
-    match (limiter, laid.configurations[laid.baseline].cap) {
+    match (limiter, input.configurations[input.baseline].cap) {
         (Some(Limiter::Registers), 0) => format!(
-            "{UNFIT}: {} registers for each of {threads} threads; __launch_bounds__({threads}) keeps them low enough",
+            "{DOES_NOT_FIT}: {} registers for each of {threads} threads; __launch_bounds__({threads}) keeps them low enough",
             score.registers
         ),
         (Some(Limiter::Registers), cap) => format!(
-            "{UNFIT}: under the cap of {cap} that `default` gives, each of its {threads} threads has {} registers",
+            "{DOES_NOT_FIT}: under the cap of {cap} that `default` gives, each of its {threads} threads has {} registers",
             score.registers
         ),
         (Some(Limiter::SharedMemory), _) => format!(
-            "{UNFIT}: its shared memory, static and dynamic, is more than the {} bytes that a block can have",
-            laid.machine.architecture.shared_per_block
+            "{DOES_NOT_FIT}: its shared memory, static and dynamic, is more than the {} bytes that a block can have",
+            input.machine.architecture.shared_per_block
         ),
-        _ => UNFIT.to_owned(),
+        _ => DOES_NOT_FIT.to_owned(),
     }
 }
 
 /// Scores the whole space.
-pub fn score(laid: ScoringInput) -> Result<Scored, NoBaseline> {
-    score_again(laid, &mut Known::new(Allowance::TIMED))
+pub fn score(input: ScoringInput) -> Result<Scored, NoBaseline> {
+    score_again(input, &mut ProfileCache::new(Allowance::TIMED))
 }
 
-/// Scores a space of which a part may have been scored before.
-pub fn score_again(mut laid: ScoringInput, known: &mut Known) -> Result<Scored, NoBaseline> {
-    let profiles = Profiles::of(&laid, known);
+/// Scores a space. Profiles in `known` are reused, new ones are added.
+pub fn score_again(mut input: ScoringInput, known: &mut ProfileCache) -> Result<Scored, NoBaseline> {
+    let profiles = Profiles::for_space(&input, known);
     // Many configurations share their machine code and profile: that pair is analysed once.
     let mut trips: Vec<&[f64]> = Vec::new();
     let mut groups: HashMap<(usize, Option<usize>, usize), Vec<usize>> = HashMap::new();
-    for (index, variant) in laid.variants.iter().enumerate() {
+    for (index, variant) in input.variants.iter().enumerate() {
         if let Ok(variant) = variant {
-            let own = laid.trips[index].as_slice();
+            let own = input.trips[index].as_slice();
             let assumed = trips.iter().position(|known| *known == own).unwrap_or_else(|| {
                 trips.push(own);
                 trips.len() - 1
@@ -93,7 +93,7 @@ pub fn score_again(mut laid: ScoringInput, known: &mut Known) -> Result<Scored, 
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
             let profile = profile.and_then(|index| profiles.get(index));
-            let code = &laid.codes[*variant];
+            let code = &input.codes[*variant];
             // It was parsed once already, to tell variants apart.
             let cubin = Cubin::parse(&code.cubin).ok();
             let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&code.symbol));
@@ -101,48 +101,48 @@ pub fn score_again(mut laid: ScoringInput, known: &mut Known) -> Result<Scored, 
             members
                 .iter()
                 .filter_map(|&index| {
-                    let buffers = laid.workloads[index].as_deref().map(Workload::sizes);
+                    let buffers = input.workloads[index].as_deref().map(Workload::sizes);
                     let inputs = analysis.as_ref().map(|analysis| Inputs {
-                        machine: &laid.machine,
+                        machine: &input.machine,
                         kernel: analysis,
-                        launch: &laid.launches[index],
+                        launch: &input.launches[index],
                         buffers: buffers.as_deref(),
                     });
-                    let written = profile.and_then(|profile| written(profile, laid.launches[index].warps() as f64));
+                    let written = profile.and_then(|profile| written(profile, input.launches[index].warps() as f64));
                     inputs.as_ref().map(|inputs| (index, score_of(inputs), written))
                 })
                 .collect::<Vec<_>>()
         })
         .collect();
-    let baseline = laid.baseline;
+    let baseline = input.baseline;
     // What the program launches so already fits on its GPU, whatever this one is.
-    let waits: Vec<bool> = laid.sources.iter().map(VariantSource::waits_for_grid).collect();
-    let is_held = |laid: &ScoringInput, index: usize, score: &Score| {
-        let resident = u64::from(score.blocks_per_sm) * u64::from(laid.machine.sms);
-        !laid.waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
+    let waits: Vec<bool> = input.sources.iter().map(VariantSource::waits_for_grid).collect();
+    let is_held = |input: &ScoringInput, index: usize, score: &Score| {
+        let resident = u64::from(score.blocks_per_sm) * u64::from(input.machine.sms);
+        !input.waits_for_grid || index == baseline || input.launches[index].blocks() <= resident
     };
-    let mut scores = vec![None; laid.configurations.len()];
-    let mut written = vec![None; laid.configurations.len()];
+    let mut scores = vec![None; input.configurations.len()];
+    let mut written = vec![None; input.configurations.len()];
     let mut crowded = None;
     for (index, score, bytes) in found {
         written[index] = bytes;
         if !score.feasible {
-            crowded = crowded.or_else(|| (index == baseline).then(|| does_not_fit(&laid, &score)));
-        } else if waits[laid.source_of[index]] != laid.waits_for_grid {
-            laid.variants[index] = Err(OTHERWISE.to_owned());
-        } else if is_held(&laid, index, &score) {
+            crowded = crowded.or_else(|| (index == baseline).then(|| does_not_fit(&input, &score)));
+        } else if waits[input.source_of[index]] != input.waits_for_grid {
+            input.variants[index] = Err(GRID_SYNC_DIFFERS.to_owned());
+        } else if is_held(&input, index, &score) {
             scores[index] = Some(score);
         } else {
-            laid.variants[index] = Err(UNHELD.to_owned());
+            input.variants[index] = Err(GRID_NOT_RESIDENT.to_owned());
         }
     }
-    let reason = match &laid.variants[baseline] {
+    let reason = match &input.variants[baseline] {
         Err(problem) => Some(problem.clone()),
-        Ok(_) => crowded.or_else(|| scores[baseline].is_none().then(|| UNFIT.to_owned())),
+        Ok(_) => crowded.or_else(|| scores[baseline].is_none().then(|| DOES_NOT_FIT.to_owned())),
     };
     match reason {
-        Some(reason) => Err(NoBaseline { configuration: laid.configurations[baseline].clone(), reason }),
-        None => Ok(Scored { laid, scores, written }),
+        Some(reason) => Err(NoBaseline { configuration: input.configurations[baseline].clone(), reason }),
+        None => Ok(Scored { input, scores, written }),
     }
 }
 
@@ -159,8 +159,8 @@ fn written(profile: &Profile, warps: f64) -> Option<WrittenBytes> {
     Some(written)
 }
 
-/// What a configuration tells the caches.
-type Policy = (Option<CacheOperator>, Option<u8>);
+/// The cache settings of a configuration: cache operator of loads, and carve-out.
+type Policy = (Option<LoadCacheOperator>, Option<u8>);
 
 fn policy_of(configuration: &Configuration) -> Policy {
     (configuration.cache, configuration.carveout)
@@ -169,23 +169,23 @@ fn policy_of(configuration: &Configuration) -> Policy {
 impl Scored {
     /// The points of the search, with the configuration of each.
     pub fn points(&self) -> (Vec<usize>, Vec<Point>) {
-        let laid = &self.laid;
-        let policies: BTreeSet<Policy> = laid.configurations.iter().map(policy_of).collect();
+        let input = &self.input;
+        let policies: BTreeSet<Policy> = input.configurations.iter().map(policy_of).collect();
         let policies: Vec<Policy> = policies.into_iter().collect();
-        let baseline = Edits::from(&laid.configurations[laid.baseline]);
-        let natural = (0..laid.configurations.len())
-            .filter(|&index| Edits::from(&laid.configurations[index]).is_natural(baseline));
-        let natural: HashSet<usize> = natural.map(|index| laid.representative[index]).collect();
-        (0..laid.configurations.len())
-            .filter(|&index| laid.representative[index] == index)
+        let baseline = Edits::from(&input.configurations[input.baseline]);
+        let compiled_first = (0..input.configurations.len())
+            .filter(|&index| Edits::from(&input.configurations[index]).is_compiled_first(baseline));
+        let compiled_first: HashSet<usize> = compiled_first.map(|index| input.representative[index]).collect();
+        (0..input.configurations.len())
+            .filter(|&index| input.representative[index] == index)
             .filter_map(|index| {
                 let score = self.scores[index]?;
-                let variant = *laid.variants[index].as_ref().ok()?;
-                let policy = policies.binary_search(&policy_of(&laid.configurations[index])).ok()?;
-                let coordinates = laid.coordinates(index, &score);
-                let threads = laid.launches[index].threads();
-                let natural = natural.contains(&index);
-                Some((index, Point { threads, variant, policy, natural, score, coordinates }))
+                let variant = *input.variants[index].as_ref().ok()?;
+                let policy = policies.binary_search(&policy_of(&input.configurations[index])).ok()?;
+                let coordinates = input.coordinates(index, &score);
+                let threads = input.launches[index].threads();
+                let compiled_first = compiled_first.contains(&index);
+                Some((index, Point { threads, variant, policy, compiled_first, score, coordinates }))
             })
             .unzip()
     }
@@ -198,7 +198,7 @@ impl Scored {
 
     /// The least predicted time among the configurations with these options.
     pub fn least_time(&self, options: &FrontEndOptions) -> Option<f64> {
-        let configurations = &self.laid.configurations;
+        let configurations = &self.input.configurations;
         let is_of_set = |index: &usize| configurations[*index].front_end() == *options;
         let of_set = (0..configurations.len()).filter(is_of_set);
         of_set.filter_map(|index| Some(self.scores[index]?.predicted_us)).min_by(f64::total_cmp)
@@ -210,17 +210,18 @@ impl Scored {
         search::choose_candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
     }
 
-    /// The points, and which of them is the baseline: none, where that is beyond them.
+    /// Returns the configuration of each point, the points, and the baseline's index among them
+    /// (their number, if it is none of them).
     fn task(&self) -> (Vec<usize>, Vec<Point>, usize) {
         let (indices, points) = self.points();
-        let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
+        let baseline = indices.iter().position(|&index| index == self.input.baseline).unwrap_or(points.len());
         (indices, points, baseline)
     }
 
-    /// What a search begins with where that can be timed before all is scored that it goes on
-    /// with; else nothing.
+    /// Returns the first round of a search if it can be timed before the whole space is scored;
+    /// otherwise nothing.
     pub fn early(&self, strategy: Strategy, most: usize) -> Vec<usize> {
-        if !Search::begins_early(strategy, most) {
+        if !Search::has_early_first_round(strategy, most) {
             return Vec::new();
         }
         let (indices, points, baseline) = self.task();
@@ -228,9 +229,9 @@ impl Scored {
         first.into_iter().map(|point| indices[point]).collect()
     }
 
-    /// Runs a strategy, of which at most `most` configurations are timed: `time` is given the
-    /// configurations of each round and gives their times, `None` for those without one.
-    /// The first round is `early`, if that is not empty.
+    /// Runs a strategy that times at most `most` configurations. `time` takes the configurations
+    /// of a round and returns their times, `None` for those without one. The first round is
+    /// `early`, unless that is empty.
     ///
     /// # Errors
     /// The first of `time`.
@@ -245,8 +246,8 @@ impl Scored {
         let mut search = Search::new(strategy, &points, baseline, most);
         let mut times = vec![None; points.len()];
         if !early.is_empty() {
-            let point = |&index: &usize| indices.iter().position(|&point| point == self.laid.representative[index]);
-            search = search.with_first(early.iter().filter_map(point).collect());
+            let point = |&index: &usize| indices.iter().position(|&point| point == self.input.representative[index]);
+            search = search.with_first_round(early.iter().filter_map(point).collect());
         }
         loop {
             let round = search.next_points(&times);
@@ -260,15 +261,15 @@ impl Scored {
         }
     }
 
-    /// The configurations among which the model alone chooses: all, where the strategy's own
-    /// candidates are the first of several rounds.
+    /// Returns the configurations among which the model alone chooses: all for a strategy with
+    /// several rounds, else the strategy's candidates.
     pub fn choices(&self, strategy: Strategy) -> Vec<usize> {
         if strategy == Strategy::Refit { self.points().0 } else { self.candidates(strategy) }
     }
 
-    /// What the model promises of the baseline and of these candidates.
+    /// Returns the gains that the model promises for the baseline and these candidates.
     pub fn promises(&self, candidates: &[usize]) -> Vec<(usize, Promise)> {
-        let baseline = self.laid.baseline;
+        let baseline = self.input.baseline;
         let candidates: HashSet<usize> = candidates.iter().copied().collect();
         let (indices, points) = self.points();
         let may_win = |(index, _): &(usize, Point)| *index == baseline || candidates.contains(index);
@@ -281,8 +282,8 @@ impl Scored {
     /// The configuration that the model alone chooses by what it promises, with its gain;
     /// `None` for the baseline.
     pub fn predicted_winner(&self, promises: &[(usize, Promise)]) -> Option<(usize, f64)> {
-        let configurations = &self.laid.configurations;
-        let baseline = &configurations[self.laid.baseline];
+        let configurations = &self.input.configurations;
+        let baseline = &configurations[self.input.baseline];
         search::predicted_winner(promises, |index| configurations[index].departure(baseline))
     }
 }

@@ -1,8 +1,8 @@
-//! A space laid out for scoring: each configuration with its launch, its workload, its code and
-//! the PTX behind that.
+//! The input of scoring: each configuration of a space with its launch, workload, machine code
+//! and PTX.
 //!
-//! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`).
-//! Out: [`ScoringInput`], which is all that scoring looks at; so a recorded space is scored as a
+//! In: a kernel under tuning with its variants, or a recorded space (`record::RecordedSpace`).
+//! Out: [`ScoringInput`]. Scoring depends on nothing else, so a recorded space is scored as a
 //! compile scores it. Invariant: every index is in range.
 
 use super::failure::Problem;
@@ -28,7 +28,7 @@ pub struct ScoringInput {
     pub workloads: Vec<Option<Arc<Workload>>>,
     /// Index into `codes`, or why there is none.
     pub variants: Vec<Result<usize, String>>,
-    /// Whether only equal results prove that the configuration works: nothing else does.
+    /// Whether only a comparison of its results can show that the configuration is correct.
     pub needs_comparison: Vec<bool>,
     /// Iterations that the comment gives for loops (its `trips` clause).
     pub trips: Vec<Vec<f64>>,
@@ -50,8 +50,8 @@ pub struct ScoringInput {
 pub struct VariantSource {
     /// The kernel's name in it.
     pub symbol: String,
-    /// The comment says that the kernel's blocks wait for each other, whatever the code says.
-    pub told_to_wait: bool,
+    /// Whether the comment declares the kernel cooperative: its blocks wait for each other.
+    pub is_declared_cooperative: bool,
     /// `None` where the front end failed, or was not run.
     pub ptx: Option<Arc<str>>,
 }
@@ -61,7 +61,7 @@ pub struct VariantSource {
 pub struct Code {
     /// The kernel's name in it.
     pub symbol: String,
-    /// Of the code, whatever its file says besides.
+    /// Digest of the code alone, without the rest of the cubin.
     pub digest: String,
     pub cubin: Arc<[u8]>,
 }
@@ -69,7 +69,7 @@ pub struct Code {
 impl VariantSource {
     /// Whether the kernel's blocks wait for each other.
     pub fn waits_for_grid(&self) -> bool {
-        if self.told_to_wait {
+        if self.is_declared_cooperative {
             return true;
         }
         // Hardly any kernel has it, and reading PTX takes a while.
@@ -79,43 +79,40 @@ impl VariantSource {
     }
 
     /// The variables that the kernel may write under these macros.
-    fn written(&self, subject: &KernelInfo<'_>) -> Vec<WrittenVariable> {
+    fn written(&self, info: &KernelInfo<'_>) -> Vec<WrittenVariable> {
         // Hardly any kernel has one, and reading PTX takes a while.
         let ptx = self.ptx.as_deref().filter(|ptx| ptx.contains(".global .align"));
         let module = ptx.and_then(|ptx| Module::parse(ptx).ok());
-        let entry = Entry { symbol: self.symbol.clone(), ..subject.entry.clone() };
-        module.map_or(Vec::new(), |module| written_variables::written(subject.annotation, &entry, &module))
+        let entry = Entry { symbol: self.symbol.clone(), ..info.entry.clone() };
+        module.map_or(Vec::new(), |module| written_variables::written(info.annotation, &entry, &module))
     }
 }
 
 impl ScoringInput {
-    /// Lays out the space of a kernel under tuning.
-    pub(super) fn new(
-        subject: &KernelInfo<'_>,
-        front_ends: &FrontEnds<'_>,
-        variants: &Variants,
-    ) -> Result<Self, Problem> {
-        let mut configurations = subject.space.searched();
-        let baseline = subject.baseline();
+    /// Collects the scoring input of a kernel under tuning. Configurations that must not be
+    /// launched get the reason in place of their variant.
+    pub(super) fn new(info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, variants: &Variants) -> Result<Self, Problem> {
+        let mut configurations = info.space.searched();
+        let baseline = info.baseline();
         let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
             configurations.push(baseline);
             configurations.len() - 1
         });
-        let (sources, source_of) = sources(subject, front_ends, &configurations);
-        let written: Vec<_> = sources.iter().map(|source| source.written(subject)).collect();
+        let (sources, source_of) = sources(info, front_ends, &configurations);
+        let written: Vec<_> = sources.iter().map(|source| source.written(info)).collect();
         let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
         let mut launches = Vec::with_capacity(configurations.len());
         let mut known: Vec<Arc<Workload>> = Vec::new();
         let mut last_of: Vec<Option<usize>> = vec![None; sources.len()];
         for (index, configuration) in configurations.iter().enumerate() {
             // Arguments that do not follow the launch are the same for all of one source.
-            let bound = last_of[source_of[index]].replace(index).filter(|_| subject.launch_path.keeps_arguments());
+            let bound = last_of[source_of[index]].replace(index).filter(|_| info.launch_path.keeps_arguments());
             if let Some(bound) = bound {
                 workloads.push(workloads[bound].clone());
-                launches.push(subject.space.launch(configuration)?);
+                launches.push(info.space.launch(configuration)?);
                 continue;
             }
-            let (launch, workload) = subject.launch(configuration)?;
+            let (launch, workload) = info.launch(configuration)?;
             launches.push(launch);
             workloads.push(workload.map(|mut workload| {
                 written_variables::extend(&mut workload.written, &written[source_of[index]]);
@@ -128,22 +125,22 @@ impl ScoringInput {
                 }
             }));
         }
-        let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trip_counts(found)).collect();
+        let trips: Result<Vec<_>, _> = configurations.iter().map(|found| info.space.trip_counts(found)).collect();
         let mut of: Vec<Result<usize, String>> =
             configurations.iter().map(|configuration| variants.of(configuration)).collect();
-        let natural = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
-        let transplants = transplants(subject, front_ends, &sources, source_of[baseline]);
-        let mut refusals = Refusals::new(subject, natural);
+        let baseline_launch = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
+        let transplants = transplants(info, front_ends, &sources, source_of[baseline]);
+        let mut refusals = Refusals::new(info, baseline_launch);
         for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
             if variant.is_err() {
                 continue;
             }
             let configuration = &configurations[index];
-            let by_launch = subject.launch_path.refusal(&subject.space, configuration, &launches[index]);
+            let by_launch = info.launch_path.refusal(&info.space, configuration, &launches[index]);
             let by_entry = || transplants[source_of[index]].clone().err();
             let source = (source_of[index], &sources[source_of[index]]);
             let launched = (&launches[index], workloads[index].as_deref());
-            let unproved = || subject.launch_path.refuses_uncompared(&subject.space, configuration, &launches[index]);
+            let unproved = || info.launch_path.refuses_uncompared(&info.space, configuration, &launches[index]);
             let reason = by_launch.or_else(by_entry).or_else(unproved);
             if let Some(reason) = reason.or_else(|| refusals.refusal(configuration, source, launched)) {
                 *variant = Err(reason);
@@ -157,11 +154,11 @@ impl ScoringInput {
         });
         let representative = representatives(&of, &launches, baseline);
         let needs_comparison = |index: usize| {
-            index != baseline && subject.refuses_predicted(&configurations[index], &launches[index]).is_some()
+            index != baseline && info.refuses_predicted(&configurations[index], &launches[index]).is_some()
         };
         let needs_comparison = (0..configurations.len()).map(needs_comparison).collect();
         Ok(Self {
-            machine: subject.machine,
+            machine: info.machine,
             representative,
             configurations,
             launches,
@@ -171,44 +168,43 @@ impl ScoringInput {
             trips: trips?,
             source_of,
             baseline,
-            waits_for_grid: subject.waits_for_grid,
+            waits_for_grid: info.waits_for_grid,
             sources,
             codes: codes.collect(),
         })
     }
 }
 
-/// Why a configuration that was chosen by an earlier nvtune must not be launched, as
-/// [`ScoringInput::new`] would have it; the front end has been run under its macros. What only
-/// ptxas knows is not considered.
+/// Returns why a configuration that an earlier nvtune chose must not be launched, by the rules of
+/// [`ScoringInput::new`]. The front end has been run under its macros; what only ptxas knows is
+/// not considered.
 pub(super) fn refusal(
-    subject: &KernelInfo<'_>,
+    info: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     configuration: &Configuration,
 ) -> Option<String> {
-    let baseline = subject.baseline();
+    let baseline = info.baseline();
     if *configuration == baseline {
         return None;
     }
-    let (launch, workload) = subject.launch(configuration).ok()?;
-    let (before, natural) = subject.launch(&baseline).ok()?;
-    let launch_path = &subject.launch_path;
-    let reason = launch_path.refusal(&subject.space, configuration, &launch);
-    let reason = reason.or_else(|| launch_path.refuses_uncompared(&subject.space, configuration, &launch));
+    let (launch, workload) = info.launch(configuration).ok()?;
+    let (before, baseline_launch) = info.launch(&baseline).ok()?;
+    let launch_path = &info.launch_path;
+    let reason = launch_path.refusal(&info.space, configuration, &launch);
+    let reason = reason.or_else(|| launch_path.refuses_uncompared(&info.space, configuration, &launch));
     reason.or_else(|| {
-        let (sources, source_of) = sources(subject, front_ends, &[configuration.clone(), baseline]);
+        let (sources, source_of) = sources(info, front_ends, &[configuration.clone(), baseline]);
         let [source, of_baseline] = [0, 1].map(|of| &sources[source_of[of]]);
-        let by_entry = transplants(subject, front_ends, &sources, source_of[1]).swap_remove(source_of[0]).err();
-        let mut refusals = Refusals::new(subject, (of_baseline, &before, natural.as_ref()));
+        let by_entry = transplants(info, front_ends, &sources, source_of[1]).swap_remove(source_of[0]).err();
+        let mut refusals = Refusals::new(info, (of_baseline, &before, baseline_launch.as_ref()));
         by_entry.or_else(|| refusals.refusal(configuration, (source_of[0], source), (&launch, workload.as_ref())))
     })
 }
 
 impl ScoringInput {
-    /// Where a configuration is in its space, for [`crate::search`]: logarithms of what
-    /// multiplies (threads, blocks, macros), so that 32 to 64 is as far as 512 to 1024;
-    /// registers and threads in flight in place of the cap, for caps that do not bind change
-    /// nothing.
+    /// Returns the coordinates of a configuration for [`crate::search`]: logarithms of threads,
+    /// blocks and macros, so that 32 to 64 is as far as 512 to 1024. Registers and threads in
+    /// flight stand for the cap, since a cap that does not bind changes nothing.
     pub fn coordinates(&self, index: usize, score: &Score) -> Vec<f64> {
         let Configuration { grid, macros, cache, carveout, math, unroll, .. } = &self.configurations[index];
         let launch = &self.launches[index];
@@ -231,10 +227,9 @@ impl ScoringInput {
     }
 }
 
-/// Tells for each source whether its entry can stand in the module of the baseline's, whose
-/// number is `baseline`.
+/// Tells for each source whether its entry can be put into the module of the source `baseline`.
 fn transplants(
-    subject: &KernelInfo<'_>,
+    info: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     sources: &[VariantSource],
     baseline: usize,
@@ -242,12 +237,12 @@ fn transplants(
     let host = &sources[baseline];
     let is_possible = |(number, source): (usize, &VariantSource)| {
         let (Some(host_ptx), Some(ptx)) = (&host.ptx, &source.ptx) else { return Ok(()) };
-        let destination = subject.launch_path.destination();
+        let destination = info.launch_path.destination();
         if number == baseline {
             return Ok(());
         }
-        // ptxas looks at all functions of a module to see where such calls lead: copies of functions
-        // change the code.
+        // ptxas looks at all functions of a module to see where such calls lead: copies of
+        // functions change the code.
         let is_closed = destination == Destination::Added && !front_ends.is_relocatable();
         if is_closed && calls_by_address(ptx, &source.symbol).unwrap_or(true) {
             return Err(
@@ -260,8 +255,8 @@ fn transplants(
     sources.iter().enumerate().map(is_possible).collect()
 }
 
-/// For each configuration the first with its machine code and launch. The baseline stands for
-/// its like, so that it is the baseline that is timed.
+/// Returns for each configuration the first one with the same machine code and launch. The
+/// baseline represents all that equal it, so that it is the one that is timed.
 pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], baseline: usize) -> Vec<usize> {
     let mut first: HashMap<(usize, Launch), usize> = HashMap::new();
     for index in std::iter::once(baseline).chain(0..variants.len()) {
@@ -278,7 +273,7 @@ pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], 
 /// The front end's output for each set of the axes' options, and which one is each
 /// configuration's.
 fn sources(
-    subject: &KernelInfo<'_>,
+    info: &KernelInfo<'_>,
     front_ends: &FrontEnds<'_>,
     configurations: &[Configuration],
 ) -> (Vec<VariantSource>, Vec<usize>) {
@@ -292,9 +287,9 @@ fn sources(
         }));
     }
     let sources = sets.iter().map(|set| VariantSource {
-        symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
-        told_to_wait: subject.annotation.clauses.cooperative,
-        ptx: front_ends.made(&subject.options(set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
+        symbol: info.entry(set).unwrap_or(&info.entry).symbol.clone(),
+        is_declared_cooperative: info.annotation.clauses.cooperative,
+        ptx: front_ends.made(&info.options(set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
     });
     (sources.collect(), of)
 }

@@ -1,10 +1,9 @@
-//! The search of one kernel, kept in the cache as it goes on, and taken up again by the next
-//! compile.
+//! The journal of one kernel's search in the cache, from which the next compile continues.
 //!
-//! In: what is timed and refused, point by point. Out: what an earlier compile found before it
-//! was ended (Ctrl-C, a kill, a lost runner), in the units of now. Invariant: times of
-//! before say only what is worth timing and who is a finalist, for the finalists
-//! meet the baseline in rounds of this compile; a cache that cannot be written costs a warning.
+//! In: times and refusals, point by point. Out: what an earlier compile found before it was
+//! interrupted (Ctrl-C, a kill, a lost runner), with its times scaled to the baseline's time now.
+//! Invariants: earlier times decide only what is timed next and which points are finalists; the
+//! final rounds are timed anew. A cache that cannot be written costs a warning.
 
 use super::scoring_input::ScoringInput;
 use crate::gpu::Device;
@@ -15,30 +14,31 @@ use crate::record::{Cache, Fingerprint, Journal, PointOutcome, RecordedTiming, S
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// A search that takes less than this is not worth a file; one that takes longer loses at most
+/// Minimum time between two writes. A shorter search writes no file; a longer one loses at most
 /// this much.
-const EVERY: Duration = Duration::from_millis(250);
+const WRITE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Writing takes no more than this part of the time.
-const SELDOM: u32 = 20;
+/// Minimum time between two writes as a multiple of the time that a write takes.
+const WRITE_INTERVAL_FACTOR: u32 = 20;
 
-/// How far the baseline's time may be from what it was. Between two processes on one H200 it
-/// changed by 0.12% in the median over 42 kernels and by 1.8% at most
-/// (`kernels/results/h200/`), and times are scaled by that, as those of several GPUs are. What
-/// is beyond 5% is no noise: other clocks, somebody else on the GPU. That does not change all
-/// points alike, so nothing of it is used.
-const SAME: f64 = 1.05;
+/// Maximum factor by which the baseline's time may have changed. Between two processes on one
+/// H200 it changed by 0.12% in the median over 42 kernels and by 1.8% at most
+/// (`kernels/results/h200/`), and times are scaled by that, as those of several GPUs are. A
+/// change beyond 5% is not noise but other clocks or another process on the GPU. That does not
+/// change all points alike, so the earlier times are not used.
+const MAX_BASELINE_DRIFT: f64 = 1.05;
 
 /// The journal of one kernel's search: what was timed, for a build that continues it.
 pub struct SearchJournal<'a> {
     /// The kernel's name and space.
     name: &'a str,
-    laid: &'a ScoringInput,
-    /// Where it is kept, if it is.
+    input: &'a ScoringInput,
+    /// The cache and the key of the journal; `None` if it is not kept.
     place: Option<(Cache, String)>,
     /// What an earlier compile found.
     earlier: Option<Journal>,
-    /// In units of this: the baseline's median in microseconds, of this many samples.
+    /// The baseline's median in microseconds, which times are relative to, and its number of
+    /// samples.
     baseline_us: Option<f64>,
     samples: usize,
     /// By index of the configuration.
@@ -50,13 +50,13 @@ pub struct SearchJournal<'a> {
 }
 
 impl<'a> SearchJournal<'a> {
-    /// The logbook of a kernel, at a place of a cache, if anywhere. With `is_trusted`, it goes
-    /// on where an earlier one ended.
-    pub fn open((name, laid): (&'a str, &'a ScoringInput), place: Option<(Cache, String)>, is_trusted: bool) -> Self {
+    /// Opens the journal of a kernel at a key of a cache. If `is_trusted`, it continues an
+    /// earlier one.
+    pub fn open((name, input): (&'a str, &'a ScoringInput), place: Option<(Cache, String)>, is_trusted: bool) -> Self {
         let earlier = place.as_ref().filter(|_| is_trusted).and_then(|(cache, place)| Journal::read(cache, place));
         Self {
             name,
-            laid,
+            input,
             place,
             earlier,
             baseline_us: None,
@@ -68,25 +68,26 @@ impl<'a> SearchJournal<'a> {
         }
     }
 
-    /// Whether an earlier compile found anything: then the baseline is to be timed before all
-    /// else.
+    /// Tells whether an earlier compile left a journal. The baseline must then be timed first.
     pub fn has_earlier(&self) -> bool {
         self.earlier.is_some()
     }
 
-    /// What an earlier compile found of points that are what they were, by index; `baseline` is
-    /// the baseline's time now.
+    /// Returns the outcomes of an earlier compile for the points that are unchanged, by index.
+    /// `baseline` is the baseline's timing now.
     pub fn resume(&mut self, baseline: &Timing) -> HashMap<usize, PointOutcome> {
         let baseline_us = baseline.median_us;
         (self.baseline_us, self.samples) = (Some(baseline_us), baseline.samples_us.len());
         let Some(Journal { baseline_us: then, tried }) = self.earlier.take() else { return HashMap::new() };
-        let scale = then.map(|then| baseline_us / then).filter(|scale| (1.0 / SAME..=SAME).contains(scale));
-        let laid = self.laid;
-        let numbers: HashMap<&Configuration, usize> = laid.configurations.iter().zip(0..).collect();
+        let scale = then
+            .map(|then| baseline_us / then)
+            .filter(|scale| (1.0 / MAX_BASELINE_DRIFT..=MAX_BASELINE_DRIFT).contains(scale));
+        let input = self.input;
+        let numbers: HashMap<&Configuration, usize> = input.configurations.iter().zip(0..).collect();
         for earlier in tried {
             let Some(&index) = numbers.get(&earlier.configuration) else { continue };
             // Which of several alike is timed may have changed.
-            let index = laid.representative[index];
+            let index = input.representative[index];
             let found = match (earlier.found, scale) {
                 (PointOutcome::Timed(timing), Some(scale)) => {
                     PointOutcome::Timed(RecordedTiming { median_us: timing.median_us * scale, earlier: true, ..timing })
@@ -94,15 +95,15 @@ impl<'a> SearchJournal<'a> {
                 (PointOutcome::Timed(_), None) => continue,
                 (refused, _) => refused,
             };
-            if let Some(now) = tried_as(self.laid, index, found).filter(|now| now.identity == earlier.identity) {
+            if let Some(now) = tried_as(self.input, index, found).filter(|now| now.identity == earlier.identity) {
                 self.tried.insert(index, now);
             }
         }
         self.tried.iter().map(|(index, tried)| (*index, tried.found.clone())).collect()
     }
 
-    /// Notes what came of the baseline (the first) and of the configurations with these
-    /// indices, and writes it down from time to time.
+    /// Notes the outcomes of the baseline (the first) and of the configurations with these
+    /// indices, and writes the journal from time to time.
     pub fn note(&mut self, indices: &[usize], outcomes: &[Outcome]) {
         let Some((baseline, candidates)) = outcomes.split_first() else { return };
         if let Outcome::Timed(timing) = baseline
@@ -114,7 +115,8 @@ impl<'a> SearchJournal<'a> {
         for (&index, outcome) in indices.iter().zip(candidates) {
             let found = match outcome {
                 Outcome::Timed(timing) => PointOutcome::Timed(RecordedTiming::from(timing)),
-                // These may be somebody else's doing: a signal that went to all processes, another one's memory.
+                // These may be somebody else's doing: a signal that went to all processes, another
+                // one's memory.
                 Outcome::Refused(Reason::Died { .. } | Reason::OutOfMemory { .. }) | Outcome::Skipped => continue,
                 Outcome::Refused(reason) => PointOutcome::Refused(reason.to_string()),
             };
@@ -123,16 +125,16 @@ impl<'a> SearchJournal<'a> {
                 None => {
                     // What hangs takes its time, and the next compile is not to wait for it again.
                     is_urgent |= matches!(found, PointOutcome::Refused(_));
-                    self.tried.extend(tried_as(self.laid, index, found).map(|tried| (index, tried)));
+                    self.tried.extend(tried_as(self.input, index, found).map(|tried| (index, tried)));
                 }
             }
         }
-        if is_urgent || self.written.elapsed() > EVERY.max(SELDOM * self.took) {
+        if is_urgent || self.written.elapsed() > WRITE_INTERVAL.max(WRITE_INTERVAL_FACTOR * self.took) {
             self.write();
         }
     }
 
-    /// Writes all down. A signal does not cut that in two.
+    /// Writes the journal. A signal does not interrupt it.
     fn write(&mut self) {
         let Some((cache, place)) = &self.place else { return };
         let begin = Instant::now();
@@ -152,33 +154,33 @@ impl<'a> SearchJournal<'a> {
         }
     }
 
-    /// Ends it, and gives what kept it from being written.
+    /// Closes the journal and returns why it could not be written, if so.
     pub fn close(self) -> Option<String> {
         process::set_last_words(None);
         self.problem
     }
 }
 
-/// The place of a kernel's logbook; `None` where not all is known that it depends on.
+/// Returns the cache key of a kernel's journal; `None` if the baseline has no code.
 pub fn place(
-    (name, laid): (&str, &ScoringInput),
+    (name, input): (&str, &ScoringInput),
     basis: &Fingerprint,
     (architecture, present, images): (&str, &str, &str),
     device: &Device,
 ) -> Option<String> {
-    let baseline = &identity(laid, laid.baseline)?;
+    let baseline = &identity(input, input.baseline)?;
     Searched { kernel: name, architecture, basis, baseline, present, device, images }.place().ok()
 }
 
-/// A point with what came of it; `None` where it has no code.
-fn tried_as(laid: &ScoringInput, index: usize, found: PointOutcome) -> Option<Tried> {
-    let configuration = laid.configurations[index].clone();
-    Some(Tried { configuration, identity: identity(laid, index)?, found })
+/// Returns a point with its outcome; `None` if it has no code.
+fn tried_as(input: &ScoringInput, index: usize, found: PointOutcome) -> Option<Tried> {
+    let configuration = input.configurations[index].clone();
+    Some(Tried { configuration, identity: identity(input, index)?, found })
 }
 
-/// Digest of what is run for a configuration.
-fn identity(laid: &ScoringInput, index: usize) -> Option<String> {
-    let code = &laid.codes[*laid.variants[index].as_ref().ok()?].digest;
-    let launch = serde_json::to_vec(&(laid.launches[index], laid.workloads[index].as_deref())).ok()?;
+/// Returns the digest of a configuration's machine code, launch and workload.
+fn identity(input: &ScoringInput, index: usize) -> Option<String> {
+    let code = &input.codes[*input.variants[index].as_ref().ok()?].digest;
+    let launch = serde_json::to_vec(&(input.launches[index], input.workloads[index].as_deref())).ok()?;
     Some(digest([code.as_bytes(), &launch]))
 }

@@ -27,27 +27,27 @@ pub const ROUNDS: u32 = 41;
 
 /// What the measuring process is sent for these configurations, without those that have no code
 /// or no workload.
-pub fn candidates(laid: &ScoringInput, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {
-    indices.iter().filter_map(|&index| Some((index, candidate(laid, index)?))).unzip()
+pub fn candidates(input: &ScoringInput, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {
+    indices.iter().filter_map(|&index| Some((index, candidate(input, index)?))).unzip()
 }
 
-pub(super) fn candidate(laid: &ScoringInput, index: usize) -> Option<Candidate> {
-    let code = &laid.codes[*laid.variants[index].as_ref().ok()?];
+pub(super) fn candidate(input: &ScoringInput, index: usize) -> Option<Candidate> {
+    let code = &input.codes[*input.variants[index].as_ref().ok()?];
     Some(Candidate {
         id: u32::try_from(index).ok()?,
-        label: laid.configurations[index].to_string(),
+        label: input.configurations[index].to_string(),
         cubin: Arc::clone(&code.cubin),
         kernel: code.symbol.clone(),
-        launch: laid.launches[index],
-        cooperative: laid.waits_for_grid,
-        needs_comparison: laid.needs_comparison[index],
-        workload: Arc::clone(laid.workloads[index].as_ref()?),
+        launch: input.launches[index],
+        cooperative: input.waits_for_grid,
+        needs_comparison: input.needs_comparison[index],
+        workload: Arc::clone(input.workloads[index].as_ref()?),
     })
 }
 
 /// The baseline, as the measuring process is sent it.
-pub fn baseline(laid: &ScoringInput) -> Result<Candidate, Error> {
-    candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
+pub fn baseline(input: &ScoringInput) -> Result<Candidate, Error> {
+    candidate(input, input.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
 }
 
 /// The fastest of the timed configurations: those that meet the baseline in paired rounds.
@@ -63,13 +63,13 @@ pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
 pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
     let gain = |(index, samples)| match verdict::faster_by(baseline, samples, LAST_VERDICT) {
         Verdict::Faster { ratio } => Some((index, ratio)),
-        Verdict::Slower { .. } | Verdict::Ambiguous { .. } => None,
+        Verdict::NotFaster { .. } | Verdict::Ambiguous { .. } => None,
     };
     finalists.into_iter().filter_map(gain).reduce(|best, other| if other.1 > best.1 { other } else { best })
 }
 
 /// What a search may take.
-pub struct Effort<'a> {
+pub struct SearchLimits<'a> {
     /// Seconds.
     pub budget_s: f64,
     /// Configurations that are timed, the baseline among them.
@@ -85,18 +85,18 @@ const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each ot
 
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
-    (subject, scored): (&KernelInfo<'_>, &Scored),
+    (info, scored): (&KernelInfo<'_>, &Scored),
     early: Option<OverlappedTiming>,
-    effort: (Effort<'_>, Option<Permit>),
+    effort: (SearchLimits<'_>, Option<Permit>),
     measurer: &mut impl Measurer,
-    logbook: &mut SearchJournal<'_>,
+    journal: &mut SearchJournal<'_>,
     decision: &mut Decision,
 ) -> Result<(), Error> {
     let waited = measurer.waited();
     // What earlier kernels saw is theirs.
     measurer.conditions();
     let conditions = early.as_ref().map(|early| early.conditions.clone()).unwrap_or_default();
-    let decided = decide_on((subject, scored), early, effort, measurer, logbook, decision);
+    let decided = decide_on((info, scored), early, effort, measurer, journal, decision);
     decision.seconds.waited += (measurer.waited() - waited).as_secs_f64();
     decision.conditions = Some(conditions.joined_with(measurer.conditions())).filter(Conditions::is_known);
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
@@ -114,33 +114,33 @@ pub fn decide(
 /// then the fastest of it against the baseline in paired rounds, and writes the outcome into
 /// the decision. In doubt the baseline stays.
 fn decide_on<M: Measurer>(
-    (subject, scored): (&KernelInfo<'_>, &Scored),
+    (info, scored): (&KernelInfo<'_>, &Scored),
     early: Option<OverlappedTiming>,
-    (Effort { budget_s, most, sanitize, toolchain }, mut permit): (Effort<'_>, Option<Permit>),
+    (SearchLimits { budget_s, most, sanitize, toolchain }, mut permit): (SearchLimits<'_>, Option<Permit>),
     measurer: &mut M,
-    logbook: &mut SearchJournal<'_>,
+    journal: &mut SearchJournal<'_>,
     decision: &mut Decision,
 ) -> Result<(), Error> {
-    let laid = &scored.laid;
-    let baseline = baseline(laid)?;
+    let input = &scored.input;
+    let baseline = baseline(input)?;
     let (clock, waited) = (Instant::now(), measurer.waited());
     let left = |measurer: &M| budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
     let mut tally = Tally::default();
-    let early = early.map(|early| early.found(laid)).transpose()?;
+    let early = early.map(|early| early.into_round(input)).transpose()?;
     let mut earlier = HashMap::new();
-    if logbook.has_earlier() {
+    if journal.has_earlier() {
         let timings = measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?;
-        tally.baseline(laid, decision, &timings.baseline);
-        earlier = logbook.resume(&timings.baseline);
+        tally.baseline(input, decision, &timings.baseline);
+        earlier = journal.resume(&timings.baseline);
     }
     let mut begun = Vec::new();
     let mut timed_on = None;
     if let Some(OverlappedRound { round, gpu, baseline, indices, outcomes }) = early {
         timed_on = Some((gpu, baseline.median_us));
-        tally.baseline(laid, decision, &baseline);
-        logbook.note(&indices, &[&[Outcome::Timed(baseline)], outcomes.as_slice()].concat());
+        tally.baseline(input, decision, &baseline);
+        journal.note(&indices, &[&[Outcome::Timed(baseline)], outcomes.as_slice()].concat());
         for (index, outcome) in indices.into_iter().zip(outcomes) {
-            tally.outcome(laid, decision, index, outcome);
+            tally.outcome(input, decision, index, outcome);
         }
         begun = round;
     }
@@ -148,7 +148,7 @@ fn decide_on<M: Measurer>(
         // The baseline is timed with every round; what is known already, or what there is no time for,
         // is not sent.
         let mut unknown = Vec::new();
-        for &index in round.iter().filter(|&&index| index != laid.baseline) {
+        for &index in round.iter().filter(|&&index| index != input.baseline) {
             let row = &decision.configurations[index];
             if row.timing.is_some() || row.refused.is_some() {
                 continue;
@@ -156,29 +156,29 @@ fn decide_on<M: Measurer>(
             match earlier.remove(&index) {
                 Some(found) => {
                     decision.resumed += 1;
-                    tally.candidate(laid, decision, index, found);
+                    tally.candidate(input, decision, index, found);
                 }
                 None => unknown.push(index),
             }
         }
         let left = left(measurer);
         if tally.baseline_us.is_none() || !unknown.is_empty() && left > 0.0 {
-            let (indices, sent) = candidates(laid, &unknown);
+            let (indices, sent) = candidates(input, &unknown);
             let plan = Plan { budget_s: left.max(0.0), ..Plan::default() };
-            let watch = &mut |outcomes: &[Outcome]| {
-                logbook.note(&indices, outcomes);
-                tally.show(&decision.name, laid, &indices, outcomes);
+            let on_progress = &mut |outcomes: &[Outcome]| {
+                journal.note(&indices, outcomes);
+                tally.show(&decision.name, input, &indices, outcomes);
             };
             let trial = Trial { baseline: &baseline, candidates: &sent, plan: &plan };
-            let timings = measurer.time_watched(trial, watch)?;
+            let timings = measurer.time_with_progress(trial, on_progress)?;
             if let Some((gpu, before)) = timed_on.take()
                 && gpu != measurer.device().uuid
             {
                 tally.scale(timings.baseline.median_us / before);
             }
-            tally.baseline(laid, decision, &timings.baseline);
+            tally.baseline(input, decision, &timings.baseline);
             for (&index, outcome) in indices.iter().zip(timings.candidates) {
-                tally.outcome(laid, decision, index, outcome);
+                tally.outcome(input, decision, index, outcome);
             }
         }
         decision.timed = 1 + tally.ranked.len();
@@ -187,8 +187,8 @@ fn decide_on<M: Measurer>(
     tally.say_refused(decision);
     progress::final_rounds(&decision.name);
     let finals = Finals {
-        subject,
-        laid,
+        info,
+        input,
         toolchain,
         remaining_s: left(measurer),
         remaining: most.saturating_sub(decision.timed),
@@ -229,7 +229,7 @@ impl Tally {
 
     /// Shows how far the search is: what it has timed, and these outcomes of the baseline (the
     /// first) and of the configurations with these indices.
-    fn show(&self, name: &str, laid: &ScoringInput, indices: &[usize], outcomes: &[Outcome]) {
+    fn show(&self, name: &str, input: &ScoringInput, indices: &[usize], outcomes: &[Outcome]) {
         let median =
             |outcome: &Outcome| if let Outcome::Timed(timing) = outcome { Some(timing.median_us) } else { None };
         let Some((baseline, rest)) = outcomes.split_first() else { return };
@@ -238,18 +238,18 @@ impl Tally {
         let best = all.iter().min_by(|a, b| a.1.total_cmp(&b.1)).zip(self.baseline_us.or_else(|| median(baseline)));
         let best = best.map(|((index, us), baseline)| Best {
             gain: baseline / us,
-            configuration: laid.configurations[*index].to_string(),
+            configuration: input.configurations[*index].to_string(),
         });
         progress::timed(name, 1 + all.len(), best);
     }
 
-    fn baseline(&mut self, laid: &ScoringInput, decision: &mut Decision, timing: &Timing) {
+    fn baseline(&mut self, input: &ScoringInput, decision: &mut Decision, timing: &Timing) {
         if self.baseline_us.is_none() {
             self.baseline_us = Some(timing.median_us);
             let timing = RecordedTiming { order: Some(1), ..timing.into() };
-            record(laid, decision, laid.baseline, &timing);
+            record(input, decision, input.baseline, &timing);
         }
-        self.times.insert(laid.baseline, timing.median_us);
+        self.times.insert(input.baseline, timing.median_us);
     }
 
     /// Takes what was timed so far for times of another GPU, on which the baseline takes so
@@ -259,29 +259,29 @@ impl Tally {
         self.ranked.iter_mut().for_each(|(_, time)| *time *= ratio);
     }
 
-    fn outcome(&mut self, laid: &ScoringInput, decision: &mut Decision, index: usize, outcome: Outcome) {
+    fn outcome(&mut self, input: &ScoringInput, decision: &mut Decision, index: usize, outcome: Outcome) {
         match outcome {
-            Outcome::Timed(timing) => self.candidate(laid, decision, index, PointOutcome::Timed((&timing).into())),
+            Outcome::Timed(timing) => self.candidate(input, decision, index, PointOutcome::Timed((&timing).into())),
             Outcome::Refused(reason) => {
-                let more = laid.launches[index].blocks() > laid.launches[laid.baseline].blocks();
-                self.may_wait |= more && !laid.waits_for_grid && matches!(reason, Reason::Hung { .. });
-                self.candidate(laid, decision, index, PointOutcome::Refused(reason.to_string()));
+                let more = input.launches[index].blocks() > input.launches[input.baseline].blocks();
+                self.may_wait |= more && !input.waits_for_grid && matches!(reason, Reason::Hung { .. });
+                self.candidate(input, decision, index, PointOutcome::Refused(reason.to_string()));
             }
             Outcome::Skipped => decision.configurations[index].candidate = true,
         }
     }
 
-    fn candidate(&mut self, laid: &ScoringInput, decision: &mut Decision, index: usize, found: PointOutcome) {
+    fn candidate(&mut self, input: &ScoringInput, decision: &mut Decision, index: usize, found: PointOutcome) {
         decision.configurations[index].candidate = true;
         match found {
             PointOutcome::Timed(timing) => {
                 self.ranked.push((index, timing.median_us));
                 let timing = RecordedTiming { order: Some(1 + self.ranked.len()), ..timing };
-                record(laid, decision, index, &timing);
+                record(input, decision, index, &timing);
                 self.times.insert(index, timing.median_us);
             }
             PointOutcome::Refused(reason) => {
-                self.refused.push(format!("{}: {reason}", laid.configurations[index]));
+                self.refused.push(format!("{}: {reason}", input.configurations[index]));
                 decision.configurations[index].refused = Some(reason);
             }
         }
@@ -289,9 +289,9 @@ impl Tally {
 }
 
 /// A timing holds for every configuration with the same machine code and launch.
-fn record(laid: &ScoringInput, decision: &mut Decision, index: usize, timing: &RecordedTiming) {
+fn record(input: &ScoringInput, decision: &mut Decision, index: usize, timing: &RecordedTiming) {
     for (other, configuration) in decision.configurations.iter_mut().enumerate() {
-        if laid.representative[other] == index {
+        if input.representative[other] == index {
             configuration.timing = Some(timing.clone());
         }
     }

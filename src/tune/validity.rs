@@ -1,5 +1,6 @@
-//! The code of a space's configurations -> why launches in some blocks are refused, whatever is
-//! timed, and which the model must not choose.
+//! Checks the code of a space's configurations: finds launches that are refused because they
+//! access memory out of bounds or assume another block, and launches that do less work than the
+//! baseline, which the model must not choose.
 
 use super::kernel_info::KernelInfo;
 use super::scoring::Scored;
@@ -15,27 +16,26 @@ use std::collections::HashMap;
 /// A source with a launch of its kernel, and the workload of that.
 pub type Launched<'a> = (&'a VariantSource, &'a Launch, Option<&'a Workload>);
 
-/// What the code says against launches in blocks of some shape.
+/// Finds and caches the reasons why launches are refused.
 pub struct Refusals<'a> {
-    subject: &'a KernelInfo<'a>,
+    info: &'a KernelInfo<'a>,
     baseline: Launched<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
-    /// By number of the source, block, and whether the grid is an axis, which all of it depends
-    /// on.
+    /// By number of the source, block, and whether the grid is an axis.
     known: HashMap<(usize, Dim3, bool), Option<String>>,
-    /// That launches of a source reach beyond their buffers.
-    beyond: HashMap<(usize, Launch), Option<String>>,
-    /// The buffers beyond which the baseline reaches, once that has been asked for: the comment
-    /// is wrong about these.
-    outgrown: OnceCell<Vec<String>>,
+    /// Out-of-bounds accesses, by number of the source and launch.
+    overruns: HashMap<(usize, Launch), Option<String>>,
+    /// The buffers that the baseline itself overruns, once that was asked for: the comment gives
+    /// them a wrong size.
+    baseline_overruns: OnceCell<Vec<String>>,
 }
 
 impl<'a> Refusals<'a> {
     /// For a kernel, and how its baseline is launched.
-    pub fn new(subject: &'a KernelInfo<'a>, baseline: Launched<'a>) -> Self {
-        let (modules, known, beyond) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { subject, baseline, modules, known, beyond, outgrown: OnceCell::new() }
+    pub fn new(info: &'a KernelInfo<'a>, baseline: Launched<'a>) -> Self {
+        let (modules, known, overruns) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { info, baseline, modules, known, overruns, baseline_overruns: OnceCell::new() }
     }
 
     /// Why a configuration must not be launched so.
@@ -49,23 +49,23 @@ impl<'a> Refusals<'a> {
         let run = module.as_ref().zip(workload);
         let (_, before, _) = self.baseline;
         if let Some((module, workload)) = run.filter(|_| launch.threads() > before.threads()) {
-            let beyond = self.beyond.entry((number, *launch)).or_insert_with(|| {
-                let outgrown = || self.outgrown.get_or_init(|| outgrown(self.baseline));
+            let overruns = self.overruns.entry((number, *launch)).or_insert_with(|| {
+                let baseline_overruns = || self.baseline_overruns.get_or_init(|| baseline_overruns(self.baseline));
                 let mut found = memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload)).into_iter();
-                let Overrun { buffer, has, .. } = found.find(|overrun| !outgrown().contains(&overrun.buffer))?;
+                let Overrun { buffer, has, .. } = found.find(|overrun| !baseline_overruns().contains(&overrun.buffer))?;
                 Some(format!(
                     "more threads reach beyond `{buffer}` ({has} elements): make it longer in program and comment, as in out[grid.x * block.x]"
                 ))
             });
-            if beyond.is_some() {
-                return beyond.clone();
+            if overruns.is_some() {
+                return overruns.clone();
             }
         }
         let key = (number, configuration.block, configuration.grid.is_some());
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let says_how_much = self.subject.annotation.clauses.shared.is_some();
+        let says_how_much = self.info.annotation.clauses.shared.is_some();
         let refusal = memory_check::explain_refusal(&source.symbol, launch, run?, says_how_much);
         self.known.insert(key, refusal.clone());
         refusal
@@ -76,8 +76,8 @@ fn parsed(source: &VariantSource) -> Option<Module> {
     Module::parse(source.ptx.as_deref()?).ok()
 }
 
-/// The buffers beyond which a launch reaches.
-fn outgrown((source, launch, workload): Launched<'_>) -> Vec<String> {
+/// Returns the buffers that a launch overruns.
+fn baseline_overruns((source, launch, workload): Launched<'_>) -> Vec<String> {
     let run = parsed(source).zip(workload);
     let found = run.map(|(module, workload)| memory_check::beyond_buffers(&module, &source.symbol, (launch, workload)));
     found.into_iter().flatten().map(|overrun| overrun.buffer).collect()
@@ -90,21 +90,21 @@ const SAME_WORK: f64 = 0.99;
 /// Finds launches that write less than the baseline's.
 pub struct Stores<'a> {
     scored: &'a Scored,
-    /// Bytes that a thread stores at most, by source.
-    of_thread: Vec<Option<u64>>,
+    /// Maximum number of bytes that a thread stores, by source.
+    bytes_per_thread: Vec<Option<u64>>,
 }
 
 impl<'a> Stores<'a> {
     /// Looks at the sources that have workloads to write.
-    pub fn of(scored: &'a Scored) -> Self {
-        let laid = &scored.laid;
+    pub fn new(scored: &'a Scored) -> Self {
+        let input = &scored.input;
         let stored = |source: &VariantSource| {
             let module = Module::parse(source.ptx.as_deref()?).ok()?;
             ptx_facts::stored_by(&module, &source.symbol)
         };
-        let has_workload = laid.workloads.iter().any(Option::is_some);
-        let of_thread = laid.sources.iter().map(|source| has_workload.then(|| stored(source)).flatten());
-        Self { scored, of_thread: of_thread.collect() }
+        let has_workload = input.workloads.iter().any(Option::is_some);
+        let bytes_per_thread = input.sources.iter().map(|source| has_workload.then(|| stored(source)).flatten());
+        Self { scored, bytes_per_thread: bytes_per_thread.collect() }
     }
 
     /// Returns why a configuration does less work than the baseline, by what its threads can
@@ -116,14 +116,15 @@ impl<'a> Stores<'a> {
     /// Finds a buffer that is there to be written and that the baseline's threads can fill, and
     /// the configuration's cannot.
     fn empty_buffer(&self, index: usize) -> Option<String> {
-        let laid = &self.scored.laid;
-        let most = |of: usize| Some(laid.launches[of].threads().saturating_mul(self.of_thread[laid.source_of[of]]?));
-        let (own, natural) = (most(index)?, most(laid.baseline)?);
+        let input = &self.scored.input;
+        let most =
+            |of: usize| Some(input.launches[of].threads().saturating_mul(self.bytes_per_thread[input.source_of[of]]?));
+        let (own, baseline_most) = (most(index)?, most(input.baseline)?);
         let outputs = |of: usize| {
-            let buffers = laid.workloads[of].iter().flat_map(|workload| &workload.buffers);
+            let buffers = input.workloads[of].iter().flat_map(|workload| &workload.buffers);
             buffers.filter(|buffer| buffer.fill == Fill::Poison)
         };
-        let is_filled = |name: &str| outputs(laid.baseline).any(|of| of.name == name && of.bytes() <= natural);
+        let is_filled = |name: &str| outputs(input.baseline).any(|of| of.name == name && of.bytes() <= baseline_most);
         let left = outputs(index).find(|buffer| buffer.bytes() > own && is_filled(&buffer.name))?;
         Some(format!(
             "its threads store at most {own} of `{}`'s {} bytes: let the grid follow the block, as in threads(n)",
@@ -135,11 +136,11 @@ impl<'a> Stores<'a> {
     /// Finds a buffer of the same size in both launches to which the configuration writes fewer
     /// bytes.
     fn fewer_bytes(&self, index: usize) -> Option<String> {
-        let Scored { laid, written, .. } = self.scored;
-        let (bytes, baseline_bytes) = (written[index].as_ref()?, written[laid.baseline].as_ref()?);
-        let buffer = |of: usize, number: u32| laid.workloads[of].as_ref()?.buffers.get(number as usize);
+        let Scored { input, written, .. } = self.scored;
+        let (bytes, baseline_bytes) = (written[index].as_ref()?, written[input.baseline].as_ref()?);
+        let buffer = |of: usize, number: u32| input.workloads[of].as_ref()?.buffers.get(number as usize);
         baseline_bytes.iter().find_map(|(&number, &expected)| {
-            let (buffer, baseline_buffer) = (buffer(index, number)?, buffer(laid.baseline, number)?);
+            let (buffer, baseline_buffer) = (buffer(index, number)?, buffer(input.baseline, number)?);
             let bytes = bytes.get(&number).copied().unwrap_or(0.0);
             let is_less = buffer.bytes() == baseline_buffer.bytes() && bytes < expected * SAME_WORK;
             is_less.then(|| {

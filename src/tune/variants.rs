@@ -1,11 +1,11 @@
-//! All variants of a kernel: the front end once for each set of its options, ptxas
-//! once for each register cap and cache operator, in parallel.
+//! Compiles the variants of a kernel in parallel: runs the front end once for each set of
+//! options, and ptxas once for each register cap and cache operator.
 
 use super::failure::first as first_line;
 use super::kernel_info::KernelInfo;
 use super::register_caps;
 use crate::diag::progress;
-use crate::launch::{CacheOperator, Configuration, FrontEndOptions};
+use crate::launch::{Configuration, FrontEndOptions, LoadCacheOperator};
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
 use crate::ptx;
 use crate::ptx::Edits;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
 
-/// What the front end made under one set of options.
-pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
+/// The front end's output under one set of options, or its error.
+pub type FrontEndResult = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
 /// The machine code of one set of front-end options, register cap and cache operator.
 #[derive(Clone, Debug)]
@@ -28,11 +28,11 @@ pub struct Assembly {
     pub digest: String,
 }
 
-/// Gets the baseline's code while the others are still compiled.
-pub type First<'a> = &'a (dyn Fn(&Assembly) + Sync);
+/// Receives the baseline's code while the others are still compiled.
+pub type OnBaselineCode<'a> = &'a (dyn Fn(&Assembly) + Sync);
 
 /// The machine code, or what the compiler said.
-pub type Assembled = Result<Assembly, CompileFailure>;
+pub type AssemblyResult = Result<Assembly, CompileFailure>;
 
 /// Why there is no machine code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,28 +48,28 @@ pub enum CompileFailure {
     Code(String),
 }
 
-/// What the front end made under each set of options so far; kernels of one source share it.
+/// The front end's output for each set of options so far; the kernels of a source share it.
 #[derive(Clone)]
 pub struct FrontEnds<'a> {
     toolchain: &'a Toolchain,
-    made: HashMap<FrontEndOptions, Made>,
-    bounds: Option<Bounds>,
+    made: HashMap<FrontEndOptions, FrontEndResult>,
+    deadlines: Option<CompileDeadlines>,
 }
 
-/// From when on nothing is compiled that can be done without: sets of options besides the first,
-/// variants besides the baseline's.
+/// When to stop compiling what can be omitted: sets of options besides the first, variants besides
+/// the baseline's.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct CompileDeadlines {
     pub front_ends: Instant,
     pub variants: Instant,
-    /// What variants have in any case, however long the front end took for the sets that it had
-    /// begun: they would be for nothing else.
+    /// Minimum time for variants, even if the front end overran its deadline: its output would be
+    /// useless without them.
     pub least: Duration,
 }
 
 impl<'a> FrontEnds<'a> {
     pub fn new(toolchain: &'a Toolchain) -> Self {
-        Self { toolchain, made: HashMap::new(), bounds: None }
+        Self { toolchain, made: HashMap::new(), deadlines: None }
     }
 
     /// The front end's output under a set that it was run for; `None` where it failed, too.
@@ -87,26 +87,26 @@ impl<'a> FrontEnds<'a> {
         self.made.values().flatten().flat_map(|made| &made.files)
     }
 
-    /// Bounds what is compiled from now on.
-    pub fn bound(&mut self, bounds: Option<Bounds>) {
-        self.bounds = bounds;
+    /// Sets the deadlines of what is compiled from now on.
+    pub fn set_deadlines(&mut self, deadlines: Option<CompileDeadlines>) {
+        self.deadlines = deadlines;
     }
 
-    /// From when on no variant is compiled that can be done without; what they have in any case
-    /// begins when this is asked for several.
-    fn until(&mut self, is_several: bool) -> Option<Instant> {
-        let bounds = self.bounds.as_mut()?;
-        let until = bounds.variants.max(Instant::now() + bounds.least);
+    /// Returns the deadline for variants. Their minimum time begins with the first call for
+    /// several variants.
+    fn deadline(&mut self, is_several: bool) -> Option<Instant> {
+        let deadlines = self.deadlines.as_mut()?;
+        let deadline = deadlines.variants.max(Instant::now() + deadlines.least);
         if is_several {
-            (bounds.variants, bounds.least) = (until, Duration::ZERO);
+            (deadlines.variants, deadlines.least) = (deadline, Duration::ZERO);
         }
-        Some(until)
+        Some(deadline)
     }
 
-    /// As [`Self::get`], for as long as there is time: the first set in any case, then those
-    /// that differ from it in the fewest values, and of these a spread. The others are
-    /// [`ToolError::OutOfTime`] this time.
-    pub fn get_in_time(&mut self, sets: &[FrontEndOptions]) -> Vec<Made> {
+    /// As [`Self::get`], until the deadline: the first set in any case, then those that differ
+    /// from it in the fewest values, evenly spread among these. The others get
+    /// [`ToolError::OutOfTime`].
+    pub fn get_in_time(&mut self, sets: &[FrontEndOptions]) -> Vec<FrontEndResult> {
         let mut order: Vec<(usize, &FrontEndOptions)> = sets.iter().enumerate().collect();
         let changed = |set: &FrontEndOptions| {
             let of_first = |name: &String| sets[0].macros.get(name);
@@ -117,12 +117,12 @@ impl<'a> FrontEnds<'a> {
         let place = |index: usize| (index as f64 * 0.618_033_988_749_895).fract();
         order.sort_by(|(a, set), (b, other)| changed(set).cmp(&changed(other)).then(place(*a).total_cmp(&place(*b))));
         order.retain(|(_, set)| !self.made.contains_key(*set));
-        let (toolchain, until) = (self.toolchain, self.bounds.map(|bounds| bounds.front_ends));
+        let (toolchain, deadline) = (self.toolchain, self.deadlines.map(|deadlines| deadlines.front_ends));
         // A bridge gives them out in order.
-        let made: Vec<(FrontEndOptions, Made)> = order
+        let made: Vec<(FrontEndOptions, FrontEndResult)> = order
             .into_iter()
             .par_bridge()
-            .filter(|(index, _)| *index == 0 || !is_over(until))
+            .filter(|(index, _)| *index == 0 || !is_past(deadline))
             .map(|(_, set)| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
             .collect();
         self.made.extend(made);
@@ -130,12 +130,12 @@ impl<'a> FrontEnds<'a> {
         sets.iter().map(|set| self.made.get(set).cloned().unwrap_or_else(late)).collect()
     }
 
-    /// The front end's output under each of these sets, run in parallel where it is not there
-    /// yet.
-    pub fn get(&mut self, sets: &[FrontEndOptions]) -> Vec<Made> {
+    /// Returns the front end's output for each of these sets; runs it in parallel for those that
+    /// are missing.
+    pub fn get(&mut self, sets: &[FrontEndOptions]) -> Vec<FrontEndResult> {
         let missing: Vec<&FrontEndOptions> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
         let toolchain = self.toolchain;
-        let made: Vec<(FrontEndOptions, Made)> = missing
+        let made: Vec<(FrontEndOptions, FrontEndResult)> = missing
             .into_par_iter()
             .map(|set| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
             .collect();
@@ -144,48 +144,50 @@ impl<'a> FrontEnds<'a> {
     }
 }
 
-fn is_over(until: Option<Instant>) -> bool {
-    until.is_some_and(|until| Instant::now() >= until)
+fn is_past(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Why a configuration of a factor that the model gave no hope has no variant.
+/// The reason for a configuration whose unroll factor is predicted to be far slower.
 const HOPELESS: &str = "not compiled: without a register cap, this factor is predicted to be far slower";
 
-/// Why a configuration of a set of macros that was screened out has no variant.
+/// The reason for a configuration whose set of macros was screened out.
 const NOT_COMPILED: &str = "not compiled: if nothing is timed, nvcc's own compile time bounds how much is";
 
 /// Distinct machine code of one kernel.
 pub struct Variant {
-    /// Those of the kernel's axes, with the first math options and factor that give this code.
+    /// Values of the kernel's axes, with the first math options and unroll factor that give this
+    /// code.
     pub options: FrontEndOptions,
     /// The kernel's name in this code.
     pub symbol: String,
     /// The register caps that give this code, ascending.
     pub caps: Vec<u32>,
     /// The first cache operator that gives this code: none, where none does.
-    pub cache: Option<CacheOperator>,
+    pub cache: Option<LoadCacheOperator>,
     pub digest: String,
     pub cubin: Arc<[u8]>,
 }
 
-/// What ptxas is run under, each cap with each operator.
+/// The runs of ptxas for one set of options: each register cap with each cache operator.
 pub struct PtxasRuns {
     pub caps: Vec<u32>,
-    pub operators: Vec<Option<CacheOperator>>,
+    pub operators: Vec<Option<LoadCacheOperator>>,
 }
 
 impl PtxasRuns {
-    /// The part of it that is natural; `None` where that is all, or lacks the baseline.
-    pub fn natural(&self, baseline: Edits) -> Option<Self> {
-        let is_natural = |cap, cache| Edits { cap, cache, ..Edits::default() }.is_natural(baseline);
+    /// Returns the runs of the first round ([`Edits::is_compiled_first`]); `None` if these are all,
+    /// or lack the baseline.
+    pub fn first_round(&self, baseline: Edits) -> Option<Self> {
+        let is_compiled_first = |cap, cache| Edits { cap, cache, ..Edits::default() }.is_compiled_first(baseline);
         let (caps, operators) = (self.caps.iter().copied(), self.operators.iter().copied());
-        let natural = Self {
-            caps: caps.filter(|&cap| is_natural(cap, baseline.cache)).collect(),
-            operators: operators.filter(|&cache| is_natural(baseline.cap, cache)).collect(),
+        let first_round = Self {
+            caps: caps.filter(|&cap| is_compiled_first(cap, baseline.cache)).collect(),
+            operators: operators.filter(|&cache| is_compiled_first(baseline.cap, cache)).collect(),
         };
-        let is_part = natural.caps.len() < self.caps.len() || natural.operators.len() < self.operators.len();
-        let has_baseline = natural.caps.contains(&baseline.cap) && natural.operators.contains(&baseline.cache);
-        (is_part && has_baseline).then_some(natural)
+        let is_part = first_round.caps.len() < self.caps.len() || first_round.operators.len() < self.operators.len();
+        let has_baseline = first_round.caps.contains(&baseline.cap) && first_round.operators.contains(&baseline.cache);
+        (is_part && has_baseline).then_some(first_round)
     }
 }
 
@@ -196,31 +198,30 @@ pub struct Variants {
     /// By the axes' options and the edits of the PTX: the index of the variant, or why there is
     /// none.
     by_key: HashMap<(FrontEndOptions, Edits), Result<usize, CompileFailure>>,
-    /// The sets of options whose other variants are not compiled, by what the model says of the
-    /// natural ones.
+    /// The sets of options of which only the first round is compiled, as the model predicts them
+    /// to be far slower.
     pub hopeless: Vec<FrontEndOptions>,
 }
 
 impl Variants {
-    /// Compiles the code of these sets of the axes' options under these register caps and cache
-    /// operators, where it is not there yet. The baseline's code is shown to `first` as
-    /// soon as it is there.
+    /// Compiles the missing variants of these sets of options under these register caps and cache
+    /// operators. Passes the baseline's code to `first` as soon as it is compiled.
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
-        subject: &KernelInfo<'_>,
+        info: &KernelInfo<'_>,
         axes: &[FrontEndOptions],
         written: &PtxasRuns,
-        first: First<'_>,
+        first: OnBaselineCode<'_>,
     ) {
-        let full: Vec<FrontEndOptions> = axes.iter().map(|set| subject.options(set)).collect();
+        let full: Vec<FrontEndOptions> = axes.iter().map(|set| info.options(set)).collect();
         let made = front_ends.get_in_time(&full);
-        let same = first_with_code(subject, axes, &made);
+        let same = first_with_same_ptx(info, axes, &made);
         let toolchain = front_ends.toolchain;
-        let until = front_ends.until(axes.len() * written.caps.len() * written.operators.len() > 1);
-        let baseline = subject.baseline();
+        let deadline = front_ends.deadline(axes.len() * written.caps.len() * written.operators.len() > 1);
+        let baseline = info.baseline();
         let of_baseline = baseline.front_end();
-        let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
+        let jobs: Vec<(usize, Option<LoadCacheOperator>, Vec<u32>)> = (0..axes.len())
             .filter(|&set| same[set] == set)
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
             .map(|(set, cache)| {
@@ -232,12 +233,12 @@ impl Variants {
                 (set, cache, caps)
             })
             .collect();
-        let assembled: Vec<Vec<Assembled>> = jobs
+        let assembled: Vec<Vec<AssemblyResult>> = jobs
             .par_iter()
             .map(|(set, cache, caps)| {
                 register_caps::assemble_all(caps, &|cap| {
                     let is_baseline = axes[*set] == of_baseline && (cap, *cache) == (baseline.cap, baseline.cache);
-                    if !is_baseline && is_over(until) {
+                    if !is_baseline && is_past(deadline) {
                         return Err(CompileFailure::OutOfTime);
                     }
                     let refused = |error: &Arc<ToolError>| match **error {
@@ -245,10 +246,10 @@ impl Variants {
                         _ => CompileFailure::Source { options: full[*set].clone(), said: first_line(error) },
                     };
                     let front_end = made[*set].as_ref().map_err(refused)?;
-                    let symbol = subject.entry(&axes[*set]).map_err(CompileFailure::Code)?.symbol.as_str();
+                    let symbol = info.entry(&axes[*set]).map_err(CompileFailure::Code)?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache, ..Edits::default() };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
-                    progress::compiled(&subject.annotation.name);
+                    progress::compiled(&info.annotation.name);
                     let (cubin, digest) = assembled.map_err(|error| CompileFailure::Code(first_line(&error)))?;
                     let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
                     if is_baseline {
@@ -261,7 +262,7 @@ impl Variants {
         for ((set, cache, caps), assembled) in jobs.into_iter().zip(assembled) {
             for (cap, result) in caps.into_iter().zip(assembled) {
                 let edits = Edits { cap, cache, ..Edits::default() };
-                let index = result.map(|assembly| self.index_of(&axes[set], edits, assembly));
+                let index = result.map(|assembly| self.insert(&axes[set], edits, assembly));
                 self.by_key.insert((axes[set].clone(), edits), index);
             }
         }
@@ -278,7 +279,7 @@ impl Variants {
 
     /// Variants are distinguished by their machine code, and by their macros, on which launches
     /// depend.
-    fn index_of(&mut self, options: &FrontEndOptions, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
+    fn insert(&mut self, options: &FrontEndOptions, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
         let Assembly { symbol, cubin, digest } = assembly;
         let same = |variant: &Variant| variant.digest == digest && variant.options.macros == options.macros;
         if let Some(index) = self.all.iter().position(same) {
@@ -308,13 +309,13 @@ impl Variants {
     }
 }
 
-/// For each set of the axes' options the first that differs at most in the factor of loops and
-/// has the same PTX: ptxas is run for that one.
-fn first_with_code(subject: &KernelInfo<'_>, axes: &[FrontEndOptions], made: &[Made]) -> Vec<usize> {
+/// Returns for each set of options the first one that has the same PTX and differs at most in the
+/// unroll factor. ptxas is run for that one only.
+fn first_with_same_ptx(info: &KernelInfo<'_>, axes: &[FrontEndOptions], made: &[FrontEndResult]) -> Vec<usize> {
     let without_factor = |set: usize| FrontEndOptions { unroll: None, ..axes[set].clone() };
     let code = |set: usize| {
         let module = ptx::Module::parse(&made[set].as_ref().ok()?.ptx).ok()?;
-        module.canonical_text(&subject.entry(&axes[set]).ok()?.symbol)
+        module.canonical_text(&info.entry(&axes[set]).ok()?.symbol)
     };
     if axes.iter().all(|set| set.unroll.is_none()) {
         return (0..axes.len()).collect();
@@ -326,8 +327,8 @@ fn first_with_code(subject: &KernelInfo<'_>, axes: &[FrontEndOptions], made: &[M
     (0..axes.len()).map(|set| (0..set).find(|other| is_same(set, other)).unwrap_or(set)).collect()
 }
 
-/// What the front end is given for a set of a kernel's: of the baseline's macros none, which
-/// the source has itself.
+/// Returns the options that the front end is run with for a set of the axes' options. The
+/// baseline's macros are omitted: the source has these values itself.
 pub fn options_for(baseline: &Macros, set: &FrontEndOptions) -> FrontEndOptions {
     let macros = if set.macros == *baseline { Macros::new() } else { set.macros.clone() };
     FrontEndOptions { macros, ..set.clone() }

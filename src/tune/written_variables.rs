@@ -1,5 +1,5 @@
-//! PTX + comment -> the `__device__` variables that a kernel may write, each with its type and
-//! with what it may differ by.
+//! Lists the `__device__` variables that a kernel may write, each with its type and its tolerance
+//! in the comparison of results.
 
 use crate::analysis::written_variables;
 use crate::comment::{Annotation, variable_element};
@@ -8,7 +8,7 @@ use crate::ptx;
 use crate::ptx::{Linkage, Module, PtxVariable};
 use crate::workload::{Entry, WrittenVariable, demangled_name, variable_check};
 
-/// What a variable of unknown type is made of.
+/// The element of a variable of unknown type.
 const BYTES: Element = Element { scalar: Scalar::U8, lanes: 1 };
 
 /// Lists the variables that a kernel may write; `module` is its PTX.

@@ -202,7 +202,7 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<WrittenVariable>,
     /// What is compared; `None`: every buffer that the baseline wrote, to
-    /// [`default_tolerance`](super::default_tolerance).
+    /// [`default_relative_tolerance`](super::default_relative_tolerance).
     pub checks: Option<Vec<Check>>,
 }
 

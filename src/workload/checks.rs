@@ -7,9 +7,9 @@ use crate::comment::Annotation;
 use crate::cuda::Scalar;
 use crate::diag::{Diagnostic, MessageCode};
 
-/// The share by which floating outputs may differ where `check` does not say it; the narrow
-/// types have a few units of their last place.
-pub fn default_tolerance(scalar: Scalar) -> f64 {
+/// The default relative tolerance of floating-point results, without a `check` clause; a few units
+/// in the last place for 16-bit types.
+pub fn default_relative_tolerance(scalar: Scalar) -> f64 {
     match scalar {
         Scalar::F32 | Scalar::F64 => 1e-4,
         Scalar::F16 => 4e-3,
@@ -44,7 +44,7 @@ pub(super) fn bind_checks(
             continue;
         }
         let (relative, absolute) = match scalar.is_float() {
-            true => (clause.relative.unwrap_or(default_tolerance(scalar)), clause.absolute),
+            true => (clause.relative.unwrap_or(default_relative_tolerance(scalar)), clause.absolute),
             false => (0.0, None),
         };
         checks.push(Check { buffer: index, relative, absolute });
@@ -55,7 +55,7 @@ pub(super) fn bind_checks(
 /// How closely a variable that the kernel writes must agree with the baseline's; `None` if the
 /// comment has a `check` clause that does not name it.
 pub fn variable_check(annotation: &Annotation, name: &str, scalar: Scalar) -> Option<VariableCheck> {
-    let own = VariableCheck { relative: default_tolerance(scalar), absolute: None };
+    let own = VariableCheck { relative: default_relative_tolerance(scalar), absolute: None };
     let Some(clause) = &annotation.clauses.check else { return Some(own) };
     let plain_name = name.rsplit("::").next().unwrap_or(name);
     clause.buffers.iter().find(|named| named.value == plain_name)?;

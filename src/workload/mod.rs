@@ -37,7 +37,7 @@ pub mod fuzzed {
 
 pub use bind::bind;
 pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, VariableCheck, Workload, WrittenVariable};
-pub use checks::{default_tolerance, variable_check};
+pub use checks::{default_relative_tolerance, variable_check};
 pub use demangle::demangled_name;
 pub use entry::{Entry, entries, find};
 pub use floating::floating;

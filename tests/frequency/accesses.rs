@@ -19,7 +19,7 @@ fn guard_leaves_accesses_of_threads_in_range() {
         // Of 32 warps the last has 8 threads in range: 125 sectors.
         sectors: 125.0 / 32.0,
         lines: 1.0,
-        leaving: 0.0,
+        store_sectors: 0.0,
         partial: 0.0,
         completed: 0.0,
         unfinished: 0.0,
@@ -27,9 +27,9 @@ fn guard_leaves_accesses_of_threads_in_range() {
         busy_ns: 0.0,
         passes: 1.0,
         reuse: 0.0,
-        at_hand: 0.0,
-        near: 0.0,
-        unplaced: 0.0,
+        in_l1: 0.0,
+        in_l2: 0.0,
+        in_l2_unknown: 0.0,
         hits: 0.0,
         reuse_after: 0.0,
         block_reuse: 0.0,
@@ -52,15 +52,15 @@ fn data_of_other_blocks_is_near() {
     let case = Case::new("neighbours", "neighbours").int(planes as i32).floats((planes + 4) * plane).floats(threads);
     let case = case.buffer(Scalar::I32, 1, places, Fill::Random { lo: 0.0, hi: 4096.0 }).floats(4096).floats(places);
     let profile = case.profile([blocks as u32, 1, 1], [threads as u32, 1, 1], 0);
-    let near = |buffer: u32| -> Vec<f64> {
+    let in_l2 = |buffer: u32| -> Vec<f64> {
         let loads = case.accesses(&profile, "ld.global").into_iter().filter(|access| access.buffer == Some(buffer));
-        loads.map(|access| (access.near * 1000.0).round() / 1000.0).collect()
+        loads.map(|access| (access.in_l2 * 1000.0).round() / 1000.0).collect()
     };
-    assert_eq!(near(0), [0.0, 1.0], "the planes ahead, and the neighbour's place four planes later");
-    assert_eq!(near(1), [0.99], "what all of 100 blocks read");
-    assert_eq!(near(2), [0.0], "what each block reads of its own");
+    assert_eq!(in_l2(0), [0.0, 1.0], "the planes ahead, and the neighbour's place four planes later");
+    assert_eq!(in_l2(1), [0.99], "what all of 100 blocks read");
+    assert_eq!(in_l2(2), [0.0], "what each block reads of its own");
     // 12,800 places of 4096 values, of which a warp asks for many sectors of its own.
-    assert!((0.5..1.0).contains(&near(3)[0]), "read here and there: {:?}", near(3));
+    assert!((0.5..1.0).contains(&in_l2(3)[0]), "read here and there: {:?}", in_l2(3));
 }
 
 #[test]
@@ -171,8 +171,8 @@ fn certain_access_beyond_memory_is_reported() {
         .int(7);
         let launch = Launch { grid: [1; 3], block: [64, 1, 1], shared, carveout: None };
         let places = [0, 63].map(|x| ([0; 3], [x, 0, 0]));
-        let found = find_strays(&case.module, "k", &launch, &case.workload, &places, 100).expect("it runs");
-        found.iter().map(|stray| format!("{stray:?}")).collect::<Vec<_>>().join(" ")
+        let found = find_violations(&case.module, "k", &launch, &case.workload, &places, 100).expect("it runs");
+        found.iter().map(|violation| format!("{violation:?}")).collect::<Vec<_>>().join(" ")
     };
     let at = "cvt.u64.u32 %rd4, %r2; mov.u64 %rd5, s; add.s64 %rd5, %rd5, %rd4;\n";
     let own = "{ .shared .align 4 .b8 t[32]; st.shared.u32 [t+28], %r1; st.shared.u32 [t+32], %r1; }";

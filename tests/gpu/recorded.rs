@@ -6,7 +6,7 @@ use nvtune::measure::{Candidate, Measurer, Options, Plan, Process};
 use nvtune::model::occupancy::{Demand, compute_occupancy};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
-use nvtune::tune::laid;
+use nvtune::tune::recorded_scoring_input;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CString, OsString};
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ pub fn occupancy_is_the_drivers() {
     let mut seen = HashSet::new();
     for path in records() {
         let space = RecordedSpace::read(&path).unwrap_or_else(|error| panic!("{} {error}", path.display()));
-        let laid = laid(&space).unwrap_or_else(|error| panic!("{} {error}", path.display()));
-        for (number, code) in laid.codes.iter().enumerate() {
+        let input = recorded_scoring_input(&space).unwrap_or_else(|error| panic!("{} {error}", path.display()));
+        for (number, code) in input.codes.iter().enumerate() {
             let cubin = Cubin::parse(&code.cubin).expect("a cubin that was timed");
             if cubin.architecture() != capability || !seen.insert((space.kernel.clone(), Arc::clone(&code.cubin))) {
                 continue;
@@ -57,7 +57,7 @@ pub fn occupancy_is_the_drivers() {
             let module = unsafe { result::module::load_data(code.cubin.as_ptr().cast()) }.expect("it loads");
             // SAFETY: the module was just loaded.
             let function = unsafe { result::module::get_function(module, symbol) }.expect("its function");
-            let launches = laid.launches.iter().zip(&laid.variants).filter(|(_, of)| **of == Ok(number));
+            let launches = input.launches.iter().zip(&input.variants).filter(|(_, of)| **of == Ok(number));
             let demands: BTreeSet<_> =
                 launches.map(|(l, _)| (l.block.iter().product::<u32>(), l.shared, l.carveout)).collect();
             for (threads, shared, carveout) in demands {
@@ -110,20 +110,20 @@ pub fn replay(arguments: &[OsString]) {
         let text = argument.to_string_lossy();
         let (path, indices) = text.split_once('@').unwrap_or((&text, ""));
         let space = RecordedSpace::read(Path::new(path)).unwrap_or_else(|error| panic!("{path} {error}"));
-        let laid = laid(&space).unwrap_or_else(|error| panic!("{path} {error}"));
+        let input = recorded_scoring_input(&space).unwrap_or_else(|error| panic!("{path} {error}"));
         let listed: Vec<usize> = indices.split(',').filter_map(|index| index.parse().ok()).collect();
         let mut process = Process::start(Options::default()).expect("a GPU");
-        for index in if listed.is_empty() { vec![laid.baseline] } else { listed } {
-            let code = &laid.codes[*laid.variants[index].as_ref().expect("a configuration with code")];
+        for index in if listed.is_empty() { vec![input.baseline] } else { listed } {
+            let code = &input.codes[*input.variants[index].as_ref().expect("a configuration with code")];
             let candidate = Candidate {
                 id: 0,
                 label: index.to_string(),
                 cubin: Arc::clone(&code.cubin),
                 kernel: code.symbol.clone(),
-                launch: laid.launches[index],
-                cooperative: laid.waits_for_grid,
+                launch: input.launches[index],
+                cooperative: input.waits_for_grid,
                 needs_comparison: false,
-                workload: Arc::clone(laid.workloads[index].as_ref().expect("a configuration with a workload")),
+                workload: Arc::clone(input.workloads[index].as_ref().expect("a configuration with a workload")),
             };
             // Under a profiler a launch takes long.
             let plan = Plan { rounds: 1, patience_s: 120.0, budget_s: 240.0, ..Plan::default() };

@@ -2,7 +2,7 @@
 
 use super::recorded::{Recorded, candidate, plan, time};
 use nvtune::gpu::Conditions;
-use nvtune::measure::{Caches, Error, Measurer, Options, Outcome, Plan, Pool, Process};
+use nvtune::measure::{Caches, Error, Measurer, Options, Outcome, Plan, Process, ProcessPool};
 use std::time::Duration;
 
 #[test]
@@ -14,7 +14,7 @@ fn candidates_are_timed_by_several_launches_where_the_baseline_is_short() {
         ));
         let mut process = recorded.start();
         assert_eq!(time(&mut process, &["a"], &plan()), [expected]);
-        let rounds = process.duel(&["default", "a"].map(candidate), 3, Caches::Cold).unwrap();
+        let rounds = process.time_paired(&["default", "a"].map(candidate), 3, Caches::Cold).unwrap();
         let expected = if baseline < 20.0 { 4.0 } else { 5.0 };
         assert_eq!(rounds[1], Some(vec![expected; 3]));
     }
@@ -87,7 +87,7 @@ impl Logged {
     fn run_ahead(&self, process: &mut Process, count: usize) {
         let begin = std::time::Instant::now();
         while self.runs() < count && begin.elapsed() < Duration::from_secs(20) {
-            process.ahead(&candidate("default"));
+            process.prepare_baseline(&candidate("default"));
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(self.runs(), count);
@@ -109,7 +109,7 @@ fn process_has_a_gpu_alone_until_it_rests() {
     let error = second.time(&candidate("default"), &[], &plan()).unwrap_err();
     let expected = "others have measured on the NVIDIA H200 for 0 s (NVTUNE_WAIT says how long to wait for it)";
     assert_eq!(error.to_string(), expected);
-    first.rest();
+    first.release_gpu();
     assert_eq!(time(&mut second, &["a"], &plan()), ["5 x 30.0"]);
 }
 
@@ -161,10 +161,10 @@ fn baseline_is_not_run_ahead_on_the_gpu_of_another_process() {
     logged.run_ahead(&mut process, 1);
     assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
     // Nothing is run, and nobody waits.
-    other.ahead(&candidate("default"));
+    other.prepare_baseline(&candidate("default"));
     let busy = other.time(&candidate("default"), &[], &plan()).unwrap_err();
     assert!(matches!(busy, Error::Busy { .. }), "{busy}");
-    process.rest();
+    process.release_gpu();
     assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
     assert_eq!(logged.runs(), 2);
 }
@@ -174,7 +174,7 @@ fn results_of_a_baseline_are_let_go_of_with_a_rest() {
     let logged = Logged::new();
     let mut process = waiting(&logged.on(&uuids::<1>()), 1000);
     logged.run_ahead(&mut process, 1);
-    process.rest();
+    process.release_gpu();
     assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
     assert_eq!(logged.runs(), 2);
 }
@@ -214,7 +214,7 @@ fn paused_gpu_is_for_others_and_keeps_the_baselines_results() {
     assert!(!process.claim_free().unwrap());
     assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
     assert_eq!(logged.runs(), 2);
-    other.rest();
+    other.release_gpu();
     assert_eq!(time(&mut process, &["a", "b"], &plan()), ["5 x 30.0"; 2]);
     assert_eq!(logged.runs(), 2, "its results are there");
 }
@@ -248,7 +248,7 @@ fn pool_takes_all_free_gpus_and_scales_their_times_by_the_baseline() {
     let labels: Vec<String> = (0..60).map(|n| format!("a n={n}")).collect();
     let candidates: Vec<_> = labels.iter().map(|label| candidate(label)).collect();
     let plan = Plan { rounds: 3, patience_s: 5.0, ..Plan::default() };
-    let mut pool = Pool::start(recorded.options()).unwrap();
+    let mut pool = ProcessPool::start(recorded.options()).unwrap();
     let timings = pool.time(&candidate("default"), &candidates, &plan).unwrap();
     assert_eq!(timings.candidates.len(), 60);
     assert_eq!(timings.baseline.median_us, 50.0);
@@ -259,7 +259,7 @@ fn pool_takes_all_free_gpus_and_scales_their_times_by_the_baseline() {
     // Both are in use now, and free when the pool rests.
     let mut late = Process::start(Options { wait: Some(Duration::ZERO), ..recorded.options() }).unwrap();
     assert!(matches!(late.time(&candidate("default"), &[], &plan), Err(Error::Busy { .. })));
-    pool.rest();
+    pool.release_gpu();
     let mut late = recorded.start();
     assert!(late.time(&candidate("default"), &[], &plan).is_ok());
     // One that others have is done without.

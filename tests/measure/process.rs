@@ -41,7 +41,7 @@ fn slow_candidate_is_dropped_after_one_sample() {
 fn duel_leaves_out_a_refused_candidate() {
     let recorded = Recorded::new(REGISTER_CAPS);
     let contenders = ["default", "cap=24", "cap=32"].map(candidate);
-    let rounds = recorded.start().duel(&contenders, 12, Caches::Cold).unwrap();
+    let rounds = recorded.start().time_paired(&contenders, 12, Caches::Cold).unwrap();
     let [Some(baseline), None, Some(challenger)] = rounds.as_slice() else {
         panic!("{rounds:?}");
     };
@@ -58,7 +58,7 @@ fn times_are_shown_only_with_one_of_the_baseline() {
     let recorded = Recorded::new(r#"{"entries": [{"label": "slow", "time_us": 250}, {"time_us": 100}]}"#);
     let candidates = [candidate("slow"), candidate("as fast")];
     let mut shown = Vec::new();
-    let watch = &mut |outcomes: &[Outcome]| {
+    let on_progress = &mut |outcomes: &[Outcome]| {
         let samples = |outcome: &Outcome| match outcome {
             Outcome::Timed(timing) => timing.samples_us.len(),
             _ => 0,
@@ -66,7 +66,7 @@ fn times_are_shown_only_with_one_of_the_baseline() {
         shown.push(outcomes.iter().map(samples).collect::<Vec<_>>());
     };
     let trial = Trial { baseline: &candidate("default"), candidates: &candidates, plan: &plan() };
-    recorded.start().time_watched(trial, watch).unwrap();
+    recorded.start().time_with_progress(trial, on_progress).unwrap();
     // Nobody need wait for a third sample of what is too slow by the first, and its time is worth nothing without the unit.
     assert_eq!(shown, [[1, 1, 0], [2, 1, 0], [3, 1, 3], [4, 1, 4], [5, 1, 5]]);
 }
@@ -95,7 +95,7 @@ fn candidate_that_takes_the_process_down_is_refused_alone() {
 #[test]
 fn duel_goes_on_without_a_candidate_that_takes_the_process_down() {
     let recorded = Recorded::new(FAULTS);
-    let rounds = recorded.start().duel(&["a", "dies", "b"].map(candidate), 3, Caches::Cold).unwrap();
+    let rounds = recorded.start().time_paired(&["a", "dies", "b"].map(candidate), 3, Caches::Cold).unwrap();
     let lengths: Vec<_> = rounds.iter().map(|r| r.as_ref().map(Vec::len)).collect();
     assert_eq!(lengths, [Some(3), None, Some(3)]);
 }
@@ -120,7 +120,7 @@ fn baseline_that_cannot_run_is_an_error() {
             let recorded = Recorded::new(&format!(r#"{{"entries": [{entry}]}}"#));
             let mut process = recorded.start();
             if is_ahead {
-                process.ahead(&candidate("default"));
+                process.prepare_baseline(&candidate("default"));
             }
             let error = process.time(&candidate("default"), &[], &plan()).unwrap_err();
             assert_eq!(error.to_string(), expected, "ahead: {is_ahead}");

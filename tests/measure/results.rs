@@ -38,7 +38,7 @@ bytes!(i8, u16, i32, i64, u64, f32, f64);
 /// Compares as without a `check` clause; what differs, in short.
 fn differs(scalar: Scalar, lanes: u8, expected: Vec<u8>, got: Vec<u8>) -> String {
     let element = Element { scalar, lanes };
-    let tolerance = Tolerance::default_for(scalar);
+    let tolerance = Tolerance::for_scalar(scalar);
     match compare("y", &element, tolerance, &expected, &got) {
         None => "same".to_owned(),
         Some(d) => format!("{} of {}: [{}].{} {} {}", d.count, d.of, d.index, d.lane, d.expected, d.got),
@@ -197,7 +197,7 @@ fn verdict_depends_on_gain_noise_and_number_of_pairs() {
     ] {
         let said = match faster(&baseline, &challenger) {
             Verdict::Faster { ratio } => format!("faster {ratio:.2}"),
-            Verdict::Slower { ratio } => format!("slower {ratio:.2}"),
+            Verdict::NotFaster { ratio } => format!("slower {ratio:.2}"),
             Verdict::Ambiguous { ratio } => format!("ambiguous {ratio:.2}"),
         };
         assert_eq!(said, expected, "{case}");
@@ -216,7 +216,7 @@ proptest! {
         prop_assert_eq!(kind(&verdict), kind(&faster(&scaled(&a), &scaled(&b))));
         if let Verdict::Faster { ratio } = verdict {
             prop_assert!(ratio >= MINIMUM_GAIN);
-            let slower = matches!(faster(&b, &a), Verdict::Slower { .. });
+            let slower = matches!(faster(&b, &a), Verdict::NotFaster { .. });
             prop_assert!(slower);
         }
     }

@@ -14,14 +14,14 @@ fn loop_takes_cycles_of_its_listing() {
     assert_eq!((hundred.instructions - fifty.instructions) / 50.0, 6.0);
     // Each iteration waits once; besides, the barrier, and the start.
     assert_eq!(hundred.regions, 100.0 + 2.0);
-    let cached = Analysis::new(kernel, Some(&total(100.0, Access { reuse: 1.0, at_hand: 1.0, ..coalesced() })));
+    let cached = Analysis::new(kernel, Some(&total(100.0, Access { reuse: 1.0, in_l1: 1.0, ..coalesced() })));
     assert_eq!((hundred.cycles - cached.cycles).round(), 100.0 * (745.0 - 40.0));
     // Of sectors of which one in four is new, a load waits a quarter of the way where they lie side by side, for another warp has brought
     // the rim; lanes that gather from all over wait for the last, and for 28 more sectors to arrive. The fewer sectors come from
     // device memory, the sooner the last of them is there: one 2 doublings sooner than a line of 4, and 32 of them 3 doublings later.
     let doubling = 0.17 * 745.0;
     let (lone, all) = (745.0 - 2.0 * doubling, 745.0 + 3.0 * doubling);
-    let partly = Access { reuse: 0.75, at_hand: 0.75, ..coalesced() };
+    let partly = Access { reuse: 0.75, in_l1: 0.75, ..coalesced() };
     let gather = Access { sectors: 32.0, lines: 32.0, ..partly };
     for (access, hits, waits) in
         [(partly, 0.0, 0.75 * 40.0 + 0.25 * lone), (gather, 0.0, all + 28.0), (gather, 1.0, 40.0 + 28.0)]

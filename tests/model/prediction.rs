@@ -23,14 +23,14 @@ fn terms_combine_into_time() {
 fn gather_from_small_window_hits_level_1_cache() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
     let kernel = &cubin.kernels()[0];
-    let access = Access { sectors: 32.0, lines: 32.0, unplaced: 1.0, buffer: Some(0), ..coalesced() };
+    let access = Access { sectors: 32.0, lines: 32.0, in_l2_unknown: 1.0, buffer: Some(0), ..coalesced() };
     let bytes = 4 << 20;
     let launch = Launch { grid: [32768, 1, 1], block: [128, 1, 1], shared: 0, carveout: None };
     let us = |together: f64| {
         let spread = [(0, Spread { alone: together / 4.0, together })].into();
         let profile = Profile { spread, ..total(8.0, access) }.with_shared(&[bytes], 4.0 * 32768.0);
         let analysis = Analysis::new(kernel, Some(&profile));
-        let machine = Machine::with_nominal_clocks(architecture(90));
+        let machine = Machine::flagship_of(architecture(90));
         let inputs = Inputs { machine: &machine, kernel: &analysis, launch: &launch, buffers: Some(&[bytes]) };
         score_configuration(&inputs).predicted_us
     };
@@ -60,7 +60,7 @@ fn prediction_rises_with_work() {
     let wide = Access { sectors: 16.0, width: 16, ..coalesced() };
     let streaming = Analysis::new(kernel, Some(&total(64.0, wide)));
     let scattered = Analysis::new(kernel, Some(&total(64.0, Access { sectors: 32.0, ..coalesced() })));
-    let cached = Analysis::new(kernel, Some(&total(64.0, Access { reuse: 1.0, at_hand: 1.0, ..coalesced() })));
+    let cached = Analysis::new(kernel, Some(&total(64.0, Access { reuse: 1.0, in_l1: 1.0, ..coalesced() })));
 
     let many = scored(&streaming, 132 * 16 * 8, 128);
     assert_eq!(many.bottleneck, Bottleneck::GlobalBandwidth);

@@ -34,7 +34,7 @@ fn predicted_us(
     let cubin = Cubin::parse(cubin).unwrap();
     let found = cubin.kernels().iter().find(|of| of.name == kernel).unwrap();
     let analysis = Analysis::new(found, Some(&profile));
-    let machine = Machine::with_nominal_clocks(architecture(90));
+    let machine = Machine::flagship_of(architecture(90));
     let inputs = Inputs { machine: &machine, kernel: &analysis, launch: &launch, buffers: Some(&bytes) };
     (score_configuration(&inputs).predicted_us, analysis.traffic)
 }

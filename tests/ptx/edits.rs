@@ -67,7 +67,7 @@ fn kernels_of_one_file_have_caps_of_their_own() {
 #[test]
 fn cache_operator_gives_code_of_option() {
     let text = fixtures::ptx("loads/sm_90");
-    for (name, operator) in CacheOperator::ALL {
+    for (name, operator) in LoadCacheOperator::ALL {
         for entry in ["plain", "restricted", "generic", "said"] {
             let by_option = assemble(&text, &["--entry", entry, &format!("-dlcm={name}")]);
             let by_operator = assemble(&set_cache_operators(&text, &[(entry, operator)]).unwrap(), &["--entry", entry]);
@@ -83,7 +83,7 @@ fn cache_operator_ca_is_not_the_default() {
     let none = assemble(&text, &["--entry", "plain"]);
     assert_ne!(
         none,
-        assemble(&set_cache_operators(&text, &[("plain", CacheOperator::Ca)]).unwrap(), &["--entry", "plain"])
+        assemble(&set_cache_operators(&text, &[("plain", LoadCacheOperator::Ca)]).unwrap(), &["--entry", "plain"])
     );
 }
 
@@ -91,7 +91,7 @@ fn cache_operator_ca_is_not_the_default() {
 #[test]
 fn cache_operator_does_not_reach_called_functions() {
     let text = fixtures::ptx("loads/sm_90");
-    let edited = set_cache_operators(&text, &[("calls", CacheOperator::Cg)]).unwrap();
+    let edited = set_cache_operators(&text, &[("calls", LoadCacheOperator::Cg)]).unwrap();
     let (before, after) = (text.lines(), edited.lines());
     let changed: Vec<&str> = before.zip(after).filter(|(a, b)| a != b).map(|(_, b)| b.trim()).collect();
     assert!(matches!(changed[..], [one] if one.starts_with("ld.global.cg.f32")), "{changed:?}");
@@ -100,8 +100,8 @@ fn cache_operator_does_not_reach_called_functions() {
 #[test]
 fn kernels_of_one_file_have_operators_and_caps_of_their_own() {
     let text = fixtures::ptx("loads/sm_90");
-    let cg = Edits { cache: Some(CacheOperator::Cg), ..Edits::default() };
-    let both = Edits { cap: 32, cache: Some(CacheOperator::Cs), ..Edits::default() };
+    let cg = Edits { cache: Some(LoadCacheOperator::Cg), ..Edits::default() };
+    let both = Edits { cap: 32, cache: Some(LoadCacheOperator::Cs), ..Edits::default() };
     let edited = assemble(&nvtune::ptx::edit_entries(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
     let untouched = assemble(&text, &[]);
     assert_eq!(edited["plain"], assemble(&text, &["--entry", "plain", "-dlcm=cg"])["plain"]);
@@ -132,15 +132,16 @@ fn edits_without_change_keep_text() {
 #[test]
 fn cache_operator_of_missing_entry_is_error() {
     let text = fixtures::ptx("loads/sm_90");
-    let other = set_cache_operators(&text, &[("other", CacheOperator::Cg)]);
+    let other = set_cache_operators(&text, &[("other", LoadCacheOperator::Cg)]);
     assert_eq!(other, Err(PtxError::NoEntry { name: "other".into() }));
 }
 
 #[test]
 fn last_of_two_cache_operators_counts() {
     let text = fixtures::ptx("loads/sm_90");
-    let twice = set_cache_operators(&text, &[("plain", CacheOperator::Cs), ("plain", CacheOperator::Cg)]).unwrap();
-    assert_eq!(twice, set_cache_operators(&text, &[("plain", CacheOperator::Cg)]).unwrap());
+    let twice =
+        set_cache_operators(&text, &[("plain", LoadCacheOperator::Cs), ("plain", LoadCacheOperator::Cg)]).unwrap();
+    assert_eq!(twice, set_cache_operators(&text, &[("plain", LoadCacheOperator::Cg)]).unwrap());
 }
 
 #[test]

@@ -156,7 +156,7 @@ proptest! {
         if let Ok(module) = Module::parse(&text) {
             let _ = module.canonical_text("kernel");
             let _ = set_register_cap(&text, "kernel", 40);
-            if let Ok(edited) = set_cache_operators(&text, &[("kernel", CacheOperator::Cs)]) {
+            if let Ok(edited) = set_cache_operators(&text, &[("kernel", LoadCacheOperator::Cs)]) {
                 Module::parse(&edited).expect("what was read can be read with operators");
             }
         }

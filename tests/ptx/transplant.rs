@@ -11,7 +11,8 @@ use toolkit::Headers;
 const TILES: [u32; 2] = [4, 8];
 
 const NO_EDITS: Edits = Edits { cap: 0, cache: None, exact_block: None, shared_spills: false };
-const BOTH_EDITS: Edits = Edits { cap: 40, cache: Some(CacheOperator::Cg), exact_block: None, shared_spills: false };
+const BOTH_EDITS: Edits =
+    Edits { cap: 40, cache: Some(LoadCacheOperator::Cg), exact_block: None, shared_spills: false };
 
 /// Options of the front end, options of ptxas.
 type Options = (&'static [&'static str], &'static [&'static str]);

@@ -166,7 +166,7 @@ fn a_recorded_space_is_scored_as_the_compile_scored_it() {
     assert_eq!(built.code, Some(0), "{}", built.stderr);
     let text = std::fs::read(project.path("saxpy.tune.json")).expect("a record");
     let record: serde_json::Value = serde_json::from_slice(&text).expect("the record is JSON");
-    let scored = nvtune::tune::score(nvtune::tune::laid(&space).expect("laid out"))
+    let scored = nvtune::tune::score(nvtune::tune::recorded_scoring_input(&space).expect("laid out"))
         .unwrap_or_else(|none| panic!("{}", none.reason));
     let rows = record["kernels"][0]["configurations"].as_array().expect("a list");
     assert_eq!(rows.len(), scored.scores.len());

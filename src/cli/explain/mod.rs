@@ -176,5 +176,5 @@ fn baseline_runs(call: &ExplainedCall, source: &Path) -> Result<Vec<BaselineRun>
         return Err(unread());
     }
     let toolchain = marked.toolchain(&call.dryrun, &annotations, None)?;
-    Ok(BaselineRun::of_all(&settings, &console, &toolchain, &annotations))
+    Ok(BaselineRun::for_kernels(&settings, &console, &toolchain, &annotations))
 }

@@ -1,5 +1,4 @@
-//! The device code of nvtune itself (`device.cu`): what buffers hold before a launch, digests,
-//! and whether two buffers agree.
+//! nvtune's own kernels (`device.cu`): they fill buffers, compute digests and compare buffers.
 //!
 //! In: device memory. Out: the same bits that [`contents`](crate::workload::contents) and
 //! [`compare`](crate::measure::compare) give on the host, in a thousandth of the time and
@@ -8,7 +7,7 @@
 use super::driver::{Context, Function, Memory, Module, Result, Stream};
 use crate::cuda::Scalar;
 use crate::launch::Launch;
-use crate::measure::compare::Bounds;
+use crate::measure::compare::ResolvedTolerance;
 use crate::workload::contents::Recipe;
 
 pub(super) struct DeviceCode {
@@ -38,8 +37,8 @@ impl DeviceCode {
         })
     }
 
-    /// Makes the first `count` scalars of a buffer of this seed, as many as fit; does not wait.
-    /// False, with nothing done, where the recipe is one for the host.
+    /// Fills the first `count` scalars of a buffer, as many as fit; does not wait. Returns false
+    /// and does nothing if only the host can follow the recipe.
     pub fn fill(&self, to: &Memory, count: usize, scalar: Scalar, recipe: Recipe, seed: u64) -> Result<bool> {
         let Some((kind, a, b)) = numbers(recipe) else { return Ok(false) };
         let count = count.min(to.bytes() / scalar.size()) as u64;
@@ -52,8 +51,8 @@ impl DeviceCode {
             b.to_le_bytes().to_vec(),
             seed.to_le_bytes().to_vec(),
         ];
-        // SAFETY: device.cu takes these arguments: where to, how many scalars, of what format, and what
-        // they are. The memory holds as many.
+        // SAFETY: device.cu takes these arguments: where to, how many scalars, of what format, and
+        // what they are. The memory holds as many.
         unsafe { self.fill.launch(&grid_over(count), false, &mut arguments, Stream::DEFAULT) }?;
         Ok(true)
     }
@@ -68,8 +67,8 @@ impl DeviceCode {
                 let words = (memory.bytes() / 8) as u64;
                 let sum = self.sums.address() + 8 * i as u64;
                 let mut arguments = [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
-                // SAFETY: device.cu takes three arguments of 8 bytes: the words, their number, and where the
-                // sum goes. Both memories hold as much.
+                // SAFETY: device.cu takes three arguments of 8 bytes: the words, their number, and
+                // where the sum goes. Both memories hold as much.
                 unsafe { self.digest.launch(&grid_over(words), false, &mut arguments, Stream::DEFAULT) }?;
             }
             digests.extend(self.sums(memories.len())?);
@@ -77,10 +76,16 @@ impl DeviceCode {
         Ok(digests)
     }
 
-    /// Whether the first `count` floats of `got` are as close to those of `expected` as
-    /// `bounds` allow. Both hold as many, else they do not agree; waits for what was
-    /// launched.
-    pub fn agree(&self, expected: &Memory, got: &Memory, count: usize, scalar: Scalar, bounds: Bounds) -> Result<bool> {
+    /// Tells whether the first `count` floats of `got` are within the tolerance of those of
+    /// `expected`; false if one of them is smaller. Waits for what was launched.
+    pub fn agree(
+        &self,
+        expected: &Memory,
+        got: &Memory,
+        count: usize,
+        scalar: Scalar,
+        resolved: ResolvedTolerance,
+    ) -> Result<bool> {
         let bytes = count.saturating_mul(scalar.size());
         if !scalar.is_float() || bytes > expected.bytes() || bytes > got.bytes() {
             return Ok(false);
@@ -92,8 +97,8 @@ impl DeviceCode {
             got.address().to_le_bytes().to_vec(),
             count.to_le_bytes().to_vec(),
             format(scalar).to_le_bytes().to_vec(),
-            bounds.relative.to_le_bytes().to_vec(),
-            bounds.absolute.to_le_bytes().to_vec(),
+            resolved.relative.to_le_bytes().to_vec(),
+            resolved.absolute.to_le_bytes().to_vec(),
             self.sums.address().to_le_bytes().to_vec(),
         ];
         // SAFETY: device.cu takes these arguments: both memories, which hold as many scalars, their
@@ -211,11 +216,11 @@ mod tests {
                 }
                 let count = expected.len() / scalar.size();
                 let tolerance = Tolerance { relative, absolute: Some(absolute) };
-                let bounds = tolerance.bounds(0.0);
+                let resolved = tolerance.resolve(0.0);
                 let element = Element { scalar, lanes: 1 };
                 let differing = compare("y", &element, tolerance, &expected, &got).unwrap().count;
                 let words = ["compare".to_owned(), format(scalar).to_string()];
-                let numbers = [bounds.relative.to_string(), bounds.absolute.to_string(), count.to_string()];
+                let numbers = [resolved.relative.to_string(), resolved.absolute.to_string(), count.to_string()];
                 let said = output(&program, &[&words[..], &numbers].concat(), &[expected, got].concat());
                 assert_eq!(String::from_utf8(said).unwrap().trim(), differing.to_string(), "{scalar:?} {tolerance:?}");
                 assert!((count as u64 / 4..count as u64).contains(&differing));

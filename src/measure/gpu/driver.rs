@@ -1,4 +1,4 @@
-//! What this program needs of the CUDA driver, each handle with its end and each result
+//! Safe wrappers of the CUDA driver API: each handle is released when dropped, each result is
 //! checked.
 //!
 //! The driver library is looked for at run time. A [`Context`] is made once and stays current
@@ -21,15 +21,15 @@ pub(super) fn name(error: &DriverError) -> String {
     }
 }
 
-/// What an error of the driver means for what comes after it.
+/// The class of a driver error, by its consequences.
 #[derive(Debug)]
 pub(super) enum DriverFault {
-    /// The context is of no more use.
+    /// The context is no longer usable.
     Context(DriverError),
     /// The block takes more than the device has.
     Resources,
     /// The device does not hold all blocks of a cooperative launch at once.
-    Crowded,
+    TooManyBlocks,
     /// Memory of this many bytes does not fit; 0 where the number is not known.
     OutOfMemory(u64),
     Other(DriverError),
@@ -41,7 +41,7 @@ impl From<DriverError> for DriverFault {
         match error.0 {
             CUDA_ERROR_OUT_OF_MEMORY => DriverFault::OutOfMemory(0),
             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => DriverFault::Resources,
-            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => DriverFault::Crowded,
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => DriverFault::TooManyBlocks,
             CUDA_ERROR_ILLEGAL_ADDRESS
             | CUDA_ERROR_LAUNCH_TIMEOUT
             | CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -59,8 +59,8 @@ impl From<DriverError> for DriverFault {
     }
 }
 
-/// What the driver says of the visible devices, in its order; no context is made. The error is
-/// a sentence for the user.
+/// Describes the visible devices in the driver's order; makes no context. The error is a sentence
+/// for the user.
 pub(super) fn devices() -> std::result::Result<Vec<Device>, String> {
     // SAFETY: it only looks for the library; the driver's initializers have no precondition.
     if !unsafe { sys::is_culib_present() } {
@@ -89,8 +89,8 @@ impl Context {
         let index = i32::try_from(index).map_err(|error| error.to_string())?;
         let ordinal = result::device::get(index).map_err(failed("looking for a GPU"))?;
         let device = describe(ordinal).map_err(failed("asking for the GPU's properties"))?;
-        // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept until
-        // this value is dropped.
+        // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept
+        // until this value is dropped.
         let context = unsafe { result::primary_ctx::retain(ordinal) }.map_err(failed("making a context on the GPU"))?;
         // SAFETY: `context` was just made and is not released.
         unsafe { result::ctx::set_current(context) }.map_err(failed("making a context on the GPU"))?;
@@ -112,8 +112,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it was retained once, and what was made in it is gone. An error means that it is gone
-        // as well.
+        // SAFETY: it was retained once, and what was made in it is gone. An error means that it is
+        // gone as well.
         let _ = unsafe { result::primary_ctx::release(self.ordinal) };
     }
 }
@@ -141,8 +141,8 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
         (get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE), get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
     Ok(Device {
         name: result::device::get_name(ordinal)?,
-        // Instances of a divided GPU are the same device to it: they share its clocks, and some its memory, so that one
-        // is to wait for the other.
+        // Instances of a divided GPU are the same device to it: they share its clocks, and some its
+        // memory, so that one is to wait for the other.
         uuid: uuid("GPU", result::device::get_uuid(ordinal)?),
         compute_capability: 10 * get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
             + get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
@@ -239,24 +239,24 @@ impl Memory {
         if length == 0 {
             return Ok(());
         }
-        // SAFETY: `offset` and the length lie within this allocation, and the destination is a slice of
-        // that length.
+        // SAFETY: `offset` and the length lie within this allocation, and the destination is a
+        // slice of that length.
         unsafe { result::memcpy_dtoh_sync(&mut bytes[..length], self.address + offset as u64) }
     }
 
     /// Copies the contents of `other`, as much as fits; does not wait.
     pub fn copy_from(&self, other: &Memory, stream: Stream) -> Result<()> {
         let length = self.bytes.min(other.bytes);
-        // SAFETY: the length is within both allocations, which do not overlap, and a stream keeps the
-        // order.
+        // SAFETY: the length is within both allocations, which do not overlap, and a stream keeps
+        // the order.
         unsafe { result::memcpy_dtod_async(self.address, other.address, length, stream.0) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the allocation is this value's alone. An error means that the context is gone, and
-        // the memory with it.
+        // SAFETY: the allocation is this value's alone. An error means that the context is gone,
+        // and the memory with it.
         let _ = unsafe { result::free_sync(self.address) };
     }
 }
@@ -268,15 +268,15 @@ pub(super) struct Module {
 
 impl Module {
     pub fn load(_: &Context, image: &[u8]) -> Result<Module> {
-        // The driver takes a pointer alone: it finds the end of a cubin from its ELF header and that of
-        // PTX from a zero.
+        // The driver takes a pointer alone: it finds the end of a cubin from its ELF header and
+        // that of PTX from a zero.
         if image.starts_with(b"\x7fELF") && !whole_elf(image) {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_IMAGE));
         }
         let mut terminated = image.to_vec();
         terminated.push(0);
-        // SAFETY: the image is text that ends in a zero, or an ELF file whose header tables lie within
-        // it.
+        // SAFETY: the image is text that ends in a zero, or an ELF file whose header tables lie
+        // within it.
         let handle = unsafe { result::module::load_data(terminated.as_ptr().cast()) }?;
         Ok(Module { handle })
     }
@@ -306,8 +306,8 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: the module is this value's alone. An error means that the context is gone, and the
-        // module with it.
+        // SAFETY: the module is this value's alone. An error means that the context is gone, and
+        // the module with it.
         let _ = unsafe { result::module::unload(self.handle) };
     }
 }
@@ -326,16 +326,18 @@ impl Global {
     /// Copies the first `length` bytes of `memory`, as many as fit; does not wait.
     pub fn copy_from(&self, memory: &Memory, length: usize, stream: Stream) -> Result<()> {
         let length = length.min(memory.bytes).min(self.bytes);
-        // SAFETY: the length is within the variable and the allocation, and a stream keeps the order.
+        // SAFETY: the length is within the variable and the allocation, and a stream keeps the
+        // order.
         unsafe { result::memcpy_dtod_async(self.address, memory.address, length, stream.0) }
     }
 
     /// Reads all of it; waits.
-    pub fn read(&self, alive: &mut dyn FnMut()) -> Result<Vec<u8>> {
+    pub fn read(&self, heartbeat: &mut dyn FnMut()) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes];
         for (number, piece) in bytes.chunks_mut(PIECE).enumerate() {
-            alive();
-            // SAFETY: the piece lies within the variable, and the destination is a slice of its length.
+            heartbeat();
+            // SAFETY: the piece lies within the variable, and the destination is a slice of its
+            // length.
             unsafe { result::memcpy_dtoh_sync(piece, self.address + (number * PIECE) as u64) }?;
         }
         Ok(bytes)

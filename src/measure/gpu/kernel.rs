@@ -1,14 +1,14 @@
-//! A loaded kernel and whether a job fits it.
+//! A loaded kernel, and the check whether a job can be launched with it.
 //!
-//! In: a job and its workload. Out: nothing, or the reason that the driver need not be asked to
-//! launch it. Invariant: a job that is admitted gives one argument for each parameter,
-//! of its size, as far as the driver tells them.
+//! In: a job and its workload. Out: nothing, or the reason why it cannot be launched. Invariant: a
+//! job that passes gives one argument for each parameter, of its size, as far as the driver tells
+//! them.
 
 use super::driver::{Context, Function, Result, name};
 use super::fault::faulted;
 use crate::gpu::Device;
 use crate::launch::Launch;
-use crate::measure::bench::Halt;
+use crate::measure::bench::JobError;
 use crate::measure::outcome::Reason;
 use crate::measure::protocol::Job;
 use crate::workload::Workload;
@@ -33,14 +33,14 @@ impl Kernel {
     }
 
     /// Refuses a job that this kernel cannot be launched with; asks for its shared memory.
-    pub fn admit(&self, device: &Device, job: &Job, workload: &Workload) -> std::result::Result<(), Halt> {
-        self.fits(device, job)?;
-        self.agrees(workload)
+    pub fn check_job(&self, device: &Device, job: &Job, workload: &Workload) -> std::result::Result<(), JobError> {
+        self.check_resources(device, job)?;
+        self.check_arguments(workload)
     }
 
     /// Tells the driver which carve-out this launch prefers, where the one before preferred
     /// another: launches of one variant differ in it.
-    pub fn prefer(&self, launch: &Launch) -> std::result::Result<(), Halt> {
+    pub fn set_carveout(&self, launch: &Launch) -> std::result::Result<(), JobError> {
         if self.carveout.get() != launch.carveout {
             self.function.prefer_carveout(launch.carveout).map_err(|error| launch_failed(name(&error)))?;
             self.carveout.set(launch.carveout);
@@ -48,9 +48,9 @@ impl Kernel {
         Ok(())
     }
 
-    fn fits(&self, device: &Device, job: &Job) -> std::result::Result<(), Halt> {
+    fn check_resources(&self, device: &Device, job: &Job) -> std::result::Result<(), JobError> {
         let asked = |attribute| self.function.attribute(attribute).map_err(faulted);
-        let too_many = |what: String| Err(Halt::Refused(Reason::TooManyResources { what }));
+        let too_many = |what: String| Err(JobError::Refused(Reason::TooManyResources { what }));
         let threads: u64 = job.launch.block.iter().map(|n| u64::from(*n)).product();
         let most = asked(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         if threads > most.into() {
@@ -68,7 +68,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn agrees(&self, workload: &Workload) -> std::result::Result<(), Halt> {
+    fn check_arguments(&self, workload: &Workload) -> std::result::Result<(), JobError> {
         let Some(parameters) = &self.parameters else {
             return Ok(());
         };
@@ -89,6 +89,6 @@ impl Kernel {
     }
 }
 
-pub(super) fn launch_failed(error: String) -> Halt {
-    Halt::Refused(Reason::LaunchFailed { stage: "its launch".to_owned(), error })
+pub(super) fn launch_failed(error: String) -> JobError {
+    JobError::Refused(Reason::LaunchFailed { stage: "its launch".to_owned(), error })
 }

@@ -1,4 +1,4 @@
-//! Loaded code and its variables, with their contents from before the first launch.
+//! A loaded module and its variables, with their contents before the first launch.
 //!
 //! Invariant: what is kept of a variable was copied before any kernel of the module ran.
 
@@ -51,7 +51,7 @@ impl LoadedModule {
         context: &Context,
         contents: &mut InitialContents,
         variables: &[WrittenVariable],
-        alive: &mut dyn FnMut(),
+        heartbeat: &mut dyn FnMut(),
     ) -> std::result::Result<(), DriverFault> {
         for WrittenVariable { symbol, .. } in variables {
             if self.variables.contains_key(symbol) {
@@ -59,7 +59,7 @@ impl LoadedModule {
             }
             let kept = match self.module.global(symbol)? {
                 Some(global) => {
-                    let initial = contents.keep(context, symbol, &global, alive)?;
+                    let initial = contents.keep(context, symbol, &global, heartbeat)?;
                     Some(ModuleVariable { global, initial })
                 }
                 None => None,
@@ -89,9 +89,9 @@ impl InitialContents {
         context: &Context,
         symbol: &str,
         global: &Global,
-        alive: &mut dyn FnMut(),
+        heartbeat: &mut dyn FnMut(),
     ) -> std::result::Result<Rc<KeptContents>, DriverFault> {
-        let bytes = global.read(alive)?;
+        let bytes = global.read(heartbeat)?;
         let kept = self.kept.entry(symbol.to_owned()).or_default();
         if let Some(same) = kept.iter().find(|initial| initial.bytes == bytes) {
             return Ok(Rc::clone(same));

@@ -1,8 +1,9 @@
-//! [`Bench`] by a GPU: the one place that runs kernels.
+//! The [`Bench`] that runs jobs on a GPU: the one place that launches kernels.
 //!
-//! Invariant: the buffers have their contents of before a launch when a job is checked,
-//! and those that the kernel reads have them when it is sampled; so have the variables that it
-//! may write; a candidate that wrote where the baseline does not is refused, and what it spoiled is made good before the next.
+//! Invariants: when a job is checked, all buffers have their initial contents; when it is sampled,
+//! those that the kernel reads have them; likewise the variables that it may write. A candidate
+//! that writes where the baseline does not is refused, and the buffers are restored before the
+//! next.
 
 mod device_code;
 mod driver;
@@ -12,14 +13,14 @@ mod loaded;
 mod pool;
 mod reference;
 
-use super::bench::{Bench, Halt, Sampling};
+use super::bench::{Bench, JobError, Sampling};
 use super::candidate::Caches;
 use super::outcome::Reason;
 use super::outcome::quantile;
 use super::protocol::Job;
 use super::variables::{Observed, VariableResults};
 use crate::gpu::nvml;
-use crate::gpu::nvml::Watch;
+use crate::gpu::nvml::ConditionMonitor;
 use crate::gpu::{Condition, Device};
 use crate::launch::Launch;
 use crate::workload::Workload;
@@ -27,12 +28,12 @@ use driver::{Context, DriverFault, Event, Global, Graph, Memory, Stream, name};
 use fault::faulted;
 use kernel::{Kernel, launch_failed};
 use loaded::{InitialContents, LoadedModule};
-use pool::{Pool, Slab};
-use reference::{Reference, Verdict};
+use pool::{BufferPool, Slab};
+use reference::{Comparison, Reference};
 use std::collections::HashMap;
 
 /// Launches of a short kernel that are timed together.
-const TOGETHER: usize = 8;
+const LAUNCHES_PER_GRAPH: usize = 8;
 
 /// The GPUs that the driver shows, in its order. The error says why there is none.
 pub(super) fn visible() -> Result<Vec<Device>, String> {
@@ -46,30 +47,30 @@ pub(super) fn visible() -> Result<Vec<Device>, String> {
 
 /// A GPU with a context.
 pub(super) struct Gpu {
-    // In the order in which they are to be dropped: what was made in the context before the context.
+    // In the order in which they are to be dropped: what was made in the context before the
+    // context.
     /// By slot of a job.
-    graphs: HashMap<u32, (LaunchStep, Graph)>,
+    graphs: HashMap<u32, (GraphKey, Graph)>,
     functions: HashMap<(usize, String), Kernel>,
     modules: HashMap<usize, LoadedModule>,
     initial: InitialContents,
     reference: Option<Reference>,
     /// By number of a workload: which of its buffers kernels write, once that is known.
     written: HashMap<usize, Vec<bool>>,
-    pool: Pool,
+    pool: BufferPool,
     /// Twice the L2 cache; writing it leaves nothing else there.
     flush: Memory,
     start: Event,
     stop: Event,
     context: Context,
-    watch: Watch,
+    monitor: ConditionMonitor,
     variants: Vec<Vec<u8>>,
     workloads: Vec<Workload>,
 }
 
-/// One launch with all that it depends on: a graph of it serves as long as nothing of this
-/// changes.
+/// Everything that a captured launch depends on: a graph can be reused while this is equal.
 #[derive(PartialEq)]
-struct LaunchStep {
+struct GraphKey {
     variant: usize,
     kernel: String,
     launch: Launch,
@@ -88,13 +89,13 @@ impl Gpu {
         let flush = (2 * context.device.l2_bytes as usize).max(32 << 20);
         Ok(Gpu {
             graphs: HashMap::new(),
-            watch: Watch::new(&context.device.uuid),
+            monitor: ConditionMonitor::new(&context.device.uuid),
             functions: HashMap::new(),
             modules: HashMap::new(),
             initial: InitialContents::default(),
             reference: None,
             written: HashMap::new(),
-            pool: Pool::new(&context, guarded).map_err(failed)?,
+            pool: BufferPool::new(&context, guarded).map_err(failed)?,
             flush: Memory::allocate(&context, flush).map_err(failed)?,
             start: Event::new(&context).map_err(failed)?,
             stop: Event::new(&context).map_err(failed)?,
@@ -108,48 +109,53 @@ impl Gpu {
         &self.context.device
     }
 
-    fn workload(&self, job: &Job) -> Result<Workload, Halt> {
-        let missing = || Halt::Failed(format!("there is no workload {}", job.workload));
+    fn workload(&self, job: &Job) -> Result<Workload, JobError> {
+        let missing = || JobError::Failed(format!("there is no workload {}", job.workload));
         self.workloads.get(job.workload).cloned().ok_or_else(missing)
     }
 
-    /// Makes something in device memory for a job of this workload. Where it does not fit, the
-    /// buffers of candidates before go, and after them the baseline's results, to the host.
-    fn make_room<T>(
+    /// Allocates device memory for a job of this workload with `make`. If it does not fit, frees
+    /// the buffers of earlier candidates, then moves the baseline's results to the host.
+    fn allocate_for_job<T>(
         &mut self,
         workload: &Workload,
-        alive: &mut dyn FnMut(),
-        mut make: impl FnMut(&mut Pool, &Context, &mut dyn FnMut()) -> Result<T, DriverFault>,
-    ) -> Result<T, Halt> {
-        let mut made = make(&mut self.pool, &self.context, alive);
+        heartbeat: &mut dyn FnMut(),
+        mut make: impl FnMut(&mut BufferPool, &Context, &mut dyn FnMut()) -> Result<T, DriverFault>,
+    ) -> Result<T, JobError> {
+        let mut made = make(&mut self.pool, &self.context, heartbeat);
         if matches!(made, Err(DriverFault::OutOfMemory(_))) {
             // Memory that is freed may come back as another buffer's.
             self.graphs.clear();
             self.pool.keep_only(workload.all_buffers());
-            made = make(&mut self.pool, &self.context, alive);
+            made = make(&mut self.pool, &self.context, heartbeat);
         }
         if let (Err(DriverFault::OutOfMemory(_)), Some(reference)) = (&made, &mut self.reference) {
-            reference.leave_device(alive)?;
-            made = make(&mut self.pool, &self.context, alive);
+            reference.move_to_host(heartbeat)?;
+            made = make(&mut self.pool, &self.context, heartbeat);
         }
         made.map_err(preparing)
     }
 
-    /// The places of a workload's buffers, and after them of its variables' contents, made
-    /// where they are missing, with copies of those that kernels are known to write.
-    fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
+    /// Returns the indices in the pool of a workload's buffers, then of its variables' contents.
+    /// Allocates those that are missing, and copies of those that kernels are known to write.
+    fn places(
+        &mut self,
+        number: usize,
+        workload: &Workload,
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<Vec<usize>, JobError> {
         let written = self.written.get(&number).cloned().unwrap_or_default();
-        self.make_room(workload, alive, |pool, context, alive| {
-            let places = pool.take(context, workload.all_buffers(), alive)?;
+        self.allocate_for_job(workload, heartbeat, |pool, context, heartbeat| {
+            let places = pool.get_or_create(context, workload.all_buffers(), heartbeat)?;
             for (place, _) in places.iter().zip(&written).filter(|(_, written)| **written) {
-                pool.keep_copy(context, *place, alive)?;
+                pool.keep_pristine_copy(context, *place, heartbeat)?;
             }
             Ok(places)
         })
     }
 
-    /// Puts back the contents before a launch, of what kernels write.
-    fn restore(&self, places: &[usize], wanted: impl Fn(&Slab) -> bool) -> Result<(), Halt> {
+    /// Restores the initial contents of the buffers that kernels write.
+    fn restore(&self, places: &[usize], wanted: impl Fn(&Slab) -> bool) -> Result<(), JobError> {
         for slab in places.iter().filter_map(|place| self.pool.slabs.get(*place)) {
             if wanted(slab) {
                 slab.restore(Stream::DEFAULT).map_err(faulted)?;
@@ -158,8 +164,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// The variables of a job's code that have contents, with the places of these.
-    fn globals(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<Vec<(Global, usize)>, Halt> {
+    /// Returns the variables that the workload gives contents, with the pool indices of these.
+    fn globals(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<Vec<(Global, usize)>, JobError> {
         let Some(module) = self.modules.get(&job.variant) else {
             return Ok(Vec::new());
         };
@@ -172,9 +178,8 @@ impl Gpu {
         Ok(globals)
     }
 
-    /// Gives the variables of a job's code their contents, which a kernel before may have
-    /// changed.
-    fn give(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), Halt> {
+    /// Resets the variables of a job's code, which an earlier kernel may have changed.
+    fn initialize_variables(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), JobError> {
         if let Some(module) = self.modules.get(&job.variant) {
             for variable in module.variables(&workload.written).flatten() {
                 variable.restore(Stream::DEFAULT).map_err(faulted)?;
@@ -193,35 +198,39 @@ impl Gpu {
         &self,
         job: &Job,
         workload: &Workload,
-        alive: &mut dyn FnMut(),
-    ) -> Result<Vec<Option<Vec<u8>>>, Halt> {
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<Vec<u8>>>, JobError> {
         let Some(module) = self.modules.get(&job.variant) else {
             return Ok(vec![None; workload.written.len()]);
         };
         let mut contents = Vec::with_capacity(workload.written.len());
         for variable in module.variables(&workload.written) {
-            contents.push(variable.map(|variable| variable.global.read(alive)).transpose().map_err(faulted)?);
+            contents.push(variable.map(|variable| variable.global.read(heartbeat)).transpose().map_err(faulted)?);
         }
         Ok(contents)
     }
 
-    /// Makes good what a kernel may have spoiled.
-    fn repair(&mut self, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+    /// Restores every buffer that a stray write may have changed.
+    fn repair(&mut self, heartbeat: &mut dyn FnMut()) -> Result<(), JobError> {
         let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
-        self.pool.repair(&all, alive).map_err(preparing)
+        self.pool.repair(&all, heartbeat).map_err(preparing)
     }
 
-    /// Remembers which buffers a run of a job wrote, and makes copies of them as they were
-    /// before.
-    fn remember(&mut self, job: &Job, learned: &mut Learned, alive: &mut dyn FnMut()) -> Result<(), Halt> {
-        let written = learned.changed.iter().map(Option::is_some).collect();
+    /// Records which buffers a run of a job wrote, and keeps copies of their initial contents.
+    fn record_written(
+        &mut self,
+        job: &Job,
+        first_run: &mut FirstRun,
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<(), JobError> {
+        let written = first_run.changed.iter().map(Option::is_some).collect();
         self.written.insert(job.workload, written);
-        learned.places = self.places(job.workload, &learned.workload, alive)?;
+        first_run.places = self.places(job.workload, &first_run.workload, heartbeat)?;
         Ok(())
     }
 
-    /// The kernel of a job, loaded, with as much shared memory as it asks for.
-    fn kernel(&mut self, job: &Job, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Kernel, Halt> {
+    /// Returns the loaded kernel of a job, permitted to use the shared memory that it asks for.
+    fn kernel(&mut self, job: &Job, workload: &Workload, heartbeat: &mut dyn FnMut()) -> Result<Kernel, JobError> {
         // Kernels of it have run, so that what its variables held at first is lost.
         if self.modules.get(&job.variant).is_some_and(|module| !module.keeps(&workload.written)) {
             self.graphs.clear();
@@ -232,35 +241,35 @@ impl Gpu {
         let kernel = match self.functions.get(&key) {
             Some(kernel) => kernel.clone(),
             None => {
-                let kernel = self.load_kernel(job, workload, alive)?;
+                let kernel = self.load_kernel(job, workload, heartbeat)?;
                 self.functions.insert(key, kernel.clone());
                 kernel
             }
         };
-        kernel.admit(&self.context.device, job, workload)?;
+        kernel.check_job(&self.context.device, job, workload)?;
         Ok(kernel)
     }
 
-    fn load_kernel(&mut self, job: &Job, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Kernel, Halt> {
+    fn load_kernel(&mut self, job: &Job, workload: &Workload, heartbeat: &mut dyn FnMut()) -> Result<Kernel, JobError> {
         let refused = |stage: &str| {
             let stage = stage.to_owned();
-            move |error| Halt::Refused(Reason::LaunchFailed { stage, error: name(&error) })
+            move |error| JobError::Refused(Reason::LaunchFailed { stage, error: name(&error) })
         };
         if !self.modules.contains_key(&job.variant) {
             let image = self
                 .variants
                 .get(job.variant)
-                .ok_or_else(|| Halt::Failed(format!("there is no variant {}", job.variant)))?;
+                .ok_or_else(|| JobError::Failed(format!("there is no variant {}", job.variant)))?;
             let mut module = LoadedModule::load(&self.context, image).map_err(refused("loading its code"))?;
             let mut initial = std::mem::take(&mut self.initial);
-            let kept = self.make_room(workload, alive, |_, context, alive| {
-                module.keep(context, &mut initial, &workload.written, alive)
+            let kept = self.allocate_for_job(workload, heartbeat, |_, context, heartbeat| {
+                module.keep(context, &mut initial, &workload.written, heartbeat)
             });
             self.initial = initial;
             kept?;
             self.modules.insert(job.variant, module);
         }
-        let missing = || Halt::Failed("a module was lost".to_owned());
+        let missing = || JobError::Failed("a module was lost".to_owned());
         let module = self.modules.get(&job.variant).ok_or_else(missing)?;
         let finding = format!("finding the kernel `{}`", job.kernel);
         let function = module.module.function(&job.kernel).map_err(refused(&finding))?;
@@ -268,21 +277,21 @@ impl Gpu {
     }
 
     /// The arguments of a launch.
-    fn arguments(&self, workload: &Workload, places: &[usize]) -> Result<Vec<Vec<u8>>, Halt> {
+    fn arguments(&self, workload: &Workload, places: &[usize]) -> Result<Vec<Vec<u8>>, JobError> {
         let mut arguments = Vec::with_capacity(workload.arguments.len());
         for argument in &workload.arguments {
             let address = |index: usize| {
                 let place = places.get(index).filter(|_| index < workload.buffers.len())?;
                 Some(self.pool.slabs.get(*place)?.live.address())
             };
-            let missing = |index| Halt::Failed(format!("the workload has no buffer {index}"));
+            let missing = |index| JobError::Failed(format!("the workload has no buffer {index}"));
             arguments.push(argument.bytes(address).map_err(missing)?);
         }
         Ok(arguments)
     }
 
     /// One launch, timed; waits for its end.
-    fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, Halt> {
+    fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, JobError> {
         self.start.record().map_err(faulted)?;
         self.queue(kernel, job, workload, places)?;
         self.stop.record().map_err(faulted)?;
@@ -290,33 +299,33 @@ impl Gpu {
     }
 
     /// Queues one launch on the default stream.
-    fn queue(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), Halt> {
+    fn queue(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), JobError> {
         let mut arguments = self.arguments(workload, places)?;
         let launch = &job.launch;
-        kernel.prefer(launch)?;
+        kernel.set_carveout(launch)?;
         // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in
-        // `Kernel::admit`, as far as the driver tells them.
+        // `Kernel::check_job`, as far as the driver tells them.
         let launched = unsafe { kernel.function.launch(launch, job.cooperative, &mut arguments, Stream::DEFAULT) };
-        let too_many = |what: String| Halt::Refused(Reason::TooManyResources { what });
+        let too_many = |what: String| JobError::Refused(Reason::TooManyResources { what });
         launched.map_err(|error| match DriverFault::from(error) {
             DriverFault::Resources => too_many(format!(
                 "a block of {} threads takes more registers or shared memory than there are",
                 launch.block_threads()
             )),
-            DriverFault::Crowded => too_many(format!(
+            DriverFault::TooManyBlocks => too_many(format!(
                 "its blocks wait for each other, and {} of {} threads are more than the GPU holds at once",
                 launch.blocks(),
                 launch.block_threads()
             )),
-            DriverFault::Context(error) => Halt::Faulted(Reason::Faulted { error: name(&error) }),
+            DriverFault::Context(error) => JobError::Faulted(Reason::Faulted { error: name(&error) }),
             DriverFault::OutOfMemory(_) => launch_failed("CUDA_ERROR_OUT_OF_MEMORY".to_owned()),
             DriverFault::Other(error) => launch_failed(name(&error)),
         })
     }
 
-    /// Several launches, each timed by itself as [`Self::launch`] does, but queued as one
-    /// graph: what the host takes for a launch is not in the time. The median of them;
-    /// `None` where the driver cannot make a graph of it.
+    /// Runs several launches, each timed by itself as in [`Self::launch`], but queued as one graph,
+    /// so that the launch overhead of the host is not timed. Returns their median; `None` if the
+    /// driver cannot make a graph.
     fn launch_together(
         &mut self,
         kernel: &Kernel,
@@ -324,11 +333,11 @@ impl Gpu {
         workload: &Workload,
         places: &[usize],
         caches: Caches,
-    ) -> Result<Option<f64>, Halt> {
+    ) -> Result<Option<f64>, JobError> {
         if !Graph::can(&self.context) {
             return Ok(None);
         }
-        let step = LaunchStep {
+        let step = GraphKey {
             variant: job.variant,
             kernel: job.kernel.clone(),
             launch: job.launch,
@@ -337,14 +346,14 @@ impl Gpu {
             places: places.to_vec(),
             caches,
         };
-        kernel.prefer(&job.launch)?;
+        kernel.set_carveout(&job.launch)?;
         if self.graphs.get(&job.slot).is_none_or(|(known, _)| *known != step) {
             let globals = self.globals(job, workload, places)?;
             let (pool, flush) = (&self.pool, &self.flush);
             let module = self.modules.get(&job.variant);
             let variables = || module.into_iter().flat_map(|module| module.variables(&workload.written)).flatten();
-            let give = |stream| {
-                for slab in places.iter().filter_map(|place| pool.slabs.get(*place)).filter(|slab| slab.read()) {
+            let reset_contents = |stream| {
+                for slab in places.iter().filter_map(|place| pool.slabs.get(*place)).filter(|slab| slab.is_read()) {
                     slab.restore(stream)?;
                 }
                 for variable in variables() {
@@ -359,19 +368,21 @@ impl Gpu {
             };
             let timed = |stream| {
                 let mut arguments = step.arguments.clone();
-                // SAFETY: as in `queue`; the captured launch keeps a copy of the arguments, and what they point
-                // at lives as long as the graph, which goes where buffers go.
+                // SAFETY: as in `queue`; the captured launch keeps a copy of the arguments, and
+                // what they point at lives as long as the graph, which goes where buffers go.
                 unsafe { kernel.function.launch(&job.launch, job.cooperative, &mut arguments, stream) }
             };
             let before = |stream| match caches {
-                Caches::Cold => give(stream).and_then(|()| flush.set(0, stream)),
-                Caches::Warm => give(stream).and_then(|()| timed(stream)).and_then(|()| give(stream)),
+                Caches::Cold => reset_contents(stream).and_then(|()| flush.set(0, stream)),
+                Caches::Warm => {
+                    reset_contents(stream).and_then(|()| timed(stream)).and_then(|()| reset_contents(stream))
+                }
             };
-            match Graph::capture(&self.context, TOGETHER, before, timed) {
+            match Graph::capture(&self.context, LAUNCHES_PER_GRAPH, before, timed) {
                 Ok(graph) => self.graphs.insert(job.slot, (step, graph)),
                 Err(error) => {
                     return match DriverFault::from(error) {
-                        DriverFault::Context(error) => Err(Halt::Faulted(Reason::Faulted { error: name(&error) })),
+                        DriverFault::Context(error) => Err(JobError::Faulted(Reason::Faulted { error: name(&error) })),
                         _ => Ok(None),
                     };
                 }
@@ -383,72 +394,76 @@ impl Gpu {
         Ok(quantile(&times, 0.5))
     }
 
-    /// One launch on buffers and variables as they were before, timed; what it did to the
-    /// variables.
+    /// Runs one timed launch on initial buffers and variables; returns microseconds, and the
+    /// variables before and after it.
     fn run(
         &self,
         kernel: &Kernel,
         job: &Job,
         workload: &Workload,
         places: &[usize],
-        alive: &mut dyn FnMut(),
-    ) -> Result<(f64, Vec<Option<Observed>>), Halt> {
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<(f64, Vec<Option<Observed>>), JobError> {
         self.restore(places, |_| true)?;
-        self.give(job, workload, places)?;
+        self.initialize_variables(job, workload, places)?;
         self.context.synchronize().map_err(faulted)?;
-        let before = self.read_variables(job, workload, alive)?;
+        let before = self.read_variables(job, workload, heartbeat)?;
         let us = self.launch(kernel, job, workload, places)?;
-        alive();
-        let after = self.read_variables(job, workload, alive)?;
+        heartbeat();
+        let after = self.read_variables(job, workload, heartbeat)?;
         let pairs = before.into_iter().zip(after);
         let observed = pairs.map(|(before, after)| before.zip(after).map(|(before, after)| Observed { before, after }));
         Ok((us, observed.collect()))
     }
 
-    /// Runs a job to find which of its buffers it writes. They are left as the kernel left
-    /// them.
-    fn learn(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<Learned, Halt> {
+    /// Runs a job to find which of its buffers it writes; does not restore them.
+    fn find_written(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<FirstRun, JobError> {
         let workload = self.workload(job)?;
-        let kernel = self.kernel(job, &workload, alive)?;
-        let places = self.places(job.workload, &workload, alive)?;
-        let (us, observed) = self.run(&kernel, job, &workload, &places, alive)?;
+        let kernel = self.kernel(job, &workload, heartbeat)?;
+        let places = self.places(job.workload, &workload, heartbeat)?;
+        let (us, observed) = self.run(&kernel, job, &workload, &places, heartbeat)?;
         let digests = self.pool.digests(&places).map_err(faulted)?;
         let mut changed = Vec::with_capacity(places.len());
         for (place, digest) in places.iter().zip(digests) {
             let before = self.pool.slabs.get(*place).map(|slab| slab.digest);
             changed.push((before != Some(digest)).then_some(digest));
         }
-        Ok(Learned { us, workload, kernel, places, changed, observed })
+        Ok(FirstRun { us, workload, kernel, places, changed, observed })
     }
 
-    /// Runs the baseline and keeps its results; microseconds of the launch. `None` where
-    /// another run of it writes over them.
-    fn keep_results(&mut self, job: &Job, on_device: bool, alive: &mut dyn FnMut()) -> Result<Option<f64>, Halt> {
+    /// Runs the baseline and keeps its results; returns microseconds of the launch. `None` if
+    /// another run overwrites them.
+    fn keep_results(
+        &mut self,
+        job: &Job,
+        on_device: bool,
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<Option<f64>, JobError> {
         self.reference = None;
-        let mut learned = self.learn(job, alive)?;
+        let mut first_run = self.find_written(job, heartbeat)?;
         // Results are kept on the device in what the copies leave.
-        self.remember(job, &mut learned, alive)?;
-        let variables = VariableResults::new(&learned.workload.written, std::mem::take(&mut learned.observed));
-        let Learned { us, workload, kernel, places, changed, .. } = &learned;
+        self.record_written(job, &mut first_run, heartbeat)?;
+        let variables = VariableResults::new(&first_run.workload.written, std::mem::take(&mut first_run.observed));
+        let FirstRun { us, workload, kernel, places, changed, .. } = &first_run;
         let gpu = (&self.context, &self.pool);
-        let reference = Reference::of(gpu, job, workload, (places, changed), variables, on_device, alive)?;
+        let reference = Reference::new(gpu, job, workload, (places, changed), variables, on_device, heartbeat)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right
         // one.
-        let (_, observed) = self.run(kernel, job, workload, places, alive)?;
-        match reference.compare(&self.pool, workload, places, &observed, alive)? {
-            Verdict::Agrees => {
+        let (_, observed) = self.run(kernel, job, workload, places, heartbeat)?;
+        match reference.compare(&self.pool, workload, places, &observed, heartbeat)? {
+            Comparison::Agrees => {
                 self.reference = Some(reference);
                 Ok(Some(*us))
             }
-            Verdict::Differs(Reason::Differs(difference)) => Err(Halt::Refused(Reason::Unsteady(difference))),
-            Verdict::Differs(reason) => Err(Halt::Refused(reason)),
-            Verdict::Spoiled(_) => Ok(None),
+            Comparison::Differs(Reason::Differs(difference)) => Err(JobError::Refused(Reason::Unsteady(difference))),
+            Comparison::Differs(reason) => Err(JobError::Refused(reason)),
+            Comparison::ReferenceOverwritten(_) => Ok(None),
         }
     }
 }
 
-/// What one run of a job showed.
-struct Learned {
+/// The result of the first run of a job.
+struct FirstRun {
     us: f64,
     workload: Workload,
     kernel: Kernel,
@@ -482,78 +497,78 @@ impl Bench for Gpu {
     }
 
     fn condition(&mut self) -> Condition {
-        self.watch.read_condition()
+        self.monitor.read_condition()
     }
 
-    fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
+    fn reference(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<f64, JobError> {
         // A baseline that itself writes beyond its buffers may write over results that lie on the
         // device.
         for on_device in [true, false] {
-            if let Some(us) = self.keep_results(job, on_device, alive)? {
+            if let Some(us) = self.keep_results(job, on_device, heartbeat)? {
                 return Ok(us);
             }
-            self.repair(alive)?;
+            self.repair(heartbeat)?;
         }
-        Err(Halt::Failed("the baseline's results were lost".to_owned()))
+        Err(JobError::Failed("the baseline's results were lost".to_owned()))
     }
 
-    fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
+    fn check(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<f64, JobError> {
         let workload = self.workload(job)?;
-        let lost = || Halt::Failed("there is no baseline to compare with".to_owned());
+        let lost = || JobError::Failed("there is no baseline to compare with".to_owned());
         let reference = self.reference.as_ref().ok_or_else(lost)?;
         let baseline = self.workloads.get(reference.workload()).ok_or_else(lost)?;
-        if let Some(buffer) = reference.incomparable(baseline, &workload) {
-            return Err(Halt::Refused(Reason::Incomparable { buffer: buffer.name.clone() }));
+        if let Some(buffer) = reference.first_incomparable(baseline, &workload) {
+            return Err(JobError::Refused(Reason::Incomparable { buffer: buffer.name.clone() }));
         }
-        if job.needs_comparison && !reference.compares() {
-            return Err(Halt::Refused(Reason::Uncompared));
+        if job.needs_comparison && !reference.has_compared_results() {
+            return Err(JobError::Refused(Reason::Uncompared));
         }
         // Its buffers are taken to be written where the baseline writes its own.
         let written = reference.written();
-        let kernel = self.kernel(job, &workload, alive)?;
+        let kernel = self.kernel(job, &workload, heartbeat)?;
         self.written.entry(job.workload).or_insert(written);
-        let places = self.places(job.workload, &workload, alive)?;
-        let (us, observed) = self.run(&kernel, job, &workload, &places, alive)?;
+        let places = self.places(job.workload, &workload, heartbeat)?;
+        let (us, observed) = self.run(&kernel, job, &workload, &places, heartbeat)?;
         let reference = self.reference.as_ref().ok_or_else(lost)?;
-        match reference.compare(&self.pool, &workload, &places, &observed, alive)? {
-            Verdict::Agrees => Ok(us),
-            Verdict::Differs(reason) => {
-                self.repair(alive)?;
-                Err(Halt::Refused(reason))
+        match reference.compare(&self.pool, &workload, &places, &observed, heartbeat)? {
+            Comparison::Agrees => Ok(us),
+            Comparison::Differs(reason) => {
+                self.repair(heartbeat)?;
+                Err(JobError::Refused(reason))
             }
             // There is nothing to compare others with any more.
-            Verdict::Spoiled(reason) => Err(Halt::Faulted(reason)),
+            Comparison::ReferenceOverwritten(reason) => Err(JobError::Faulted(reason)),
         }
     }
 
-    fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+    fn warm(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<(), JobError> {
         let workload = self.workload(job)?;
         if self.written.contains_key(&job.workload) {
-            self.kernel(job, &workload, alive)?;
-            return self.places(job.workload, &workload, alive).map(drop);
+            self.kernel(job, &workload, heartbeat)?;
+            return self.places(job.workload, &workload, heartbeat).map(drop);
         }
-        let mut learned = self.learn(job, alive)?;
-        self.remember(job, &mut learned, alive)?;
-        self.restore(&learned.places, |_| true)
+        let mut first_run = self.find_written(job, heartbeat)?;
+        self.record_written(job, &mut first_run, heartbeat)?;
+        self.restore(&first_run.places, |_| true)
     }
 
-    fn sample(&mut self, job: &Job, Sampling { short, caches }: Sampling) -> Result<f64, Halt> {
+    fn sample(&mut self, job: &Job, Sampling { short, caches }: Sampling) -> Result<f64, JobError> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload, &mut || {})?;
         let places = self.places(job.workload, &workload, &mut || {})?;
         if short && let Some(us) = self.launch_together(&kernel, job, &workload, &places, caches)? {
             return Ok(us);
         }
-        self.restore(&places, Slab::read)?;
-        self.give(job, &workload, &places)?;
+        self.restore(&places, Slab::is_read)?;
+        self.initialize_variables(job, &workload, &places)?;
         // What goes before the launch is not waited for: while the device is at it, the launch is
         // queued behind it, so that the time between the events holds no wait for the host.
         match caches {
             Caches::Cold => self.flush.set(0, Stream::DEFAULT).map_err(faulted)?,
             Caches::Warm => {
                 self.queue(&kernel, job, &workload, &places)?;
-                self.restore(&places, Slab::read)?;
-                self.give(job, &workload, &places)?;
+                self.restore(&places, Slab::is_read)?;
+                self.initialize_variables(job, &workload, &places)?;
             }
         }
         self.launch(&kernel, job, &workload, &places)
@@ -561,11 +576,11 @@ impl Bench for Gpu {
 }
 
 /// An error while buffers are made.
-fn preparing(fault: DriverFault) -> Halt {
+fn preparing(fault: DriverFault) -> JobError {
     match fault {
-        DriverFault::OutOfMemory(bytes) => Halt::Refused(Reason::OutOfMemory { bytes }),
+        DriverFault::OutOfMemory(bytes) => JobError::Refused(Reason::OutOfMemory { bytes }),
         DriverFault::Resources => launch_failed("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES".to_owned()),
-        DriverFault::Crowded => launch_failed("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE".to_owned()),
+        DriverFault::TooManyBlocks => launch_failed("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE".to_owned()),
         DriverFault::Context(error) | DriverFault::Other(error) => faulted(error),
     }
 }

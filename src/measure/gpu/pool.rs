@@ -1,15 +1,15 @@
-//! Buffers of workloads in device memory, kept from one job to the next.
+//! The buffers of workloads in device memory, kept from one job to the next.
 //!
-//! In: descriptions of buffers. Out: memory with their contents, and digests of it. Invariant:
-//! behind each buffer lies a guard of poison where the pool is guarded, and the digest
-//! covers it; the contents before a launch can be had again.
+//! In: descriptions of buffers. Out: memory with their contents, and digests of it. Invariants: in
+//! a guarded pool each buffer is followed by guard bytes, which its digest covers; the initial
+//! contents can be restored.
 
 use super::device_code::DeviceCode;
 use super::driver::{Context, DriverFault, Memory, Result, Stream};
 use crate::process::spawn_or_run;
 use crate::workload::{Buffer, Fill, contents};
 
-/// Bytes of poison behind each buffer.
+/// Guard bytes behind each buffer.
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xb7;
 
@@ -37,13 +37,14 @@ impl Slab {
         self.used
     }
 
-    /// Whether its contents before a launch may matter to the kernel's running time.
-    pub fn read(&self) -> bool {
+    /// Tells whether the kernel may read it before writing it, so that its initial contents may
+    /// affect the running time.
+    pub fn is_read(&self) -> bool {
         self.buffer.fill != Fill::Poison
     }
 
-    /// Puts back the contents before a launch; does not wait. Of a buffer that no kernel writes
-    /// nothing is put back.
+    /// Restores the initial contents; does not wait. Does nothing for a buffer that no kernel
+    /// writes.
     pub fn restore(&self, stream: Stream) -> Result<()> {
         match &self.pristine {
             Some(pristine) => self.live.copy_from(pristine, stream),
@@ -53,18 +54,18 @@ impl Slab {
 }
 
 /// All buffers in device memory.
-pub(super) struct Pool {
+pub(super) struct BufferPool {
     pub slabs: Vec<Slab>,
     pub code: DeviceCode,
     /// Bytes of poison behind each buffer.
     guard: usize,
 }
 
-impl Pool {
+impl BufferPool {
     /// An empty pool; `guarded` where its buffers are to have a guard behind them.
-    pub fn new(context: &Context, guarded: bool) -> Result<Pool> {
+    pub fn new(context: &Context, guarded: bool) -> Result<BufferPool> {
         let code = DeviceCode::load(context)?;
-        Ok(Pool { slabs: Vec::new(), code, guard: if guarded { GUARD } else { 0 } })
+        Ok(BufferPool { slabs: Vec::new(), code, guard: if guarded { GUARD } else { 0 } })
     }
 
     /// Frees what none of `buffers` describes.
@@ -72,17 +73,17 @@ impl Pool {
         self.slabs.retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
     }
 
-    /// The slabs of `buffers` in their order; makes those that are missing. `Err` with the
-    /// bytes wanted where they do not fit.
-    pub fn take<'a>(
+    /// Returns the indices of the slabs of `buffers` in their order; creates those that are
+    /// missing. Returns an error with the bytes wanted if they do not fit.
+    pub fn get_or_create<'a>(
         &mut self,
         context: &Context,
         buffers: impl Iterator<Item = &'a Buffer>,
-        alive: &mut dyn FnMut(),
+        heartbeat: &mut dyn FnMut(),
     ) -> std::result::Result<Vec<usize>, DriverFault> {
         let before = self.slabs.len();
         let taken = self.place(context, buffers).and_then(|taken| {
-            self.make_new(before, &taken, alive)?;
+            self.fill_new(before, &taken, heartbeat)?;
             Ok(taken)
         });
         if taken.is_err() {
@@ -118,7 +119,7 @@ impl Pool {
 
     /// Gives the slabs from `first` on their contents; `taken` are those of the workload, whose
     /// addresses recordings name by number.
-    fn make_new(&mut self, first: usize, taken: &[usize], alive: &mut dyn FnMut()) -> Result<()> {
+    fn fill_new(&mut self, first: usize, taken: &[usize], heartbeat: &mut dyn FnMut()) -> Result<()> {
         let bases: Vec<u64> =
             taken.iter().map(|place| self.slabs.get(*place).map_or(0, |slab| slab.live.address())).collect();
         for place in first..self.slabs.len() {
@@ -130,7 +131,7 @@ impl Pool {
                 };
                 slab.addresses = file.pointers().iter().filter_map(address).collect();
             }
-            make(&self.code, slab, &slab.live, alive)?;
+            make(&self.code, slab, &slab.live, heartbeat)?;
             let digest = self.digests(&[place])?;
             if let (Some(slab), Some(digest)) = (self.slabs.get_mut(place), digest.first()) {
                 slab.digest = *digest;
@@ -139,33 +140,32 @@ impl Pool {
         Ok(())
     }
 
-    /// Notes that kernels write this buffer: keeps a copy of its contents before a launch, made
-    /// anew.
-    pub fn keep_copy(
+    /// Keeps a copy of the initial contents of a buffer that kernels write.
+    pub fn keep_pristine_copy(
         &mut self,
         context: &Context,
         place: usize,
-        alive: &mut dyn FnMut(),
+        heartbeat: &mut dyn FnMut(),
     ) -> std::result::Result<(), DriverFault> {
         if let Some(slab) = self.slabs.get_mut(place)
             && slab.pristine.is_none()
         {
             let pristine = allocate_buffer(context, &slab.buffer, self.guard)?;
-            make(&self.code, slab, &pristine, alive)?;
+            make(&self.code, slab, &pristine, heartbeat)?;
             slab.pristine = Some(pristine);
         }
         Ok(())
     }
 
-    /// Makes anew what of the slabs a stray write has changed, copies included.
-    pub fn repair(&mut self, places: &[usize], alive: &mut dyn FnMut()) -> std::result::Result<(), DriverFault> {
+    /// Restores the slabs that a stray write has changed, their copies included.
+    pub fn repair(&mut self, places: &[usize], heartbeat: &mut dyn FnMut()) -> std::result::Result<(), DriverFault> {
         for &place in places {
             let Some(slab) = self.slabs.get(place) else {
                 continue;
             };
             let memory = slab.pristine.as_ref().unwrap_or(&slab.live);
             if self.code.digests(&[memory])?.first() != Some(&slab.digest) {
-                make(&self.code, slab, memory, alive)?;
+                make(&self.code, slab, memory, heartbeat)?;
             }
             slab.restore(Stream::DEFAULT)?;
         }
@@ -202,18 +202,18 @@ fn allocate_buffer(context: &Context, buffer: &Buffer, guard: usize) -> std::res
 
 /// Makes the contents of a slab, and the guard behind it: where they follow a recipe, on the
 /// device.
-fn make(code: &DeviceCode, slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+fn make(code: &DeviceCode, slab: &Slab, to: &Memory, heartbeat: &mut dyn FnMut()) -> Result<()> {
     let buffer = &slab.buffer;
     to.set(GUARD_BYTE, Stream::DEFAULT)?;
     let scalars = usize::try_from(buffer.count).unwrap_or(usize::MAX).saturating_mul(buffer.element.lanes.into());
     match contents::recipe(buffer) {
         Some(recipe) if code.fill(to, scalars, buffer.element.scalar, recipe, buffer.seed)? => Ok(()),
-        _ => upload_slab(slab, to, alive),
+        _ => upload_slab(slab, to, heartbeat),
     }
 }
 
 /// Makes the contents of a slab, by several threads, and uploads them.
-fn upload_slab(slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+fn upload_slab(slab: &Slab, to: &Memory, heartbeat: &mut dyn FnMut()) -> Result<()> {
     let buffer = &slab.buffer;
     let size = buffer.element.size().max(1);
     let total = usize::try_from(buffer.count).unwrap_or(usize::MAX);
@@ -221,7 +221,7 @@ fn upload_slab(slab: &Slab, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> 
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
     let mut bytes = vec![0; elements.min(total) * size];
     for first in (0..total).step_by(elements) {
-        alive();
+        heartbeat();
         let count = elements.min(total - first);
         let bytes = bytes.get_mut(..count * size).unwrap_or_default();
         let share = count.div_ceil(threads).max(4096);

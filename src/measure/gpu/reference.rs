@@ -1,4 +1,4 @@
-//! What the baseline left in its buffers and variables, and whether a candidate left the same.
+//! The baseline's results, and their comparison with those of candidates.
 //!
 //! Invariant: the device can only find that all numbers of a buffer agree, by the rule of
 //! `compare.rs`; then the buffer stays where it is. Otherwise the host compares, and names the
@@ -7,10 +7,12 @@
 
 use super::driver::{Context, DriverFault, Memory, PIECE, Stream};
 use super::fault::faulted;
-use super::pool::{Pool, Slab};
+use super::pool::{BufferPool, Slab};
 use crate::launch::Launch;
-use crate::measure::bench::Halt;
-use crate::measure::compare::{Bounds, SAMPLE, Tolerance, compare, magnitude, median_magnitude, sample};
+use crate::measure::bench::JobError;
+use crate::measure::compare::{
+    MAGNITUDE_SAMPLE, ResolvedTolerance, Tolerance, compare, magnitude, median_magnitude, sample,
+};
 use crate::measure::outcome::Reason;
 use crate::measure::protocol::Job;
 use crate::measure::variables::{Observed, VariableResults};
@@ -18,11 +20,11 @@ use crate::workload::{Buffer, Workload};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// Results stay on the device where they take no more than this share of the memory that is
-/// free: code, local memory and the buffers of other candidates have to fit there as well.
+/// Divisor of the free device memory that gives how large a result kept on the device may be:
+/// code, local memory and the buffers of other candidates have to fit there as well.
 const DEVICE_SHARE: u64 = 4;
 
-/// What the baseline left behind.
+/// The results of the baseline.
 pub(super) struct Reference {
     variant: usize,
     /// Its symbol: a variant may hold several kernels.
@@ -38,16 +40,16 @@ pub(super) struct Reference {
 struct WrittenBuffer {
     digest: u64,
     /// For a buffer that is compared.
-    compared: Option<Compared>,
+    compared: Option<ComparedBuffer>,
 }
 
 /// What a buffer is compared with.
-struct Compared {
+struct ComparedBuffer {
     /// Guard included.
     expected: Expected,
     tolerance: Tolerance,
-    /// What that comes to, once it has been asked for.
-    bounds: OnceCell<Bounds>,
+    /// The tolerance for this buffer, once it has been computed.
+    resolved: OnceCell<ResolvedTolerance>,
 }
 
 enum Expected {
@@ -55,26 +57,26 @@ enum Expected {
     Host(Vec<u8>),
 }
 
-/// What a comparison came to.
-pub(super) enum Verdict {
+/// The outcome of a comparison.
+pub(super) enum Comparison {
     Agrees,
     Differs(Reason),
-    /// The baseline's results themselves were written over since they were compared with last.
-    Spoiled(Reason),
+    /// The kernel overwrote the baseline's results that are kept on the device.
+    ReferenceOverwritten(Reason),
 }
 
 impl Reference {
     /// Keeps what `job`, the baseline, has left in its buffers, `on_device` where there is
     /// room: of each that it wrote, `changed` has the digest.
-    pub fn of(
-        (context, pool): (&Context, &Pool),
+    pub fn new(
+        (context, pool): (&Context, &BufferPool),
         job: &Job,
         workload: &Workload,
         (places, changed): (&[usize], &[Option<u64>]),
         variables: VariableResults,
         on_device: bool,
-        alive: &mut dyn FnMut(),
-    ) -> Result<Reference, Halt> {
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<Reference, JobError> {
         let mut results = Vec::with_capacity(places.len());
         for (index, (changed, place)) in changed.iter().zip(places).enumerate() {
             let Some(digest) = *changed else {
@@ -86,9 +88,9 @@ impl Reference {
                     let slab = slab_at(pool, *place)?;
                     let expected = match on_device.then(|| copy(context, slab)).flatten() {
                         Some(memory) => Expected::Device(memory),
-                        None => Expected::Host(read(&slab.live, 0, slab.live.bytes(), alive)?),
+                        None => Expected::Host(read(&slab.live, 0, slab.live.bytes(), heartbeat)?),
                     };
-                    Some(Compared { expected, tolerance, bounds: OnceCell::new() })
+                    Some(ComparedBuffer { expected, tolerance, resolved: OnceCell::new() })
                 }
                 None => None,
             };
@@ -114,13 +116,13 @@ impl Reference {
     }
 
     /// Whether the baseline wrote a buffer or a variable that is compared.
-    pub fn compares(&self) -> bool {
-        self.variables.compares() || self.results.iter().flatten().any(|written| written.compared.is_some())
+    pub fn has_compared_results(&self) -> bool {
+        self.variables.has_compared_results() || self.results.iter().flatten().any(|written| written.compared.is_some())
     }
 
-    /// The first of the baseline's buffers that is compared and has no like among those of a
-    /// candidate: buffers are compared by their place in the workload.
-    pub fn incomparable<'a>(&self, own: &'a Workload, other: &Workload) -> Option<&'a Buffer> {
+    /// Returns the first compared buffer of the baseline whose counterpart in a candidate's
+    /// workload has another type or size. Buffers are matched by their index in the workload.
+    pub fn first_incomparable<'a>(&self, own: &'a Workload, other: &Workload) -> Option<&'a Buffer> {
         let is_alike = |index: usize, buffer: &Buffer| {
             other.buffers.get(index).is_some_and(|b| b.element == buffer.element && b.count == buffer.count)
         };
@@ -132,11 +134,11 @@ impl Reference {
         Some(buffer)
     }
 
-    /// Makes room on the device.
-    pub fn leave_device(&mut self, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+    /// Moves the results from the device to the host.
+    pub fn move_to_host(&mut self, heartbeat: &mut dyn FnMut()) -> Result<(), JobError> {
         for compared in self.results.iter_mut().flatten().filter_map(|written| written.compared.as_mut()) {
             if let Expected::Device(memory) = &compared.expected {
-                compared.expected = Expected::Host(read(memory, 0, memory.bytes(), alive)?);
+                compared.expected = Expected::Host(read(memory, 0, memory.bytes(), heartbeat)?);
             }
         }
         Ok(())
@@ -146,49 +148,51 @@ impl Reference {
     /// what the baseline left.
     pub fn compare(
         &self,
-        pool: &Pool,
+        pool: &BufferPool,
         workload: &Workload,
         places: &[usize],
         observed: &[Option<Observed>],
-        alive: &mut dyn FnMut(),
-    ) -> Result<Verdict, Halt> {
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<Comparison, JobError> {
         let stray = |buffer: &Buffer| Reason::Stray { buffer: buffer.name.clone() };
-        if let Some(buffer) = self.spoiled(pool, workload)? {
-            return Ok(Verdict::Spoiled(stray(buffer)));
+        if let Some(buffer) = self.overwritten(pool, workload)? {
+            return Ok(Comparison::ReferenceOverwritten(stray(buffer)));
         }
         let digests = pool.digests(places).map_err(faulted)?;
         for (((buffer, place), digest), result) in workload.buffers.iter().zip(places).zip(digests).zip(&self.results) {
             let slab = slab_at(pool, *place)?;
             match result {
-                None if digest != slab.digest => return Ok(Verdict::Differs(stray(buffer))),
+                None if digest != slab.digest => return Ok(Comparison::Differs(stray(buffer))),
                 Some(WrittenBuffer { digest: expected, compared: Some(compared) }) if digest != *expected => {
-                    alive();
-                    if !compared.agrees_on_device(pool, slab, alive)? {
+                    heartbeat();
+                    if !compared.agrees_on_device(pool, slab, heartbeat)? {
                         let end = slab.used();
                         let (expected, got) =
-                            (compared.expected.read(0, end, alive)?, read(&slab.live, 0, end, alive)?);
+                            (compared.expected.read(0, end, heartbeat)?, read(&slab.live, 0, end, heartbeat)?);
                         let difference = compare(&buffer.name, &buffer.element, compared.tolerance, &expected, &got);
                         if let Some(difference) = difference {
-                            return Ok(Verdict::Differs(Reason::Differs(difference)));
+                            return Ok(Comparison::Differs(Reason::Differs(difference)));
                         }
                     }
-                    if !compared.guard_agrees(slab, alive)? {
-                        return Ok(Verdict::Differs(stray(buffer)));
+                    if !compared.guard_agrees(slab, heartbeat)? {
+                        return Ok(Comparison::Differs(stray(buffer)));
                     }
                 }
                 _ => {}
             }
         }
-        Ok(self.variables.refusal(&workload.written, observed).map_or(Verdict::Agrees, Verdict::Differs))
+        Ok(self.variables.refusal(&workload.written, observed).map_or(Comparison::Agrees, Comparison::Differs))
     }
 
     /// The first of the buffers whose results, as they lie on the device, are not what the
     /// baseline left.
-    fn spoiled<'a>(&self, pool: &Pool, workload: &'a Workload) -> Result<Option<&'a Buffer>, Halt> {
+    fn overwritten<'a>(&self, pool: &BufferPool, workload: &'a Workload) -> Result<Option<&'a Buffer>, JobError> {
         let mut kept: Vec<(&Buffer, u64, &Memory)> = Vec::new();
         for (buffer, written) in workload.buffers.iter().zip(&self.results) {
-            if let Some(WrittenBuffer { digest, compared: Some(Compared { expected: Expected::Device(memory), .. }) }) =
-                written
+            if let Some(WrittenBuffer {
+                digest,
+                compared: Some(ComparedBuffer { expected: Expected::Device(memory), .. }),
+            }) = written
             {
                 kept.push((buffer, *digest, memory));
             }
@@ -200,20 +204,20 @@ impl Reference {
     }
 }
 
-impl Compared {
+impl ComparedBuffer {
     /// Whether the numbers of a slab are close enough to what is expected, as far as the device
     /// can tell.
-    fn agrees_on_device(&self, pool: &Pool, slab: &Slab, alive: &mut dyn FnMut()) -> Result<bool, Halt> {
+    fn agrees_on_device(&self, pool: &BufferPool, slab: &Slab, heartbeat: &mut dyn FnMut()) -> Result<bool, JobError> {
         let Expected::Device(expected) = &self.expected else { return Ok(false) };
         let scalar = slab.buffer.element.scalar;
-        let bounds = match self.bounds.get() {
-            Some(bounds) => *bounds,
+        let resolved = match self.resolved.get() {
+            Some(resolved) => *resolved,
             None => {
-                let bounds = self.tolerance.bounds(self.magnitude(expected, slab, alive)?);
-                *self.bounds.get_or_init(|| bounds)
+                let resolved = self.tolerance.resolve(self.magnitude(expected, slab, heartbeat)?);
+                *self.resolved.get_or_init(|| resolved)
             }
         };
-        match pool.code.agree(expected, &slab.live, slab.used() / scalar.size(), scalar, bounds) {
+        match pool.code.agree(expected, &slab.live, slab.used() / scalar.size(), scalar, resolved) {
             Ok(agree) => Ok(agree),
             Err(error) => match DriverFault::from(error) {
                 DriverFault::OutOfMemory(_) => Ok(false),
@@ -222,38 +226,38 @@ impl Compared {
         }
     }
 
-    /// The magnitude that [`Tolerance::bounds`] wants.
-    fn magnitude(&self, expected: &Memory, slab: &Slab, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
-        if !self.tolerance.wants_magnitude() {
+    /// The magnitude that [`Tolerance::resolve`] wants.
+    fn magnitude(&self, expected: &Memory, slab: &Slab, heartbeat: &mut dyn FnMut()) -> Result<f64, JobError> {
+        if !self.tolerance.needs_magnitude() {
             return Ok(0.0);
         }
         let element = slab.buffer.element;
         let count = slab.used() / element.size().max(1);
-        if count > SAMPLE {
-            let mut scalars = Vec::with_capacity(SAMPLE);
+        if count > MAGNITUDE_SAMPLE {
+            let mut scalars = Vec::with_capacity(MAGNITUDE_SAMPLE);
             for index in sample(count) {
                 scalars.push(read(expected, index * element.size(), element.scalar.size(), &mut || {})?);
             }
-            alive();
+            heartbeat();
             if let Some(magnitude) = median_magnitude(element.scalar, scalars.iter()) {
                 return Ok(magnitude);
             }
         }
-        Ok(magnitude(&element, &read(expected, 0, slab.used(), alive)?))
+        Ok(magnitude(&element, &read(expected, 0, slab.used(), heartbeat)?))
     }
 
     /// Whether what lies behind a slab is as the baseline left it.
-    fn guard_agrees(&self, slab: &Slab, alive: &mut dyn FnMut()) -> Result<bool, Halt> {
+    fn guard_agrees(&self, slab: &Slab, heartbeat: &mut dyn FnMut()) -> Result<bool, JobError> {
         let (end, length) = (slab.used(), slab.live.bytes().saturating_sub(slab.used()));
-        Ok(*self.expected.read(end, length, alive)? == *read(&slab.live, end, length, alive)?)
+        Ok(*self.expected.read(end, length, heartbeat)? == *read(&slab.live, end, length, heartbeat)?)
     }
 }
 
 impl Expected {
     /// At most `length` bytes, from byte `from` on.
-    fn read(&self, from: usize, length: usize, alive: &mut dyn FnMut()) -> Result<Cow<'_, [u8]>, Halt> {
+    fn read(&self, from: usize, length: usize, heartbeat: &mut dyn FnMut()) -> Result<Cow<'_, [u8]>, JobError> {
         match self {
-            Expected::Device(memory) => read(memory, from, length, alive).map(Cow::Owned),
+            Expected::Device(memory) => read(memory, from, length, heartbeat).map(Cow::Owned),
             Expected::Host(bytes) => {
                 let bytes = bytes.get(from..).unwrap_or_default();
                 Ok(Cow::Borrowed(bytes.get(..length).unwrap_or(bytes)))
@@ -264,7 +268,7 @@ impl Expected {
 
 /// How closely the results of a buffer must agree; `None` where they are not compared.
 fn tolerance(workload: &Workload, index: usize) -> Option<Tolerance> {
-    let own = Tolerance::default_for(workload.buffers.get(index)?.element.scalar);
+    let own = Tolerance::for_scalar(workload.buffers.get(index)?.element.scalar);
     match &workload.checks {
         None => Some(own),
         Some(checks) => {
@@ -274,8 +278,8 @@ fn tolerance(workload: &Workload, index: usize) -> Option<Tolerance> {
     }
 }
 
-fn slab_at(pool: &Pool, place: usize) -> Result<&Slab, Halt> {
-    pool.slabs.get(place).ok_or_else(|| Halt::Failed("a buffer was lost".to_owned()))
+fn slab_at(pool: &BufferPool, place: usize) -> Result<&Slab, JobError> {
+    pool.slabs.get(place).ok_or_else(|| JobError::Failed("a buffer was lost".to_owned()))
 }
 
 /// A copy of a slab on the device; `None` where there is no room for it. (A context that is
@@ -291,10 +295,10 @@ fn copy(context: &Context, slab: &Slab) -> Option<Memory> {
 }
 
 /// At most `length` bytes of a memory, from byte `from` on.
-fn read(memory: &Memory, from: usize, length: usize, alive: &mut dyn FnMut()) -> Result<Vec<u8>, Halt> {
+fn read(memory: &Memory, from: usize, length: usize, heartbeat: &mut dyn FnMut()) -> Result<Vec<u8>, JobError> {
     let mut bytes = vec![0; length.min(memory.bytes().saturating_sub(from))];
     for (number, piece) in bytes.chunks_mut(PIECE).enumerate() {
-        alive();
+        heartbeat();
         memory.read(from + number * PIECE, piece).map_err(faulted)?;
     }
     Ok(bytes)

@@ -3,38 +3,38 @@
 use super::lanes::each_lane;
 use super::warp::{Frame, Warp};
 use crate::sim::memory::FUNCTION_BASE;
-use crate::sim::program::{Callee, Passing};
+use crate::sim::program::{Callee, ParameterLocation};
 
 /// Deepest call stack that is followed.
-const DEPTH: usize = 64;
+const MAX_CALL_DEPTH: usize = 64;
 
 impl Warp<'_> {
     fn read_parameter(&self, lane: usize, at: u64, size: u32) -> (u64, bool) {
-        let stride = self.ground.program.parameters;
+        let stride = self.context.program.parameters;
         self.parameters.read_bits((lane as u64).saturating_mul(stride).saturating_add(at), size)
     }
 
     fn set_parameter(&mut self, lane: usize, at: u64, size: u32, (value, unknown): (u64, bool)) {
-        let stride = self.ground.program.parameters;
+        let stride = self.context.program.parameters;
         self.passed = true;
         self.parameters.write_bits((lane as u64).saturating_mul(stride).saturating_add(at), size, value, unknown);
     }
 
-    fn pass_values(&mut self, lane: usize, from: Passing, to: Passing) {
+    fn pass_values(&mut self, lane: usize, from: ParameterLocation, to: ParameterLocation) {
         match (from, to) {
-            (Passing::Slot(from), Passing::Slot(to)) => {
+            (ParameterLocation::Slot(from), ParameterLocation::Slot(to)) => {
                 let (value, unknown) = self.lane_value(from, lane);
-                self.put_lane(to, lane, value, unknown);
+                self.set_lane(to, lane, value, unknown);
             }
-            (Passing::Slot(from), Passing::Param(to, size)) => {
+            (ParameterLocation::Slot(from), ParameterLocation::Param(to, size)) => {
                 let given = self.lane_value(from, lane);
                 self.set_parameter(lane, to, size.min(8) as u32, given);
             }
-            (Passing::Param(from, size), Passing::Slot(to)) => {
+            (ParameterLocation::Param(from, size), ParameterLocation::Slot(to)) => {
                 let (value, unknown) = self.read_parameter(lane, from, size.min(8) as u32);
-                self.put_lane(to, lane, value, unknown);
+                self.set_lane(to, lane, value, unknown);
             }
-            (Passing::Param(from, from_size), Passing::Param(to, to_size)) => {
+            (ParameterLocation::Param(from, from_size), ParameterLocation::Param(to, to_size)) => {
                 for byte in 0..from_size.min(to_size).min(1 << 16) {
                     let given = self.read_parameter(lane, from + byte, 1);
                     self.set_parameter(lane, to + byte, 1, given);
@@ -43,10 +43,10 @@ impl Warp<'_> {
         }
     }
 
-    fn forget_values(&mut self, lane: usize, passing: Passing) {
+    fn forget_values(&mut self, lane: usize, passing: ParameterLocation) {
         match passing {
-            Passing::Slot(slot) => self.put_lane(slot, lane, 0, true),
-            Passing::Param(at, size) => {
+            ParameterLocation::Slot(slot) => self.set_lane(slot, lane, 0, true),
+            ParameterLocation::Param(at, size) => {
                 for byte in 0..size.min(1 << 16) {
                     self.set_parameter(lane, at + byte, 1, (0, true));
                 }
@@ -56,7 +56,7 @@ impl Warp<'_> {
 
     /// Calls for each of the lanes, whose next step is the one after the call.
     pub(super) fn call_lanes(&mut self, index: u32, on: u32) {
-        let program = self.ground.program;
+        let program = self.context.program;
         let Some(call) = program.calls.get(index as usize) else { return };
         for lane in each_lane(on) {
             let callee = match call.callee {
@@ -69,7 +69,7 @@ impl Warp<'_> {
                 Callee::Assertion | Callee::Unknown => None,
             };
             let routine = callee.and_then(|callee| Some((callee, program.routines.get(callee)?)));
-            let Some((number, routine)) = routine.filter(|_| self.stacks[lane].len() < DEPTH) else {
+            let Some((number, routine)) = routine.filter(|_| self.stacks[lane].len() < MAX_CALL_DEPTH) else {
                 // What an external function returns is unknown; what it costs is not counted.
                 self.exact &= matches!(call.callee, Callee::Assertion | Callee::Unknown);
                 call.results.iter().for_each(|&result| self.forget_values(lane, result));
@@ -91,7 +91,7 @@ impl Warp<'_> {
 
     /// Goes back to the caller, or ends.
     pub(super) fn return_lane(&mut self, lane: usize) {
-        let program = self.ground.program;
+        let program = self.context.program;
         let Some(frame) = self.stacks[lane].pop() else {
             self.alive &= !(1 << lane);
             return;
@@ -99,24 +99,26 @@ impl Warp<'_> {
         let routine = &program.routines[frame.routine];
         self.pc[lane] = frame.back;
         // Results first: registers of a recursive caller are put back around them.
-        let results: Vec<(Passing, Passing)> = match program.calls.get(frame.call as usize) {
+        let results: Vec<(ParameterLocation, ParameterLocation)> = match program.calls.get(frame.call as usize) {
             Some(call) => routine.returns.iter().copied().zip(call.results.iter().copied()).collect(),
             None => Vec::new(),
         };
         let kept: Vec<_> = results
             .iter()
             .map(|&(from, _)| match from {
-                Passing::Slot(slot) => Some(self.lane_value(slot, lane)),
-                Passing::Param(..) => None,
+                ParameterLocation::Slot(slot) => Some(self.lane_value(slot, lane)),
+                ParameterLocation::Param(..) => None,
             })
             .collect();
         for (slot, (value, unknown)) in (routine.slots.start..).zip(frame.saved) {
-            self.put_lane(slot, lane, value, unknown);
+            self.set_lane(slot, lane, value, unknown);
         }
         for ((from, to), kept) in results.into_iter().zip(kept) {
             match (kept, to) {
-                (Some((value, unknown)), Passing::Slot(slot)) => self.put_lane(slot, lane, value, unknown),
-                (Some(given), Passing::Param(at, size)) => self.set_parameter(lane, at, size.min(8) as u32, given),
+                (Some((value, unknown)), ParameterLocation::Slot(slot)) => self.set_lane(slot, lane, value, unknown),
+                (Some(given), ParameterLocation::Param(at, size)) => {
+                    self.set_parameter(lane, at, size.min(8) as u32, given)
+                }
                 (None, to) => self.pass_values(lane, from, to),
             }
         }

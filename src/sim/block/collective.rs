@@ -1,15 +1,15 @@
-//! What the lanes of a warp do together: shuffles, votes, matches and reductions.
+//! Warp-wide operations: shuffles, votes, matches and reductions.
 
 use super::lanes::{Lanes, each_lane, lanes_where};
-use super::warp::{Warp, spread_predicate};
+use super::warp::{Warp, predicate_lanes};
 use crate::sim::arithmetic::{mask_bits, update_value};
 use crate::sim::operation::bit_count;
 use crate::sim::program::{Collective, ProgramStep, Shuffle, Slot, Vote};
 
 impl Warp<'_> {
-    /// Records lanes that came to a collective. Returns those that came earlier once all
-    /// have come that it names, else `None`.
-    pub(super) fn meet_lanes(
+    /// Records that the lanes `on` have reached a collective. Returns the lanes that reached it
+    /// before, once all lanes of its mask have; otherwise `None`.
+    pub(super) fn join_collective(
         &mut self,
         step: &ProgramStep,
         collective: Collective,
@@ -20,18 +20,18 @@ impl Warp<'_> {
         if collective == Collective::Active || on == 0 {
             return Some(0);
         }
-        let waiting = lanes_where(|lane| self.pc[lane] == at) & self.gathered;
+        let waiting = lanes_where(|lane| self.pc[lane] == at) & self.at_collective;
         let members = self.lanes_of(step.sources[3]);
         let unknown = self.unknown_lanes(step.sources[3]);
         let named = each_lane((on | waiting) & !unknown).fold(0, |named, lane| named | members[lane] as u32);
         if !forced && named & self.alive & !on & !waiting != 0 {
             return None;
         }
-        self.gathered &= !waiting;
+        self.at_collective &= !waiting;
         Some(waiting)
     }
 
-    pub(super) fn exchange_values(
+    pub(super) fn execute_collective(
         &mut self,
         step: &ProgramStep,
         collective: Collective,
@@ -43,15 +43,15 @@ impl Warp<'_> {
         let unknown = self.unknown_lanes(step.sources[0]);
         let named = *self.lanes_of(step.sources[3]);
         let with = |lane: usize| named[lane] as u32 & on;
-        // What is not known of any lane that takes part.
-        let mut doubt = lanes_where(|lane| with(lane) & unknown != 0) | self.unknown_lanes(step.sources[3]);
+        // Lanes whose result depends on an unknown value.
+        let mut unknown_results = lanes_where(|lane| with(lane) & unknown != 0) | self.unknown_lanes(step.sources[3]);
         let mut results: Lanes = [0; 32];
         let mut predicate = 0;
         match collective {
-            Collective::Meet => return,
+            Collective::SyncWarp => return,
             Collective::Active => {
                 results = [u64::from(on); 32];
-                doubt = 0;
+                unknown_results = 0;
             }
             Collective::Elect => {
                 for lane in each_lane(on) {
@@ -59,7 +59,7 @@ impl Warp<'_> {
                     results[lane] = u64::from(leader);
                     predicate |= u32::from(leader == lane as u32) << lane;
                 }
-                doubt = 0;
+                unknown_results = 0;
             }
             Collective::Vote(vote) => {
                 let holds = lanes_where(|lane| own[lane] & 1 != 0) ^ if invert { u32::MAX } else { 0 };
@@ -92,23 +92,23 @@ impl Warp<'_> {
             }
             Collective::Shuffle(shuffle) => {
                 let (distance, limits) = (*self.lanes_of(step.sources[1]), *self.lanes_of(step.sources[2]));
-                let vague = self.unknown_lanes(step.sources[1]) | self.unknown_lanes(step.sources[2]);
-                doubt = 0;
+                let unknown_operands = self.unknown_lanes(step.sources[1]) | self.unknown_lanes(step.sources[2]);
+                unknown_results = 0;
                 for lane in each_lane(on) {
                     let (from, inside) = source_lane(shuffle, lane as u32, distance[lane] as u32, limits[lane] as u32);
                     let from = (from & 31) as usize;
                     results[lane] = own[from];
                     predicate |= u32::from(inside) << lane;
                     // A lane that does not take part gives nothing.
-                    let lost = (unknown | vague) >> from & 1 != 0 || on >> from & 1 == 0;
-                    doubt |= u32::from(lost) << lane;
+                    let lost = (unknown | unknown_operands) >> from & 1 != 0 || on >> from & 1 == 0;
+                    unknown_results |= u32::from(lost) << lane;
                 }
-                doubt |= vague;
+                unknown_results |= unknown_operands;
             }
         }
-        self.put_lanes(step.target, on, &results, doubt);
+        self.set_lanes(step.target, on, &results, unknown_results);
         if second != 0 {
-            self.put_lanes(second, on, &spread_predicate(predicate), doubt);
+            self.set_lanes(second, on, &predicate_lanes(predicate), unknown_results);
         }
     }
 }

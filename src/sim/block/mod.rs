@@ -1,12 +1,12 @@
-//! A block of a launch, or some of its warps, run together: what threads give each other is
-//! real.
+//! Interprets a block of a launch, or some of its warps, together, so that values which threads
+//! exchange are exact.
 //!
-//! Warps run one after the other, each until it waits at a barrier, ends, or has had its share
-//! of steps. Warps that are to be looked at closely are run to their end as far as the
-//! allowance suffices; the others are dropped where they take too long, and those that remain
-//! go on without them. Shared memory and what the block writes to global memory are storage;
-//! atomics on shared memory are done in the order in which they come. No kernel makes this fail
-//! or run on: who waits in vain is let go on, and the block says that it is not exact.
+//! Warps run in turn, each until it waits at a barrier, ends, or has used its share of steps.
+//! Recorded warps are run to their end if the allowance suffices; other warps that take too long
+//! are dropped, and the rest continues without them. Shared memory and the block's writes to
+//! global memory are stored; atomics on shared memory are executed in the order of the
+//! interpreter. No kernel makes this fail or run forever: in a deadlock the waiting warps
+//! continue, and the outcome is marked as not exact.
 
 mod calls;
 mod collective;
@@ -15,7 +15,7 @@ mod state;
 mod storage;
 mod warp;
 
-use super::access::Turns;
+use super::access::StepExecutions;
 use super::masked_memory::MaskedMemory;
 use super::memory::Overlay;
 use super::program::Reduction;
@@ -25,33 +25,32 @@ use state::{Barrier, Recording, State};
 use std::ops::Range;
 use warp::{Stop, Warp};
 
-/// What a block is allowed.
+/// Limits on the interpretation of a block.
 #[derive(Clone, Debug)]
 pub(super) struct Allowance {
-    /// Steps of all warps together, and those of them that only warps which are recorded may
-    /// take.
+    /// Steps of all warps together, and how many of them are reserved for recorded warps.
     pub steps: u64,
-    pub reserve: u64,
-    /// Warps that are run at all, and of them those whose accesses are recorded.
+    pub reserved_steps: u64,
+    /// Warps that are run, and those of them whose accesses are recorded.
     pub warps: Range<u32>,
     pub recorded: Range<u32>,
     /// Executions of each memory instruction to record.
     pub window: u32,
 }
 
-/// What came of a block.
+/// The result of running a block.
 pub(super) struct BlockOutcome {
     pub warps: Vec<WarpOutcome>,
-    /// Control never hung on what is not known, nobody waited in vain and nobody was dropped.
+    /// Whether no branch depended on an unknown value, no warp deadlocked and none was dropped.
     pub exact: bool,
-    /// An address was not known.
-    pub vague: bool,
+    /// Whether an address was not known.
+    pub unknown_address: bool,
     pub steps: u64,
-    /// What the block wrote to global memory.
+    /// The block's writes to global memory.
     pub global: Overlay,
 }
 
-/// What one warp of a block did.
+/// The result of running one warp of a block.
 pub(super) struct WarpOutcome {
     pub number: u32,
     /// Executions of each step by any of its lanes.
@@ -59,22 +58,22 @@ pub(super) struct WarpOutcome {
     pub ended: bool,
     pub recorded: bool,
     pub requests: Vec<Request>,
-    /// Of memory steps.
-    pub turns: Vec<Turns>,
+    /// Executions of each memory step.
+    pub executions: Vec<StepExecutions>,
 }
 
 /// Runs warps of a block.
-pub(super) fn run_block(ground: &LaunchContext<'_>, block: [u32; 3], allowance: &Allowance) -> BlockOutcome {
-    let program = ground.program;
-    let shared = program.dynamic_shared.saturating_add(u64::from(ground.launch.shared));
+pub(super) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance: &Allowance) -> BlockOutcome {
+    let program = context.program;
+    let shared = program.dynamic_shared.saturating_add(u64::from(context.launch.shared));
     let mut state = State {
-        initial: ground.initial,
+        initial: context.initial,
         shared: MaskedMemory::new(shared),
         global: Overlay::default(),
         regions: Vec::new(),
         barriers: Default::default(),
     };
-    let same = warp::fixed_lanes(ground, block);
+    let same = warp::fixed_lanes(context, block);
     let recorded = |number: u32| allowance.recorded.contains(&number);
     // Those that are looked at come first.
     let mut numbers: Vec<u32> = allowance.warps.clone().collect();
@@ -83,15 +82,15 @@ pub(super) fn run_block(ground: &LaunchContext<'_>, block: [u32; 3], allowance: 
         .into_iter()
         .map(|number| {
             let window = if recorded(number) { allowance.window } else { 0 };
-            let turns = vec![Turns::default(); program.steps.len()];
-            let recording = Recording { window, requests: Vec::new(), turns };
-            Warp::new(ground, same.clone(), block, number, recording)
+            let executions = vec![StepExecutions::default(); program.steps.len()];
+            let recording = Recording { window, requests: Vec::new(), executions };
+            Warp::new(context, same.clone(), block, number, recording)
         })
         .collect();
     let looked_at = warps.iter().filter(|warp| recorded(warp.number)).count() as u64;
-    let reserve = if looked_at > 0 { allowance.reserve.min(allowance.steps) } else { 0 };
-    let fair = ((allowance.steps - reserve) / warps.len().max(1) as u64).max(1);
-    let own = fair + reserve / looked_at.max(1);
+    let reserved_steps = if looked_at > 0 { allowance.reserved_steps.min(allowance.steps) } else { 0 };
+    let fair = ((allowance.steps - reserved_steps) / warps.len().max(1) as u64).max(1);
+    let own = fair + reserved_steps / looked_at.max(1);
     let mut until: Vec<u64> = warps.iter().map(|warp| if recorded(warp.number) { own } else { fair }).collect();
     let mut dropped = vec![false; warps.len()];
     let mut exact = true;
@@ -104,13 +103,13 @@ pub(super) fn run_block(ground: &LaunchContext<'_>, block: [u32; 3], allowance: 
             spent = false;
             for (index, warp) in warps.iter_mut().enumerate().filter(|(index, _)| !dropped[*index]) {
                 let before = warp.steps;
-                let runnable = warp.alive & !warp.held != 0;
+                let runnable = warp.alive & !warp.at_barrier != 0;
                 if runnable {
                     spent |= warp.run_until(&mut state, until[index]) == Stop::Spent;
                 }
                 ran |= warp.steps > before;
             }
-            ran |= release_waiting(&mut state, &mut warps, &dropped, false);
+            ran |= release_barriers(&mut state, &mut warps, &dropped, false);
         }
         if warps.iter().zip(&dropped).all(|(warp, dropped)| *dropped || warp.alive == 0) {
             break;
@@ -118,7 +117,7 @@ pub(super) fn run_block(ground: &LaunchContext<'_>, block: [u32; 3], allowance: 
         let taken: u64 = warps.iter().map(|warp| warp.steps).sum();
         let left = allowance.steps.saturating_sub(taken);
         if spent {
-            let late = |warp: &Warp<'_>| warp.alive & !warp.held != 0;
+            let late = |warp: &Warp<'_>| warp.alive & !warp.at_barrier != 0;
             let others: Vec<usize> = (0..warps.len())
                 .filter(|&at| late(&warps[at]) && !recorded(warps[at].number) && !dropped[at])
                 .collect();
@@ -139,28 +138,28 @@ pub(super) fn run_block(ground: &LaunchContext<'_>, block: [u32; 3], allowance: 
         } else {
             // Everybody waits for somebody who does not come.
             exact = false;
-            if !release_waiting(&mut state, &mut warps, &dropped, true) {
+            if !release_barriers(&mut state, &mut warps, &dropped, true) {
                 break;
             }
         }
     }
     let steps = warps.iter().map(|warp| warp.steps).sum();
     let exact = exact && warps.iter().all(|warp| warp.exact && warp.alive == 0);
-    let vague = warps.iter().any(|warp| warp.vague);
+    let unknown_address = warps.iter().any(|warp| warp.unknown_address);
     let warps = warps.into_iter().map(|warp| WarpOutcome {
         number: warp.number,
         ended: warp.alive == 0,
         recorded: recorded(warp.number),
         counts: warp.counts,
         requests: warp.recording.requests,
-        turns: warp.recording.turns,
+        executions: warp.recording.executions,
     });
-    BlockOutcome { warps: warps.collect(), exact, vague, steps, global: state.global }
+    BlockOutcome { warps: warps.collect(), exact, unknown_address, steps, global: state.global }
 }
 
-/// Lets those go on who wait at a barrier that all have come to, or, by `force`, at the first
-/// where anybody waits; tells whether somebody does.
-fn release_waiting(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
+/// Releases the warps at each complete barrier; with `force`, also those at the first incomplete
+/// one. Returns whether any lane was released.
+fn release_barriers(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
     let there = |(warp, dropped): (&Warp<'_>, &bool)| if *dropped { 0 } else { warp.alive.count_ones() };
     let everybody: u32 = warps.iter().zip(dropped).map(there).sum();
     let mut freed = false;
@@ -172,15 +171,15 @@ fn release_waiting(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[boo
         let Barrier { waiting, reduction, holding, unknown, arrived, .. } = std::mem::take(barrier);
         for (number, lanes, target) in waiting {
             let Some(warp) = warps.iter_mut().find(|warp| warp.number == number) else { continue };
-            freed |= warp.held & lanes != 0;
-            warp.held &= !lanes;
+            freed |= warp.at_barrier & lanes != 0;
+            warp.at_barrier &= !lanes;
             if let Some(reduction) = reduction {
                 let value = match reduction {
                     Reduction::Count => u64::from(holding),
                     Reduction::All => u64::from(holding == arrived),
                     Reduction::Any => u64::from(holding > 0),
                 };
-                warp.put_lanes(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
+                warp.set_lanes(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
             }
         }
     }

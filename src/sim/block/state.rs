@@ -1,6 +1,7 @@
-//! What the warps of a block share: memory, barriers, and what is recorded of their accesses.
+//! The state that the warps of a block share: memory and barriers; and the record of a warp's
+//! accesses.
 
-use crate::sim::access::Turns;
+use crate::sim::access::StepExecutions;
 use crate::sim::masked_memory::MaskedMemory;
 use crate::sim::memory::Initial;
 use crate::sim::memory::Overlay;
@@ -9,40 +10,40 @@ use crate::sim::program::Reduction;
 use crate::sim::program::Slot;
 use crate::sim::request::Request;
 
-/// What is recorded of a warp's accesses.
+/// The recorded accesses of a warp.
 #[derive(Default)]
 pub(crate) struct Recording {
     pub(super) window: u32,
     pub(super) requests: Vec<Request>,
-    pub(super) turns: Vec<Turns>,
+    pub(super) executions: Vec<StepExecutions>,
 }
 
 impl Recording {
     /// Counts an execution of a step by this many lanes; tells whether it is to be recorded.
-    pub(super) fn takes_step(&mut self, step: u32, lanes: u32) -> bool {
-        let Some(turns) = self.turns.get_mut(step as usize) else { return false };
-        turns.add_turns(Turns { executions: 1.0, lanes: f64::from(lanes.count_ones()) });
-        turns.executions <= f64::from(self.window)
+    pub(super) fn count_execution(&mut self, step: u32, lanes: u32) -> bool {
+        let Some(executions) = self.executions.get_mut(step as usize) else { return false };
+        executions.accumulate(StepExecutions { count: 1.0, lanes: f64::from(lanes.count_ones()) });
+        executions.count <= f64::from(self.window)
     }
 }
 
 /// Barriers that a block has.
 pub(crate) const BARRIERS: usize = 16;
 
-/// Who has come to a barrier.
+/// The state of one barrier.
 #[derive(Default)]
 pub(crate) struct Barrier {
     /// The waiting lanes by warp, with the slot for what is reduced.
     pub(super) waiting: Vec<(u32, u32, Slot)>,
     pub(super) arrived: u32,
-    /// Threads that have to come, where that is said.
+    /// Number of threads that the instruction waits for, if it gives one.
     pub(super) expected: Option<u32>,
     pub(super) reduction: Option<Reduction>,
     pub(super) holding: u32,
     pub(super) unknown: bool,
 }
 
-/// What the warps of a block share.
+/// Memory and barriers of a block.
 pub(crate) struct State<'p> {
     pub(super) initial: &'p Initial<'p>,
     pub(super) shared: MaskedMemory,

@@ -1,4 +1,4 @@
-//! Loads, stores and atomics of a warp, lane after lane, and the record of what they touched.
+//! Loads, stores and atomics of a warp, lane by lane, and the record of their accesses.
 
 use super::lanes::each_lane;
 use super::state::State;
@@ -10,8 +10,9 @@ use crate::sim::operation::is_signed;
 use crate::sim::program::{MemoryAccess, ProgramStep, Update, Window};
 use crate::sim::request::Request;
 
-/// Where a lane's part of a memory of all lanes begins; what lies outside of it is nowhere.
-fn own_part(lane: usize, size: u64, address: u64) -> u64 {
+/// Returns the offset of a lane's address in a memory that holds the parts of all lanes one after
+/// the other; `u64::MAX` outside the lane's part.
+fn lane_offset(lane: usize, size: u64, address: u64) -> u64 {
     if address < size { (lane as u64).saturating_mul(size).saturating_add(address) } else { u64::MAX }
 }
 
@@ -24,23 +25,23 @@ impl<'p> Warp<'p> {
         offset: u64,
         size: u32,
     ) -> (u64, bool) {
-        let program = self.ground.program;
+        let program = self.context.program;
         match place {
             MemoryPlace::Global(address) => state.read_global(address.wrapping_add(offset), size),
             MemoryPlace::Shared(address) => state.shared.read_bits(address.wrapping_add(offset), size),
             MemoryPlace::Local(address) => {
-                self.local.read_bits(own_part(lane, program.local, address.wrapping_add(offset)), size)
+                self.local.read_bits(lane_offset(lane, program.local, address.wrapping_add(offset)), size)
             }
-            MemoryPlace::Const(address) => self.ground.initial.read_constant(address.wrapping_add(offset), size),
+            MemoryPlace::Const(address) => self.context.initial.read_constant(address.wrapping_add(offset), size),
             MemoryPlace::Param(address) => {
                 let first = address.wrapping_add(offset);
                 let end = first.saturating_add(u64::from(size));
-                let given = self.ground.arguments;
+                let given = self.context.arguments;
                 if end <= given.len() as u64 {
                     let bytes = &given[first as usize..end as usize];
                     return (bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)), false);
                 }
-                self.parameters.read_bits(own_part(lane, program.parameters, first), size)
+                self.parameters.read_bits(lane_offset(lane, program.parameters, first), size)
             }
         }
     }
@@ -53,13 +54,13 @@ impl<'p> Warp<'p> {
         size: u32,
         (value, unknown): (u64, bool),
     ) {
-        let program = self.ground.program;
+        let program = self.context.program;
         match place {
             MemoryPlace::Global(address) => state.set_global(address.wrapping_add(offset), size, value, unknown),
             MemoryPlace::Shared(address) => state.shared.write_bits(address.wrapping_add(offset), size, value, unknown),
             MemoryPlace::Local(address) => {
                 self.local.write_bits(
-                    own_part(lane, program.local, address.wrapping_add(offset)),
+                    lane_offset(lane, program.local, address.wrapping_add(offset)),
                     size,
                     value,
                     unknown,
@@ -67,7 +68,7 @@ impl<'p> Warp<'p> {
             }
             MemoryPlace::Const(_) => {}
             MemoryPlace::Param(address) => {
-                let at = own_part(lane, program.parameters, address.wrapping_add(offset));
+                let at = lane_offset(lane, program.parameters, address.wrapping_add(offset));
                 self.parameters.write_bits(at, size, value, unknown);
             }
         }
@@ -81,31 +82,31 @@ impl<'p> Warp<'p> {
         on: u32,
         state: &mut State<'p>,
     ) {
-        let program = self.ground.program;
+        let program = self.context.program;
         let size = memory.scalar.size();
-        let (base, vague) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
+        let (base, unknown_base) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
         for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
             if slot == 0 {
                 continue;
             }
-            let (mut results, mut unknown) = ([0; 32], vague);
+            let (mut results, mut unknown) = ([0; 32], unknown_base);
             let mut last: Option<(u64, (u64, bool))> = None;
             for lane in each_lane(on) {
                 let place = accessed_place(&memory, base[lane]);
                 // What is in a place of all lanes is read once.
-                let (value, doubt) = match last {
+                let (value, is_unknown) = match last {
                     Some((address, found)) if address == base[lane] => found,
                     _ => self.read_place(state, lane, place, u64::from(size) * index as u64, size),
                 };
                 let of_all = !matches!(place, MemoryPlace::Local(_) | MemoryPlace::Param(_))
                     || memory.window == Window::Param && !self.passed;
-                last = of_all.then_some((base[lane], (value, doubt)));
+                last = of_all.then_some((base[lane], (value, is_unknown)));
                 results[lane] = if is_signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
-                unknown |= u32::from(doubt) << lane;
+                unknown |= u32::from(is_unknown) << lane;
             }
-            self.put_lanes(slot, on, &results, unknown);
+            self.set_lanes(slot, on, &results, unknown);
         }
-        self.touch_places(at, &memory, AccessKind::Load, size * memory.count, on, (&base, vague));
+        self.touch_places(at, &memory, AccessKind::Load, size * memory.count, on, (&base, unknown_base));
     }
 
     pub(super) fn store_lanes(
@@ -116,11 +117,11 @@ impl<'p> Warp<'p> {
         on: u32,
         state: &mut State<'p>,
     ) {
-        let program = self.ground.program;
+        let program = self.context.program;
         let size = memory.scalar.size();
-        let (base, vague) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
+        let (base, unknown_base) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
         for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
-            let (values, unknown) = (*self.lanes_of(slot), self.unknown_lanes(slot) | vague);
+            let (values, unknown) = (*self.lanes_of(slot), self.unknown_lanes(slot) | unknown_base);
             for lane in each_lane(on) {
                 let to = (accessed_place(&memory, base[lane]), u64::from(size) * index as u64);
                 self.write_place(state, lane, to, size, (values[lane], unknown >> lane & 1 != 0));
@@ -129,7 +130,7 @@ impl<'p> Warp<'p> {
         if memory.window == Window::Param {
             self.passed = true;
         }
-        self.touch_places(at, &memory, AccessKind::Store, size * memory.count, on, (&base, vague));
+        self.touch_places(at, &memory, AccessKind::Store, size * memory.count, on, (&base, unknown_base));
     }
 
     pub(super) fn update_atomically(
@@ -143,21 +144,21 @@ impl<'p> Warp<'p> {
     ) {
         let (kind, size) = (memory.scalar, memory.scalar.size());
         let [base, a, b, _] = step.sources.map(|slot| *self.lanes_of(slot));
-        let vague = self.unknown_lanes(step.sources[0]);
+        let unknown_base = self.unknown_lanes(step.sources[0]);
         let given = self.unknown_lanes(step.sources[1]) | self.unknown_lanes(step.sources[2]);
-        let (mut results, mut unknown) = ([0; 32], vague);
+        let (mut results, mut unknown) = ([0; 32], unknown_base);
         for lane in each_lane(on) {
             let place = accessed_place(&memory, base[lane]);
-            let (old, doubt) = self.read_place(state, lane, place, 0, size);
+            let (old, is_unknown) = self.read_place(state, lane, place, 0, size);
             let new = update_value(update, kind, old, a[lane], b[lane]);
             // In global memory other blocks may have come first.
-            let doubt = doubt || matches!(place, MemoryPlace::Global(_)) || vague >> lane & 1 != 0;
-            self.write_place(state, lane, (place, 0), size, (new, doubt || given >> lane & 1 != 0));
+            let is_unknown = is_unknown || matches!(place, MemoryPlace::Global(_)) || unknown_base >> lane & 1 != 0;
+            self.write_place(state, lane, (place, 0), size, (new, is_unknown || given >> lane & 1 != 0));
             results[lane] = old;
-            unknown |= u32::from(doubt) << lane;
+            unknown |= u32::from(is_unknown) << lane;
         }
-        self.put_lanes(step.target, on, &results, unknown);
-        self.touch_places(at, &memory, AccessKind::Atomic, size, on, (&base, vague));
+        self.set_lanes(step.target, on, &results, unknown);
+        self.touch_places(at, &memory, AccessKind::Atomic, size, on, (&base, unknown_base));
     }
 
     fn touch_places(
@@ -167,14 +168,14 @@ impl<'p> Warp<'p> {
         kind: AccessKind,
         width: u32,
         on: u32,
-        (base, vague): (&[u64; 32], u32),
+        (base, unknown_base): (&[u64; 32], u32),
     ) {
         let Some(first) = each_lane(on).next() else { return };
         let (space, _) = match place_address(accessed_place(memory, base[first])) {
             Some(found) => found,
             None => return,
         };
-        self.vague |= vague & on != 0;
+        self.unknown_address |= unknown_base & on != 0;
         let addresses = base.map(|base| place_address(accessed_place(memory, base)).map_or(0, |(_, address)| address));
         self.record_touch(at, (space, kind, width), on, addresses);
     }
@@ -186,7 +187,7 @@ impl<'p> Warp<'p> {
         lanes: u32,
         addresses: [u64; 32],
     ) {
-        if lanes != 0 && self.recording.takes_step(step, lanes) {
+        if lanes != 0 && self.recording.count_execution(step, lanes) {
             let (space, kind, width) = what;
             let (warp, execution, time) = (self.number, self.counts[step as usize], self.steps);
             self.recording.requests.push(Request { step, warp, execution, time, space, kind, width, lanes, addresses });

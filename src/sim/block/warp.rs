@@ -1,10 +1,9 @@
-//! A warp: 32 lanes with values of their own, of which those at the same step execute it
-//! together.
+//! Interprets a warp: lanes at the same step execute it together.
 //!
-//! Each lane has its own place in the program, so that lanes may part and meet at will. Of
-//! those that can go on the ones run that are behind the others, by [`Program::ranks`] and
-//! deeper calls first; a step is counted once for all lanes that execute it together. What a
-//! lane knows is as in [`thread`](crate::sim::thread), but what other lanes provide is real.
+//! Each lane has its own program counter, so that lanes may diverge and reconverge. Of the lanes
+//! that can run, those with the least rank ([`Program::ranks`]) run first, deeper calls before
+//! others. A step is counted once for all lanes that execute it together. Values are known or
+//! unknown as in [`thread`](crate::sim::thread), but those of other lanes are exact.
 
 use super::lanes::{Lanes, compare_lanes, compute_lanes, each_lane, lanes_where};
 use super::state::{BARRIERS, Recording, State};
@@ -13,16 +12,16 @@ use crate::sim::decode;
 use crate::sim::masked_memory::MaskedMemory;
 use crate::sim::memory::{MemoryPlace, place_of};
 use crate::sim::operation::Combine;
-use crate::sim::program::{Home, Operation, Program, ProgramStep, Reduction, Slot, Window};
-use crate::sim::thread::{LaunchContext, Place3, special_value};
+use crate::sim::program::{Operation, Program, ProgramStep, Reduction, Slot, SlotLocation, Window};
+use crate::sim::thread::{LaunchContext, ThreadPosition, special_value};
 use std::rc::Rc;
 
-/// How often a branch on unknown data may go the same way before it is sent the other way.
-const PATIENCE: u32 = 64;
-/// Turns for which some lanes may wait for others that are behind before they are let go on:
-/// others may wait for them.
+/// How often a branch on unknown data may go the same way before it is forced the other way.
+const MAX_SAME_DIRECTION: u32 = 64;
+/// Scheduling decisions for which lanes may wait for others of lower rank before they run: the
+/// others may be waiting for them.
 const STARVED: u32 = 1 << 14;
-/// Turns that they get then.
+/// Scheduling decisions that they get then.
 const RELIEF: u32 = 64;
 
 /// Why a warp stopped.
@@ -32,7 +31,7 @@ pub(super) enum Stop {
     Ended,
     /// All its lanes wait at barriers.
     Waits,
-    /// It has had its steps.
+    /// It has used its steps.
     Spent,
 }
 
@@ -45,9 +44,9 @@ pub(super) struct Frame {
 }
 
 pub(super) struct Warp<'p> {
-    pub ground: LaunchContext<'p>,
+    pub context: LaunchContext<'p>,
     pub number: u32,
-    /// What nothing changes, by [`Home::Same`]; of all warps of a block.
+    /// Values that no step changes, by [`SlotLocation::Uniform`]; shared by all warps of a block.
     same: Rc<Vec<(Lanes, bool)>>,
     values: Vec<u64>,
     unknown: Vec<u32>,
@@ -62,32 +61,33 @@ pub(super) struct Warp<'p> {
     /// A call has written parameters.
     pub passed: bool,
     pub local: MaskedMemory,
-    /// Lanes that have not ended; that wait at a barrier; that wait for others of the warp.
+    /// Masks of the lanes that have not ended; that wait at a barrier; that wait for other lanes
+    /// at a collective.
     pub alive: u32,
-    pub held: u32,
-    pub gathered: u32,
-    /// Control never hung on what is not known, and never stood still.
+    pub at_barrier: u32,
+    pub at_collective: u32,
+    /// Whether no branch depended on an unknown value and no collective deadlocked.
     pub exact: bool,
-    /// An address was not known.
-    pub vague: bool,
+    /// Whether an address was not known.
+    pub unknown_address: bool,
     pub steps: u64,
-    patience: Vec<(u32, u32)>,
+    unknown_branches: Vec<(u32, u32)>,
     starved: u32,
     pub recording: Recording,
 }
 
 /// Returns the values that are constant within a block.
-pub(super) fn fixed_lanes(ground: &LaunchContext<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
-    let LaunchContext { program, launch, .. } = *ground;
+pub(super) fn fixed_lanes(context: &LaunchContext<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
+    let LaunchContext { program, launch, .. } = *context;
     let mut values: Vec<(Lanes, bool)> = Vec::new();
-    for (&value, home) in program.slots.iter().zip(&program.homes) {
-        if matches!(home, Home::Same(_)) {
+    for (&value, home) in program.slots.iter().zip(&program.locations) {
+        if matches!(home, SlotLocation::Uniform(_)) {
             values.push(([value; 32], false));
         }
     }
     for &(slot, special) in &program.specials {
-        if let Home::Same(at) = program.homes[slot as usize] {
-            let value = special_value(special, launch, Place3 { block, thread: [0; 3] }, program.shared);
+        if let SlotLocation::Uniform(at) = program.locations[slot as usize] {
+            let value = special_value(special, launch, ThreadPosition { block, thread: [0; 3] }, program.shared);
             values[at as usize] = ([value.unwrap_or(0); 32], value.is_none());
         }
     }
@@ -96,20 +96,23 @@ pub(super) fn fixed_lanes(ground: &LaunchContext<'_>, block: [u32; 3]) -> Rc<Vec
 
 impl<'p> Warp<'p> {
     pub fn new(
-        ground: &LaunchContext<'p>,
+        context: &LaunchContext<'p>,
         same: Rc<Vec<(Lanes, bool)>>,
         block: [u32; 3],
         number: u32,
         recording: Recording,
     ) -> Self {
-        let LaunchContext { program, launch, .. } = *ground;
-        let own = program.homes.iter().map(|home| if let Home::Lanes(at) = home { *at as usize + 1 } else { 0 });
+        let LaunchContext { program, launch, .. } = *context;
+        let own = program
+            .locations
+            .iter()
+            .map(|home| if let SlotLocation::PerLane(at) = home { *at as usize + 1 } else { 0 });
         let own = own.max().unwrap_or(0);
         let threads = launch.block_threads();
         let lanes = threads.saturating_sub(number * 32).min(32);
         let alive = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
         let mut warp = Self {
-            ground: *ground,
+            context: *context,
             number,
             same,
             values: vec![0; own * 32],
@@ -122,21 +125,21 @@ impl<'p> Warp<'p> {
             passed: false,
             local: MaskedMemory::new(program.local.saturating_mul(32)),
             alive,
-            held: 0,
-            gathered: 0,
+            at_barrier: 0,
+            at_collective: 0,
             exact: true,
-            vague: false,
+            unknown_address: false,
             steps: 0,
-            patience: Vec::new(),
+            unknown_branches: Vec::new(),
             starved: 0,
             recording,
         };
         for &(slot, special) in &program.specials {
-            if matches!(program.homes[slot as usize], Home::Lanes(_)) {
+            if matches!(program.locations[slot as usize], SlotLocation::PerLane(_)) {
                 for lane in each_lane(alive) {
                     let thread = crate::sim::place::unravel_index(u64::from(number * 32) + lane as u64, launch.block);
-                    let value = special_value(special, launch, Place3 { block, thread }, program.shared);
-                    warp.put_lane(slot, lane, value.unwrap_or(0), value.is_none());
+                    let value = special_value(special, launch, ThreadPosition { block, thread }, program.shared);
+                    warp.set_lane(slot, lane, value.unwrap_or(0), value.is_none());
                 }
             }
         }
@@ -146,23 +149,23 @@ impl<'p> Warp<'p> {
     /// Returns the values of a slot, by lane.
     pub fn lanes_of(&self, slot: Slot) -> &Lanes {
         const NOTHING: &Lanes = &[0; 32];
-        match self.ground.program.homes[slot as usize] {
-            Home::Same(at) => &self.same[at as usize].0,
-            Home::Lanes(at) => self.values[at as usize * 32..].first_chunk().unwrap_or(NOTHING),
+        match self.context.program.locations[slot as usize] {
+            SlotLocation::Uniform(at) => &self.same[at as usize].0,
+            SlotLocation::PerLane(at) => self.values[at as usize * 32..].first_chunk().unwrap_or(NOTHING),
         }
     }
 
     /// Returns the lanes in which a slot is not known.
     pub fn unknown_lanes(&self, slot: Slot) -> u32 {
-        match self.ground.program.homes[slot as usize] {
-            Home::Same(at) => {
+        match self.context.program.locations[slot as usize] {
+            SlotLocation::Uniform(at) => {
                 if self.same[at as usize].1 {
                     u32::MAX
                 } else {
                     0
                 }
             }
-            Home::Lanes(at) => self.unknown[at as usize],
+            SlotLocation::PerLane(at) => self.unknown[at as usize],
         }
     }
 
@@ -181,9 +184,9 @@ impl<'p> Warp<'p> {
     }
 
     /// Sets a slot for the lanes that are `on`.
-    pub fn put_lanes(&mut self, slot: Slot, on: u32, results: &Lanes, unknown: u32) {
-        let program = self.ground.program;
-        let Home::Lanes(at) = program.homes[slot as usize] else { return };
+    pub fn set_lanes(&mut self, slot: Slot, on: u32, results: &Lanes, unknown: u32) {
+        let program = self.context.program;
+        let SlotLocation::PerLane(at) = program.locations[slot as usize] else { return };
         if slot == 0 {
             return;
         }
@@ -202,15 +205,15 @@ impl<'p> Warp<'p> {
         *known = *known & !on | unknown & on;
     }
 
-    pub fn put_lane(&mut self, slot: Slot, lane: usize, value: u64, unknown: bool) {
+    pub fn set_lane(&mut self, slot: Slot, lane: usize, value: u64, unknown: bool) {
         let mut results = [0; 32];
         results[lane] = value;
-        self.put_lanes(slot, 1 << lane, &results, if unknown { u32::MAX } else { 0 });
+        self.set_lanes(slot, 1 << lane, &results, if unknown { u32::MAX } else { 0 });
     }
 
-    /// The lanes that are to run next, and their step.
+    /// Returns the lanes that run next, and their step.
     fn next_group(&mut self) -> Option<(u32, u32)> {
-        let runnable = self.alive & !self.held & !self.gathered;
+        let runnable = self.alive & !self.at_barrier & !self.at_collective;
         let first = runnable.trailing_zeros() as usize;
         if first >= 32 {
             return None;
@@ -224,7 +227,7 @@ impl<'p> Warp<'p> {
         if self.starved > STARVED + RELIEF {
             self.starved = 0;
         }
-        let program = self.ground.program;
+        let program = self.context.program;
         let order = |lane: &usize| {
             let rank = program.ranks.get(self.pc[*lane] as usize).copied().unwrap_or(u32::MAX);
             (usize::MAX - self.stacks[*lane].len(), rank)
@@ -240,7 +243,7 @@ impl<'p> Warp<'p> {
         Some((together, pc))
     }
 
-    /// Leaves lanes at a step.
+    /// Sets the next step of lanes.
     pub fn park_lanes(&mut self, lanes: u32, pc: u32) {
         for lane in each_lane(lanes) {
             self.pc[lane] = pc;
@@ -250,7 +253,7 @@ impl<'p> Warp<'p> {
     /// Runs the warp until all its lanes have ended or wait, or until it has taken this many
     /// steps in all.
     pub fn run_until(&mut self, state: &mut State<'p>, until: u64) -> Stop {
-        let program = self.ground.program;
+        let program = self.context.program;
         loop {
             if self.alive == 0 {
                 return Stop::Ended;
@@ -259,7 +262,7 @@ impl<'p> Warp<'p> {
             let Some((on, pc)) = self.next_group().or_else(|| {
                 // Those that the others would have to come to do not come.
                 forced = true;
-                self.free_gathered()
+                self.release_collective()
             }) else {
                 return Stop::Waits;
             };
@@ -269,18 +272,18 @@ impl<'p> Warp<'p> {
         }
     }
 
-    /// Frees lanes that wait for others of the warp in vain.
-    fn free_gathered(&mut self) -> Option<(u32, u32)> {
-        let first = self.gathered.trailing_zeros() as usize;
+    /// Releases lanes that wait at a collective for lanes that never reach it.
+    fn release_collective(&mut self) -> Option<(u32, u32)> {
+        let first = self.at_collective.trailing_zeros() as usize;
         let pc = *self.pc.get(first)?;
-        let together = lanes_where(|lane| self.pc[lane] == pc) & self.gathered;
-        self.gathered &= !together;
+        let together = lanes_where(|lane| self.pc[lane] == pc) & self.at_collective;
+        self.at_collective &= !together;
         self.exact = false;
         Some((together, pc))
     }
 
-    /// Runs lanes together until they part or may meet others; gives whether there were steps
-    /// left.
+    /// Runs lanes together until they diverge or may reconverge with others. Returns false if
+    /// the steps are used up.
     fn run_group(
         &mut self,
         program: &'p Program,
@@ -290,7 +293,7 @@ impl<'p> Warp<'p> {
         until: u64,
         mut forced: bool,
     ) -> bool {
-        let alone = self.alive & !self.held & !self.gathered == on;
+        let alone = self.alive & !self.at_barrier & !self.at_collective == on;
         loop {
             let Some(step) = program.steps.get(pc as usize) else {
                 self.alive &= !on;
@@ -303,12 +306,12 @@ impl<'p> Warp<'p> {
             let at = pc;
             if let Operation::Collective { collective, .. } = step.operation {
                 let taking_part = if step.guard == 0 { on } else { on & self.guarded_lanes(step, at, on) };
-                match self.meet_lanes(step, collective, at, taking_part, forced) {
+                match self.join_collective(step, collective, at, taking_part, forced) {
                     Some(more) => on |= more,
                     None => {
                         // Some are held here until the others come; the rest passes by.
                         self.park_lanes(taking_part, at);
-                        self.gathered |= taking_part;
+                        self.at_collective |= taking_part;
                         self.park_lanes(on & !taking_part, at + 1);
                         return true;
                     }
@@ -355,7 +358,7 @@ impl<'p> Warp<'p> {
                     self.park_lanes(on, pc);
                     self.arrive_at_barrier(state, step, taken, reduction.map(|reduction| (reduction, invert)));
                     if waits {
-                        self.held |= taken;
+                        self.at_barrier |= taken;
                         return true;
                     }
                 }
@@ -368,7 +371,7 @@ impl<'p> Warp<'p> {
         }
     }
 
-    /// The lanes for which a guarded step is executed.
+    /// Returns the lanes that execute a guarded step.
     fn guarded_lanes(&mut self, step: &ProgramStep, at: u32, on: u32) -> u32 {
         let holds = self.holding_lanes(step.guard);
         let taken = if step.negated { !holds } else { holds };
@@ -380,13 +383,13 @@ impl<'p> Warp<'p> {
             return taken;
         }
         self.exact = false;
-        let found = self.patience.iter().position(|(step, _)| *step == at).unwrap_or_else(|| {
-            self.patience.push((at, 0));
-            self.patience.len() - 1
+        let found = self.unknown_branches.iter().position(|(step, _)| *step == at).unwrap_or_else(|| {
+            self.unknown_branches.push((at, 0));
+            self.unknown_branches.len() - 1
         });
-        let patience = &mut self.patience[found].1;
-        *patience += 1;
-        if *patience <= PATIENCE {
+        let unknown_branches = &mut self.unknown_branches[found].1;
+        *unknown_branches += 1;
+        if *unknown_branches <= MAX_SAME_DIRECTION {
             return taken;
         }
         let backward = matches!(step.operation, Operation::Branch(target) if target <= at);
@@ -394,12 +397,12 @@ impl<'p> Warp<'p> {
     }
 
     fn execute_step(&mut self, step: &'p ProgramStep, at: u32, on: u32, state: &mut State<'p>) {
-        let program = self.ground.program;
+        let program = self.context.program;
         match step.operation {
             Operation::Alu { alu, kind, mode } => {
                 let unknown = self.any_unknown(step);
                 let results = compute_lanes(alu, kind, mode, step.sources.map(|slot| self.lanes_of(slot)), on);
-                self.put_lanes(step.target, on, &results, unknown);
+                self.set_lanes(step.target, on, &results, unknown);
             }
             Operation::SetPredicate { compare, kind, combine, invert, second } => {
                 let unknown = self.any_unknown(step);
@@ -412,16 +415,16 @@ impl<'p> Warp<'p> {
                     Combine::Or => holds | with,
                     Combine::Xor => holds ^ with,
                 };
-                self.put_lanes(step.target, on, &spread_predicate(joined(holds)), unknown);
+                self.set_lanes(step.target, on, &predicate_lanes(joined(holds)), unknown);
                 if second != 0 {
-                    self.put_lanes(second, on, &spread_predicate(joined(!holds)), unknown);
+                    self.set_lanes(second, on, &predicate_lanes(joined(!holds)), unknown);
                 }
             }
             Operation::Load(memory) => self.load_lanes(step, memory, at, on, state),
             Operation::Store(memory) => self.store_lanes(step, memory, at, on, state),
             Operation::Atomic { memory, update } => self.update_atomically(step, memory, update, at, on, state),
             Operation::Collective { collective, second, invert } => {
-                self.exchange_values(step, collective, second, invert, on)
+                self.execute_collective(step, collective, second, invert, on)
             }
             Operation::Carry { alu, kind, takes, gives } => {
                 let unknown = self.any_unknown(step);
@@ -434,7 +437,7 @@ impl<'p> Warp<'p> {
                         self.carry = self.carry & !(1 << lane) | u32::from(carry) << lane;
                     }
                 }
-                self.put_lanes(step.target, on, &results, unknown);
+                self.set_lanes(step.target, on, &results, unknown);
             }
             Operation::Pack { list, count, width } => {
                 let (mut results, mut unknown) = ([0u64; 32], 0);
@@ -444,24 +447,24 @@ impl<'p> Warp<'p> {
                         *result |= mask_bits(part, width).checked_shl(width * index as u32).unwrap_or(0);
                     }
                 }
-                self.put_lanes(step.target, on, &results, unknown);
+                self.set_lanes(step.target, on, &results, unknown);
             }
             Operation::Unpack { list, count, width } => {
                 let (values, unknown) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
                 for (index, &slot) in program.slot_list(list, count).iter().enumerate() {
                     let part = |value: u64| mask_bits(value.checked_shr(width * index as u32).unwrap_or(0), width);
-                    self.put_lanes(slot, on, &values.map(part), unknown);
+                    self.set_lanes(slot, on, &values.map(part), unknown);
                 }
             }
             Operation::ToGeneric(window) => {
                 let results =
                     self.lanes_of(step.sources[0]).map(|value| value.wrapping_add(decode::window_base(window)));
-                self.put_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
+                self.set_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
             }
             Operation::FromGeneric(window) => {
                 let results =
                     self.lanes_of(step.sources[0]).map(|value| value.wrapping_sub(decode::window_base(window)));
-                self.put_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
+                self.set_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
             }
             Operation::InSpace(window) => {
                 let inside = |value: u64| {
@@ -476,12 +479,12 @@ impl<'p> Warp<'p> {
                     u64::from(inside)
                 };
                 let results = self.lanes_of(step.sources[0]).map(inside);
-                self.put_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
+                self.set_lanes(step.target, on, &results, self.unknown_lanes(step.sources[0]));
             }
             Operation::Opaque { list, count, space } => {
                 for &slot in program.slot_list(list, count).iter().filter(|&&slot| slot != 0) {
                     let values = *self.lanes_of(slot);
-                    self.put_lanes(slot, on, &values, u32::MAX);
+                    self.set_lanes(slot, on, &values, u32::MAX);
                 }
                 if let Some(what) = space {
                     self.record_touch(at, what, on, [0; 32]);
@@ -491,7 +494,7 @@ impl<'p> Warp<'p> {
         }
     }
 
-    /// Brings lanes to a barrier, where they wait until it is complete.
+    /// Records the arrival of lanes at a barrier, where they wait until it is complete.
     fn arrive_at_barrier(
         &mut self,
         state: &mut State<'p>,
@@ -500,9 +503,9 @@ impl<'p> Warp<'p> {
         reduction: Option<(Reduction, bool)>,
     ) {
         let Some(first) = each_lane(lanes).next() else { return };
-        let ((id, vague), (threads, _)) =
+        let ((id, unknown), (threads, _)) =
             (self.lane_value(step.sources[0], first), self.lane_value(step.sources[1], first));
-        self.exact &= !vague;
+        self.exact &= !unknown;
         let barrier = &mut state.barriers[id as usize % BARRIERS];
         barrier.arrived += lanes.count_ones();
         barrier.expected = u32::try_from(threads).ok().filter(|&threads| threads > 0).or(barrier.expected);
@@ -517,6 +520,6 @@ impl<'p> Warp<'p> {
 }
 
 /// Returns a predicate of each lane from their bits.
-pub(super) fn spread_predicate(holds: u32) -> Lanes {
+pub(super) fn predicate_lanes(holds: u32) -> Lanes {
     std::array::from_fn(|lane| u64::from(holds >> lane & 1))
 }

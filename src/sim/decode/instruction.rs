@@ -7,8 +7,8 @@ use crate::sim::operation::{Alu, Combine, Compare, Mode, bit_count, is_float};
 use crate::sim::program::ASSERTION;
 use crate::sim::program::blank_step;
 use crate::sim::program::{
-    Callee, Collective, MemoryAccess, Operation, Passing, ProgramStep, Reduction, RoutineCall, Shuffle, Slot, Update,
-    Vote, Window,
+    Callee, Collective, MemoryAccess, Operation, ParameterLocation, ProgramStep, Reduction, RoutineCall, Shuffle, Slot,
+    Update, Vote, Window,
 };
 
 impl<'m> Decoder<'m> {
@@ -348,12 +348,12 @@ impl<'m> Decoder<'m> {
             }
             Mnemonic::Activemask => Collective::Active,
             Mnemonic::Elect => Collective::Elect,
-            Mnemonic::BarWarp => Collective::Meet,
+            Mnemonic::BarWarp => Collective::SyncWarp,
             _ => return None,
         };
         let operands = i.operands.as_slice();
         let (result, operands) = match (collective, operands) {
-            (Collective::Meet, _) => (None, operands),
+            (Collective::SyncWarp, _) => (None, operands),
             (_, [result, rest @ ..]) => (Some(result), rest),
             _ => return None,
         };
@@ -422,15 +422,15 @@ impl<'m> Decoder<'m> {
                 None => Callee::Unknown,
             },
         };
-        let mut passing = |list: &'m [Operand]| -> Vec<Passing> {
+        let mut passing = |list: &'m [Operand]| -> Vec<ParameterLocation> {
             list.iter()
                 .map(|operand| {
                     if let Operand::Name(name) = operand
                         && let Some((Window::Param, address, size)) = self.variable_address(name, names)
                     {
-                        return Passing::Param(address, size);
+                        return ParameterLocation::Param(address, size);
                     }
-                    Passing::Slot(self.source_slot(operand, Scalar::B64, names).unwrap_or(0))
+                    ParameterLocation::Slot(self.source_slot(operand, Scalar::B64, names).unwrap_or(0))
                 })
                 .collect()
         };

@@ -1,7 +1,7 @@
-//! Module + entry -> [`Program`].
+//! Decodes an entry of a PTX module into a [`Program`].
 //!
-//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is
-//! not known becomes a step that makes its destinations unknown; decoding never fails.
+//! Names are resolved to slots, addresses and steps once, here. An instruction that is not known
+//! or cannot be resolved becomes a step that makes its destinations unknown; decoding never fails.
 
 mod instruction;
 
@@ -9,9 +9,9 @@ use super::branch_trace;
 use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, SHARED_BASE};
 use super::operation;
 use super::operation::{Compare, bit_count};
-use super::program::Placed;
+use super::program::PlacedVariable;
 use super::program::blank_step;
-use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
+use super::program::{Callee, Operation, ParameterLocation, Program, Routine, Slot, Special, Window};
 use super::reconvergence;
 use super::register_slots;
 use crate::ptx;
@@ -43,9 +43,9 @@ pub(super) fn decode_entry(module: &Module, entry: &PtxFunction) -> Program {
     decoder.finish()
 }
 
-/// What a name of a scope stands for.
+/// What a name in a scope refers to.
 #[derive(Clone, Copy, Debug)]
-enum Meaning {
+enum NameBinding {
     /// `count` registers of `lanes` slots each, which they get where they are named; `None`: a
     /// single register.
     Registers { declaration: u32, count: Option<u32>, lanes: u8, scalar: Scalar },
@@ -63,7 +63,7 @@ struct Decoder<'m> {
     registers: HashMap<(u32, u32), Slot>,
     specials: HashMap<&'m str, Slot>,
     /// Module-scope variables.
-    symbols: HashMap<&'m str, Meaning>,
+    symbols: HashMap<&'m str, NameBinding>,
     functions: Vec<&'m PtxFunction>,
     /// Bytes of local memory given out.
     local: u64,
@@ -71,7 +71,7 @@ struct Decoder<'m> {
 
 /// Names of one function.
 struct Names<'m> {
-    scopes: Vec<HashMap<&'m str, Meaning>>,
+    scopes: Vec<HashMap<&'m str, NameBinding>>,
     /// Labels by the scope that declares them.
     labels: HashMap<(u32, &'m str), Target<'m>>,
     /// Scopes that are open, by number.
@@ -87,7 +87,7 @@ enum Target<'m> {
 }
 
 impl<'m> Names<'m> {
-    fn find_meaning(&self, name: &str) -> Option<Meaning> {
+    fn find_binding(&self, name: &str) -> Option<NameBinding> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
     }
 
@@ -149,9 +149,9 @@ impl<'m> Decoder<'m> {
                 ptx::StateSpace::Const => (Window::Const, at),
                 _ => (Window::Global, MODULE_BASE + at),
             };
-            self.symbols.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
+            self.symbols.insert(&variable.name, NameBinding::Variable { window, address, size: variable.size });
             if window != Window::Shared {
-                self.program.variables.push(Placed {
+                self.program.variables.push(PlacedVariable {
                     name: variable.name.clone(),
                     constant: window == Window::Const,
                     offset: at,
@@ -167,7 +167,7 @@ impl<'m> Decoder<'m> {
         for variable in module.variables.iter().filter(is_dynamic) {
             let address = align_up(self.program.dynamic_shared, variable.align.max(16));
             self.program.dynamic_shared = address;
-            self.symbols.insert(&variable.name, Meaning::Variable { window: Window::Shared, address, size: 0 });
+            self.symbols.insert(&variable.name, NameBinding::Variable { window: Window::Shared, address, size: 0 });
         }
         for (variable, at) in placed {
             let Some(initial) = &variable.initial else {
@@ -212,7 +212,7 @@ impl<'m> Decoder<'m> {
     /// The generic address of a variable or function of the module.
     fn address_of(&mut self, name: &str) -> u64 {
         match self.symbols.get(name) {
-            Some(&Meaning::Variable { window, address, .. }) => address.wrapping_add(window_base(window)),
+            Some(&NameBinding::Variable { window, address, .. }) => address.wrapping_add(window_base(window)),
             _ => self.function_index(name).map_or(0, |index| FUNCTION_BASE + 16 * index as u64),
         }
     }
@@ -227,15 +227,22 @@ impl<'m> Decoder<'m> {
         Some(self.functions.len() - 1)
     }
 
-    fn add_parameter(&mut self, parameter: &'m Parameter, scope: &mut HashMap<&'m str, Meaning>) -> Passing {
+    fn add_parameter(
+        &mut self,
+        parameter: &'m Parameter,
+        scope: &mut HashMap<&'m str, NameBinding>,
+    ) -> ParameterLocation {
         if parameter.register {
             let (declaration, scalar) = (self.next_declaration(), parameter.scalar);
-            scope.insert(&parameter.name, Meaning::Registers { declaration, count: None, lanes: 1, scalar });
-            return Passing::Slot(self.slot_of_register(declaration, 0, 1, scalar));
+            scope.insert(&parameter.name, NameBinding::Registers { declaration, count: None, lanes: 1, scalar });
+            return ParameterLocation::Slot(self.slot_of_register(declaration, 0, 1, scalar));
         }
         let at = self.parameter_space(parameter.align, parameter.size);
-        scope.insert(&parameter.name, Meaning::Variable { window: Window::Param, address: at, size: parameter.size });
-        Passing::Param(at, parameter.size)
+        scope.insert(
+            &parameter.name,
+            NameBinding::Variable { window: Window::Param, address: at, size: parameter.size },
+        );
+        ParameterLocation::Param(at, parameter.size)
     }
 
     fn parameter_space(&mut self, alignment: u32, size: u64) -> u64 {
@@ -271,7 +278,7 @@ impl<'m> Decoder<'m> {
                     let (count, lanes, scalar) = (registers.count, registers.lanes.max(1), registers.scalar);
                     let declaration = self.next_declaration();
                     if let Some(scope) = names.scopes.last_mut() {
-                        scope.insert(&registers.name, Meaning::Registers { declaration, count, lanes, scalar });
+                        scope.insert(&registers.name, NameBinding::Registers { declaration, count, lanes, scalar });
                     }
                 }
                 Statement::Variable(variable) => {
@@ -294,7 +301,7 @@ impl<'m> Decoder<'m> {
                         _ => (Window::Global, MODULE_BASE),
                     };
                     if let Some(scope) = names.scopes.last_mut() {
-                        scope.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
+                        scope.insert(&variable.name, NameBinding::Variable { window, address, size: variable.size });
                     }
                 }
                 Statement::Instruction(instruction) => {
@@ -329,7 +336,7 @@ impl<'m> Decoder<'m> {
                 };
                 let formals = routine.map_or(&[][..], |routine| &routine.formals);
                 for passing in self.program.calls[call as usize].results.iter().chain(formals) {
-                    if let Passing::Slot(slot) = passing {
+                    if let ParameterLocation::Slot(slot) = passing {
                         definitions[*slot as usize].push(index as u32);
                     }
                 }
@@ -340,7 +347,7 @@ impl<'m> Decoder<'m> {
         self.program.outermost = branch_trace::outermost_heads(&self.program);
         self.program.ranks = reconvergence::rank_steps(&self.program);
         self.program.local = self.local;
-        self.program.homes = register_slots::find_homes(&self.program);
+        self.program.locations = register_slots::assign_locations(&self.program);
         self.program
     }
 
@@ -401,7 +408,7 @@ impl<'m> Decoder<'m> {
 
     /// The slot and type of a register.
     fn register_slot(&mut self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
-        if let Some(Meaning::Registers { declaration, count: None, lanes, scalar }) = names.find_meaning(name) {
+        if let Some(NameBinding::Registers { declaration, count: None, lanes, scalar }) = names.find_binding(name) {
             return Some((self.slot_of_register(declaration, 0, lanes, scalar), scalar, lanes));
         }
         if let Some((stem, member)) = name.split_once('.') {
@@ -417,8 +424,8 @@ impl<'m> Decoder<'m> {
         }
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number: u32 = name[stem.len()..].parse().ok()?;
-        match names.find_meaning(stem)? {
-            Meaning::Registers { declaration, count: Some(count), lanes, scalar } if number < count => {
+        match names.find_binding(stem)? {
+            NameBinding::Registers { declaration, count: Some(count), lanes, scalar } if number < count => {
                 Some((self.slot_of_register(declaration, number, lanes, scalar), scalar, lanes))
             }
             _ => None,
@@ -427,8 +434,8 @@ impl<'m> Decoder<'m> {
 
     /// The address of a variable in its own window.
     fn variable_address(&mut self, name: &str, names: &Names<'m>) -> Option<(Window, u64, u64)> {
-        match names.find_meaning(name).or_else(|| self.symbols.get(name).copied()) {
-            Some(Meaning::Variable { window, address, size }) => Some((window, address, size)),
+        match names.find_binding(name).or_else(|| self.symbols.get(name).copied()) {
+            Some(NameBinding::Variable { window, address, size }) => Some((window, address, size)),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Long loops: found while a thread runs, and skipped where their course is certain.
+//! Finds long loops while a thread runs, and skips their iterations if the outcome is certain.
 //!
 //! At a backward branch the thread's registers and counts are sampled over four passes, that is
 //! three iterations. The loop is *regular* if
@@ -23,23 +23,23 @@ use super::arithmetic::{integer_value, mask_bits};
 use super::operation::{Compare, bit_count, is_float};
 use super::program::{Operation, Program};
 use crate::ptx::Scalar;
-use slice::{Analysis, Course};
+use slice::{Analysis, Evolution};
 use std::cell::RefMut;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-/// Passes over a branch that are compared.
+/// Consecutive passes over a backward branch that are compared.
 const SAMPLES: usize = 4;
-/// Comparisons that are logged at most while samples are taken.
-const LOG: usize = 1 << 16;
-/// Pass from which averages are taken, and passes that an average takes at least.
-const BASE: u64 = 1;
-const ENOUGH: u64 = 2;
-/// Iterations that are worth skipping.
-const WORTH: i128 = 4;
-/// Paths through one loop that are remembered.
-const PATHS: usize = 16;
+/// Maximum number of comparisons that are logged while samples are taken.
+const MAX_EVENTS: usize = 1 << 16;
+/// First pass that counts for averages, and minimum number of passes of an average.
+const FIRST_AVERAGED_PASS: u64 = 1;
+const MIN_AVERAGED_PASSES: u64 = 2;
+/// Minimum number of iterations that is worth skipping.
+const MIN_SKIPPED: i128 = 4;
+/// Maximum number of paths through one loop that are remembered.
+const MAX_PATHS: usize = 16;
 
 /// The state of a thread, as far as skipping iterations reads and changes it.
 pub(super) trait LoopState {
@@ -53,9 +53,8 @@ pub(super) trait LoopState {
     fn counts(&self) -> &[u64];
     /// Counts executions that were not interpreted, by step.
     fn count_more(&mut self, more: impl Iterator<Item = u64>);
-    /// Tells whether a third of the allowance is spent: what is left suffices to look at a
-    /// loop.
-    fn is_dear(&self) -> bool;
+    /// Tells whether a third of the allowance is spent; the rest suffices to analyse a loop.
+    fn is_expensive(&self) -> bool;
     /// Notes that counts are estimates.
     fn set_estimated(&mut self);
     /// Notes that iterations were skipped just now, and whether these may have written memory.
@@ -82,7 +81,7 @@ impl Analyses {
         }
         let executed = deltas.iter().map(|&delta| delta > 0).collect();
         let analysis = Rc::new(Analysis::new(program, executed, exits_of));
-        if known.len() < PATHS {
+        if known.len() < MAX_PATHS {
             known.push(Rc::clone(&analysis));
         }
         analysis
@@ -111,10 +110,10 @@ struct SampledLoop {
     passes: u64,
     /// The pass at which sampling begins.
     next: u64,
-    /// How far the next attempt is put off after a failure.
-    patience: u64,
+    /// Passes until the next attempt after a failure.
+    backoff: u64,
     samples: Vec<LoopSample>,
-    /// Counts at pass [`BASE`].
+    /// Counts at pass [`FIRST_AVERAGED_PASS`].
     base: Vec<u64>,
     /// An estimate was tried.
     estimated: bool,
@@ -123,7 +122,7 @@ struct SampledLoop {
 }
 
 impl SampledLoop {
-    /// Makes the loop ready for its next activation; gives whether it was being sampled.
+    /// Resets the loop for its next activation; returns whether it was being sampled.
     fn reset_for(&mut self, warmup: u64) -> bool {
         let sampling = !self.samples.is_empty();
         let next = if self.skipped { 1 } else { warmup };
@@ -133,7 +132,7 @@ impl SampledLoop {
         *self = Self {
             span: self.span.take(),
             next,
-            patience: next,
+            backoff: next,
             samples: std::mem::take(&mut self.samples),
             base: std::mem::take(&mut self.base),
             skipped,
@@ -164,7 +163,7 @@ impl Loops {
     }
 
     pub fn log_event(&mut self, event: Event) {
-        if self.log.len() < LOG {
+        if self.log.len() < MAX_EVENTS {
             self.log.push(event);
         }
     }
@@ -189,17 +188,18 @@ impl Loops {
     pub fn branch_back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
         if self.index[branch as usize] == 0 {
             let span = Some(head..=branch);
-            self.loops.push(SampledLoop { span, next: self.warmup, patience: self.warmup, ..SampledLoop::default() });
+            self.loops.push(SampledLoop { span, next: self.warmup, backoff: self.warmup, ..SampledLoop::default() });
             self.index[branch as usize] = self.loops.len() as u32;
         }
         let entry = &mut self.loops[self.index[branch as usize] as usize - 1];
         entry.passes += 1;
-        if entry.passes == BASE {
+        if entry.passes == FIRST_AVERAGED_PASS {
             entry.base.clear();
             entry.base.extend_from_slice(state.counts());
         }
-        let dear = !entry.estimated && entry.passes > BASE + ENOUGH && state.is_dear();
-        if entry.passes < entry.next && !dear {
+        let expensive =
+            !entry.estimated && entry.passes > FIRST_AVERAGED_PASS + MIN_AVERAGED_PASSES && state.is_expensive();
+        if entry.passes < entry.next && !expensive {
             return;
         }
         if entry.samples.is_empty() {
@@ -212,11 +212,11 @@ impl Loops {
         }
         let samples = std::mem::take(&mut entry.samples);
         self.sampling -= 1;
-        let whole = self.log.len() < LOG;
+        let whole = self.log.len() < MAX_EVENTS;
         let mut skipped = whole && skip_iterations(state, program, &samples, &self.log, branch);
-        if !skipped && dear && whole {
+        if !skipped && expensive && whole {
             entry.estimated = true;
-            let passes = entry.passes - BASE;
+            let passes = entry.passes - FIRST_AVERAGED_PASS;
             skipped = estimate_rest(state, program, &samples, &self.log, head..=branch, (&entry.base, passes));
         }
         if skipped {
@@ -230,8 +230,8 @@ impl Loops {
                 }
             }
         } else {
-            entry.patience = entry.patience.saturating_mul(4).max(8);
-            entry.next = entry.passes.saturating_add(entry.patience);
+            entry.backoff = entry.backoff.saturating_mul(4).max(8);
+            entry.next = entry.passes.saturating_add(entry.backoff);
         }
         self.drop_finished();
     }
@@ -287,8 +287,8 @@ fn estimate_rest(
     true
 }
 
-/// Iterations after the sampled ones in which every comparison that matters turns out as it
-/// did, less one, so that the loop ends as it would have.
+/// Returns the number of iterations after the sampled ones in which every deciding comparison
+/// has the same outcome, less one, so that the last iterations are run.
 fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[LoopSample], log: &[Event]) -> Option<u64> {
     let [s0, s1, s2, s3] = samples else {
         return None;
@@ -306,19 +306,19 @@ fn certain_iterations(program: &Program, analysis: &Analysis, samples: &[LoopSam
     }
     let mut limit = i128::MAX;
     for ((a, b), c) in first.iter().zip(&second).zip(&third) {
-        limit = limit.min(turning_iteration(program, [a, b, c])?);
+        limit = limit.min(iterations_until_change(program, [a, b, c])?);
     }
     // Where nothing ever changes the loop is endless, and the allowance ends it.
     let iterations = limit - 1;
-    if limit == i128::MAX || iterations < WORTH {
+    if limit == i128::MAX || iterations < MIN_SKIPPED {
         return None;
     }
     u64::try_from(iterations.min(1 << 40)).ok()
 }
 
-/// The number of iterations, counted from the last sampled one, until a comparison turns out
-/// otherwise.
-fn turning_iteration(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
+/// Returns the number of iterations, counted from the last sampled one, until the outcome of a
+/// comparison changes.
+fn iterations_until_change(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
     if x.step != y.step || y.step != z.step || x.holds != y.holds || y.holds != z.holds {
         return None;
     }
@@ -338,7 +338,7 @@ fn turning_iteration(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> 
         return None;
     }
     let range = range_limit(value(z.a), slope_a, kind).min(range_limit(value(z.b), slope_b, kind));
-    Some(range.min(first_turn(value(z.a) - value(z.b), slope_a - slope_b, relation, z.holds)))
+    Some(range.min(first_sign_change(value(z.a) - value(z.b), slope_a - slope_b, relation, z.holds)))
 }
 
 /// Iterations for which `value + k * slope` stays in the type.
@@ -355,9 +355,9 @@ fn range_limit(value: i128, slope: i128, kind: Scalar) -> i128 {
     }
 }
 
-/// The first k > 0 for which `difference + k * slope` compared with zero is not as it is for k
-/// = 0.
-fn first_turn(difference: i128, slope: i128, relation: Compare, holds: bool) -> i128 {
+/// Returns the first k > 0 for which comparing `difference + k * slope` with zero has another
+/// outcome than for k = 0.
+fn first_sign_change(difference: i128, slope: i128, relation: Compare, holds: bool) -> i128 {
     if slope == 0 {
         return i128::MAX;
     }
@@ -376,7 +376,7 @@ fn advance_registers(
     iterations: u64,
 ) {
     let [s0, s1, s2, s3] = samples else { return };
-    for &(slot, course) in &analysis.courses {
+    for &(slot, evolution) in &analysis.evolutions {
         let at = slot as usize;
         let width = u32::from(program.widths[at]);
         let step = |after: &LoopSample, before: &LoopSample| {
@@ -384,11 +384,11 @@ fn advance_registers(
         };
         let delta = step(s3, s2);
         let even = step(s2, s1) == delta && step(s1, s0) == delta;
-        match course {
-            Course::Linear if even => {
+        match evolution {
+            Evolution::Linear if even => {
                 state.values_mut()[at] = mask_bits(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
             }
-            Course::Constant if even && delta == 0 => {}
+            Evolution::Constant if even && delta == 0 => {}
             _ => state.set_unknown(at),
         }
     }

@@ -1,26 +1,26 @@
-//! Which values of a loop are linear in the iteration's number, judged by the steps that one
-//! iteration executes.
+//! Finds the values of a loop that are linear in the iteration number (induction variables), from
+//! the steps that one iteration executes.
 //!
-//! Program + executed steps -> [`Analysis`]. It depends on no data, so one serves every thread
-//! that takes the same path.
+//! The [`Analysis`] depends on the program and the path alone, not on data, so that it serves every
+//! thread that takes the same path.
 
 use crate::ptx::Scalar;
 use crate::sim::operation::{Alu, is_float};
-use crate::sim::program::{Operation, Passing, Program, ProgramStep, Slot, Window};
+use crate::sim::program::{Operation, ParameterLocation, Program, ProgramStep, Slot, Window};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// How a slot that a loop writes moves on.
+/// How the value of a slot that a loop writes evolves from iteration to iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Course {
-    /// Linear, if three iterations bear it out.
+pub(super) enum Evolution {
+    /// Linear in the iteration number, if three iterations confirm it.
     Linear,
     /// A predicate that every checked comparison leaves as it is.
     Constant,
     Unknown,
 }
 
-/// What there is to know about the path that an iteration takes.
+/// The analysis of one path through a loop.
 pub(super) struct Analysis {
     executed: Vec<bool>,
     /// Branches that were asked about: only those that leave these steps, or all.
@@ -29,7 +29,7 @@ pub(super) struct Analysis {
     pub decided: bool,
     /// Steps whose comparisons have to turn out the same.
     pub events: Vec<bool>,
-    pub courses: Vec<(Slot, Course)>,
+    pub evolutions: Vec<(Slot, Evolution)>,
     /// The path writes memory.
     pub stores: bool,
 }
@@ -42,7 +42,7 @@ impl Analysis {
         let mut slice = Slice { program, executed: &executed, events, seen: HashMap::new(), trail: Vec::new() };
         let path = || (0u32..).zip(&program.steps).filter(|(index, _)| executed[*index as usize]);
         let decided = path().all(|(index, step)| slice.decides_linearly(index, step, exits_of.as_ref()));
-        let mut courses = Vec::new();
+        let mut evolutions = Vec::new();
         let mut stores = false;
         if decided {
             for (_, step) in path() {
@@ -56,16 +56,17 @@ impl Analysis {
                     _ => &[],
                 };
                 let results = results.iter().filter_map(|passing| match passing {
-                    Passing::Slot(slot) => Some(*slot),
-                    Passing::Param(..) => None,
+                    ParameterLocation::Slot(slot) => Some(*slot),
+                    ParameterLocation::Param(..) => None,
                 });
-                courses.extend(program.written_slots(step).chain(results).map(|slot| (slot, slice.course_of(slot))));
+                evolutions
+                    .extend(program.written_slots(step).chain(results).map(|slot| (slot, slice.evolution_of(slot))));
             }
-            courses.sort_unstable_by_key(|(slot, _)| *slot);
-            courses.dedup_by_key(|(slot, _)| *slot);
+            evolutions.sort_unstable_by_key(|(slot, _)| *slot);
+            evolutions.dedup_by_key(|(slot, _)| *slot);
         }
         let events = slice.events;
-        Self { executed, exits_of, decided, events, courses, stores }
+        Self { executed, exits_of, decided, events, evolutions, stores }
     }
 
     /// Whether this is the analysis of that path.
@@ -75,13 +76,13 @@ impl Analysis {
     }
 }
 
-/// What the values of a slot come from within the executed part of a loop.
+/// Follows the definitions of slots within the executed part of a loop.
 struct Slice<'p> {
     program: &'p Program,
     executed: &'p [bool],
     /// Comparisons that have to be looked at.
     events: Vec<bool>,
-    /// Slots that were looked at: as what, and whether they are.
+    /// Slots that were examined for a role, and whether they have it.
     seen: HashMap<(Slot, Role), bool>,
     /// What was entered in `seen`, in order.
     trail: Vec<(Slot, Role)>,
@@ -95,7 +96,7 @@ enum Role {
 }
 
 /// Deepest chain of definitions that is followed.
-const CHAIN: u32 = 500;
+const MAX_CHAIN: u32 = 500;
 
 impl<'p> Slice<'p> {
     fn definitions_of(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p ProgramStep)> + use<'p> {
@@ -117,7 +118,7 @@ impl<'p> Slice<'p> {
         if let Some(&known) = self.seen.get(&(slot, role)) {
             return known;
         }
-        if depth > CHAIN {
+        if depth > MAX_CHAIN {
             return false;
         }
         // A cycle is what makes an induction variable, but nothing in a cycle is invariant.
@@ -237,25 +238,24 @@ impl<'p> Slice<'p> {
         }
     }
 
-    /// The course of a slot by what was found, without new comparisons that would have to be
-    /// checked.
-    fn course_of(&mut self, slot: Slot) -> Course {
+    /// Returns the evolution of a slot, without adding comparisons that would have to be checked.
+    fn evolution_of(&mut self, slot: Slot) -> Evolution {
         if self.program.widths[slot as usize] == 1 {
             let known = self.seen.get(&(slot, Role::Predicate)).copied().unwrap_or(false);
-            return if known { Course::Constant } else { Course::Unknown };
+            return if known { Evolution::Constant } else { Evolution::Unknown };
         }
         let events = self.events.clone();
         let mark = self.trail.len();
         let good = self.is_linear(slot, 0) && self.events == events;
         self.events = events;
         if good {
-            return Course::Linear;
+            return Evolution::Linear;
         }
         // What was found on the way assumed that this slot is linear.
         for key in self.trail.drain(mark..) {
             self.seen.remove(&key);
         }
         self.seen.insert((slot, Role::Linear), false);
-        Course::Unknown
+        Evolution::Unknown
     }
 }

@@ -1,25 +1,25 @@
 //! Calls of functions: how arguments and results get there and back.
 
-use super::{DEPTH, Frame, LaunchViolation, Thread};
+use super::{Frame, LaunchViolation, MAX_CALL_DEPTH, Thread};
 use crate::sim::memory::{FUNCTION_BASE, MemoryPlace};
-use crate::sim::program::{Callee, Passing, RoutineCall};
+use crate::sim::program::{Callee, ParameterLocation, RoutineCall};
 
 impl<'p> Thread<'p> {
-    fn pass_values(&mut self, from: Passing, to: Passing) {
+    fn pass_values(&mut self, from: ParameterLocation, to: ParameterLocation) {
         match (from, to) {
-            (Passing::Slot(from), Passing::Slot(to)) => {
+            (ParameterLocation::Slot(from), ParameterLocation::Slot(to)) => {
                 let (value, unknown) = self.slot_value(from);
                 self.set_slot(to, value, unknown);
             }
-            (Passing::Slot(from), Passing::Param(to, size)) => {
+            (ParameterLocation::Slot(from), ParameterLocation::Param(to, size)) => {
                 let (value, unknown) = self.slot_value(from);
                 self.write_place(MemoryPlace::Param(to), 0, size.min(8) as u32, value, unknown);
             }
-            (Passing::Param(from, size), Passing::Slot(to)) => {
+            (ParameterLocation::Param(from, size), ParameterLocation::Slot(to)) => {
                 let (value, unknown) = self.read_place(MemoryPlace::Param(from), 0, size.min(8) as u32);
                 self.set_slot(to, value, unknown);
             }
-            (Passing::Param(from, from_size), Passing::Param(to, to_size)) => {
+            (ParameterLocation::Param(from, from_size), ParameterLocation::Param(to, to_size)) => {
                 for byte in 0..from_size.min(to_size).min(1 << 16) {
                     let (value, unknown) = self.read_place(MemoryPlace::Param(from), byte, 1);
                     self.write_place(MemoryPlace::Param(to), byte, 1, value, unknown);
@@ -28,10 +28,10 @@ impl<'p> Thread<'p> {
         }
     }
 
-    fn forget_values(&mut self, passing: Passing) {
+    fn forget_values(&mut self, passing: ParameterLocation) {
         match passing {
-            Passing::Slot(slot) => self.set_slot(slot, 0, true),
-            Passing::Param(at, size) => {
+            ParameterLocation::Slot(slot) => self.set_slot(slot, 0, true),
+            ParameterLocation::Param(at, size) => {
                 for byte in 0..size.min(1 << 16) {
                     self.write_place(MemoryPlace::Param(at), byte, 1, 0, true);
                 }
@@ -47,8 +47,8 @@ impl<'p> Thread<'p> {
                 self.exact &= !unknown;
                 address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
             }
-            Callee::Assertion if self.allowance.watch && self.exact => {
-                self.stray = Some(LaunchViolation::Failure);
+            Callee::Assertion if self.allowance.detect_violations && self.exact => {
+                self.violation = Some(LaunchViolation::Failure);
                 self.pc = self.program.steps.len() as u32;
                 return;
             }
@@ -56,7 +56,7 @@ impl<'p> Thread<'p> {
         };
         let program = self.program;
         let routine = callee.and_then(|callee| Some((callee, program.routines.get(callee)?)));
-        let Some((number, routine)) = routine.filter(|_| self.stack.len() < DEPTH) else {
+        let Some((number, routine)) = routine.filter(|_| self.stack.len() < MAX_CALL_DEPTH) else {
             // What an external function returns is unknown; what it costs is not counted.
             self.exact &= matches!(call.callee, Callee::Assertion | Callee::Unknown);
             call.results.iter().for_each(|&result| self.forget_values(result));
@@ -78,15 +78,15 @@ impl<'p> Thread<'p> {
         let routine = &program.routines[frame.routine];
         self.pc = frame.back;
         // Results first: registers of a recursive caller are put back around them.
-        let results: Vec<(Passing, Passing)> = match program.calls.get(frame.call as usize) {
+        let results: Vec<(ParameterLocation, ParameterLocation)> = match program.calls.get(frame.call as usize) {
             Some(call) => routine.returns.iter().copied().zip(call.results.iter().copied()).collect(),
             None => Vec::new(),
         };
         let kept: Vec<_> = results
             .iter()
             .map(|&(from, _)| match from {
-                Passing::Slot(slot) => Some(self.slot_value(slot)),
-                Passing::Param(..) => None,
+                ParameterLocation::Slot(slot) => Some(self.slot_value(slot)),
+                ParameterLocation::Param(..) => None,
             })
             .collect();
         for (slot, (value, unknown)) in (routine.slots.start as usize..).zip(frame.saved) {
@@ -96,8 +96,8 @@ impl<'p> Thread<'p> {
         }
         for ((from, to), kept) in results.into_iter().zip(kept) {
             match (kept, to) {
-                (Some((value, unknown)), Passing::Slot(slot)) => self.set_slot(slot, value, unknown),
-                (Some((value, unknown)), Passing::Param(at, size)) => {
+                (Some((value, unknown)), ParameterLocation::Slot(slot)) => self.set_slot(slot, value, unknown),
+                (Some((value, unknown)), ParameterLocation::Param(at, size)) => {
                     self.write_place(MemoryPlace::Param(at), 0, size.min(8) as u32, value, unknown);
                 }
                 (None, to) => self.pass_values(from, to),

@@ -1,16 +1,16 @@
-//! One thread of a launch, executed alone.
+//! Interprets one thread of a launch alone.
 //!
-//! Every value carries whether it is known. What other threads would have provided (shared
-//! memory after a barrier, results of atomics and of warp-wide operations, memory outside the
-//! workload) is numerically zero or the thread's own value, and unknown; a branch on such a
-//! value makes the thread inexact and is taken by the number, but no more than [`PATIENCE`]
-//! times the same way.
+//! Every value carries whether it is known. Values of other threads (shared memory after a
+//! barrier, results of atomics and of warp-wide operations, memory outside the workload) are
+//! replaced by zero or the thread's own value, and unknown. A branch on an unknown value makes the
+//! thread inexact. It follows the replacement, but at most [`MAX_SAME_DIRECTION`] times the same
+//! way.
 
 mod calls;
 mod storage;
 
 use super::arithmetic::{compare_values, compute_carried, compute_result, mask_bits, order_integers, sign_extend};
-use super::branch_trace::Path;
+use super::branch_trace::LaneTrace;
 use super::decode;
 use super::loops::{Analyses, Event, LoopState, Loops};
 use super::memory::{Initial, MemoryPlace, Overlay, place_of};
@@ -21,19 +21,19 @@ use crate::ptx::Scalar;
 use crate::ptx::{AccessKind, MemorySpace};
 use std::cell::{RefCell, RefMut};
 
-/// How often a branch on unknown data may go the same way before it is sent the other way.
-const PATIENCE: u32 = 64;
+/// How often a branch on unknown data may go the same way before it is forced the other way.
+const MAX_SAME_DIRECTION: u32 = 64;
 /// Deepest call stack that is followed.
-const DEPTH: usize = 64;
+const MAX_CALL_DEPTH: usize = 64;
 
-/// Which thread of the grid.
+/// The position of a thread: the indices of its block and of the thread in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place3 {
+pub(crate) struct ThreadPosition {
     pub block: [u32; 3],
     pub thread: [u32; 3],
 }
 
-/// Something that a thread is certain to do and no launch may do.
+/// A forbidden action that a thread certainly performs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaunchViolation {
     /// It ends in a trap, or in an assertion that does not hold.
@@ -60,7 +60,7 @@ pub(crate) struct Touch {
     pub address: u64,
 }
 
-/// What all threads of a launch have in common.
+/// What all threads of a launch share: program, initial memory, arguments, launch.
 #[derive(Clone, Copy)]
 pub(crate) struct LaunchContext<'p> {
     pub program: &'p Program,
@@ -71,8 +71,8 @@ pub(crate) struct LaunchContext<'p> {
     pub analyses: &'p RefCell<Analyses>,
 }
 
-/// What a thread is allowed.
-#[derive(Clone, Copy, Debug)]
+/// Limits and options for running a thread.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     /// Instructions to interpret.
     pub steps: u64,
@@ -80,16 +80,16 @@ pub(crate) struct Allowance {
     pub window: u32,
     /// Iterations of a loop to run before it is extrapolated.
     pub warmup: u64,
-    /// Record its way.
-    pub path: bool,
-    /// End where it surely does what no launch may do.
-    pub watch: bool,
-    /// Contents of buffers that the kernel may write count as unknown: other threads may have
-    /// been there.
-    pub doubt: bool,
+    /// Whether to record its branch trace.
+    pub record_trace: bool,
+    /// Whether to stop at the first [`LaunchViolation`].
+    pub detect_violations: bool,
+    /// Whether the contents of buffers count as unknown because other threads may have written
+    /// them.
+    pub buffers_unknown: bool,
 }
 
-/// What came of a thread.
+/// The result of running a thread.
 pub(crate) struct ThreadOutcome {
     /// Executions of each step.
     pub counts: Vec<u64>,
@@ -98,16 +98,16 @@ pub(crate) struct ThreadOutcome {
     pub estimated: bool,
     /// The allowance ended before the thread did.
     pub cut: bool,
-    /// An address was not known, or a branch hung on what was not.
-    pub vague: bool,
+    /// Whether an address was not known, or a branch depended on an unknown value.
+    pub unknown_address: bool,
     /// Instructions that were interpreted (not extrapolated).
     pub interpreted: u64,
     pub touches: Vec<Touch>,
-    pub path: Path,
+    pub trace: LaneTrace,
     /// What it wrote to global memory.
     pub global: Overlay,
-    /// The access that was watched for.
-    pub stray: Option<LaunchViolation>,
+    /// The violation, if one was found.
+    pub violation: Option<LaunchViolation>,
 }
 
 struct Frame {
@@ -139,25 +139,25 @@ pub(crate) struct Thread<'p> {
     single: bool,
     pub(crate) exact: bool,
     pub(crate) estimated: bool,
-    vague: bool,
+    unknown_address: bool,
     interpreted: u64,
     extrapolated: u64,
     /// Iterations of a loop that were skipped just now.
     pub(crate) skipped: u64,
-    path: Path,
+    trace: LaneTrace,
     pub(crate) analyses: &'p RefCell<Analyses>,
-    patience: Vec<(u32, u32)>,
+    unknown_branches: Vec<(u32, u32)>,
     allowance: Allowance,
     recorded: Vec<u32>,
     touches: Vec<Touch>,
     /// Bytes of shared memory of its block.
     block_memory: u64,
-    stray: Option<LaunchViolation>,
+    violation: Option<LaunchViolation>,
 }
 
 impl<'p> Thread<'p> {
-    pub fn new(ground: &LaunchContext<'p>, at: Place3, allowance: Allowance) -> Self {
-        let LaunchContext { program, initial, arguments, launch, .. } = *ground;
+    pub fn new(context: &LaunchContext<'p>, at: ThreadPosition, allowance: Allowance) -> Self {
+        let LaunchContext { program, initial, arguments, launch, .. } = *context;
         let mut parameters = vec![0; program.parameters as usize];
         let mut parameters_unknown = vec![true; program.parameters as usize];
         for ((to, unknown), &from) in parameters.iter_mut().zip(&mut parameters_unknown).zip(arguments) {
@@ -191,18 +191,18 @@ impl<'p> Thread<'p> {
             single: launch.block_threads() == 1,
             exact: true,
             estimated: false,
-            vague: false,
+            unknown_address: false,
             interpreted: 0,
             extrapolated: 0,
             skipped: 0,
-            path: Path::default(),
-            analyses: ground.analyses,
-            patience: Vec::new(),
+            trace: LaneTrace::default(),
+            analyses: context.analyses,
+            unknown_branches: Vec::new(),
             allowance,
             recorded: vec![0; recording],
             touches: Vec::new(),
             block_memory: program.dynamic_shared.saturating_add(launch.shared.into()),
-            stray: None,
+            violation: None,
         }
     }
 
@@ -219,8 +219,8 @@ impl<'p> Thread<'p> {
             }
             self.interpreted += 1;
             let at = self.pc;
-            if self.allowance.path && program.leaders[at as usize] {
-                self.path.enter_block(at, program.outermost[at as usize]);
+            if self.allowance.record_trace && program.leaders[at as usize] {
+                self.trace.enter_block(at, program.outermost[at as usize]);
             }
             self.counts[at as usize] += 1;
             self.pc += 1;
@@ -229,7 +229,7 @@ impl<'p> Thread<'p> {
                     && target <= at
                 {
                     loops.leave_loop(at);
-                    self.path.go_on(self.pc, self.stack.len());
+                    self.trace.continue_at(self.pc, self.stack.len());
                 }
                 continue;
             }
@@ -275,15 +275,15 @@ impl<'p> Thread<'p> {
                     if target <= at {
                         loops.branch_back(&mut self, program, at, target);
                         let skipped = std::mem::take(&mut self.skipped);
-                        self.path.go_back(target, at, skipped, self.stack.len());
+                        self.trace.loop_back(target, at, skipped, self.stack.len());
                     } else {
-                        self.path.go_on(target, self.stack.len());
+                        self.trace.continue_at(target, self.stack.len());
                     }
                 }
                 Operation::BranchTable { list, count } => {
                     let slot = step.sources[0] as usize;
                     self.exact &= !self.unknown[slot];
-                    self.vague |= self.unknown[slot];
+                    self.unknown_address |= self.unknown[slot];
                     let index = mask_bits(self.values[slot], 32).min(u64::from(count.saturating_sub(1)));
                     let Some(&target) = program.slot_list(list, count).get(index as usize) else {
                         break;
@@ -295,8 +295,8 @@ impl<'p> Thread<'p> {
                     self.return_from(frame);
                 }
                 Operation::Exit => {
-                    if self.allowance.watch && self.exact && program.traps.contains(&at) {
-                        self.stray = Some(LaunchViolation::Failure);
+                    if self.allowance.detect_violations && self.exact && program.traps.contains(&at) {
+                        self.violation = Some(LaunchViolation::Failure);
                     }
                     break;
                 }
@@ -308,9 +308,11 @@ impl<'p> Thread<'p> {
                 _ => self.execute_other(step, at),
             }
         }
-        let Self { counts, exact, estimated, vague, interpreted, touches, mut path, global, stray, .. } = self;
-        path.cut |= cut;
-        ThreadOutcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
+        let Self {
+            counts, exact, estimated, unknown_address, interpreted, touches, mut trace, global, violation, ..
+        } = self;
+        trace.cut |= cut;
+        ThreadOutcome { counts, exact, estimated, cut, unknown_address, interpreted, touches, trace, global, violation }
     }
 
     /// Whether a guarded step is executed.
@@ -323,20 +325,20 @@ impl<'p> Thread<'p> {
             return taken;
         }
         self.exact = false;
-        self.vague = true;
-        let patience = match self.patience.iter_mut().find(|(step, _)| *step == at) {
-            Some((_, patience)) => patience,
+        self.unknown_address = true;
+        let unknown_branches = match self.unknown_branches.iter_mut().find(|(step, _)| *step == at) {
+            Some((_, unknown_branches)) => unknown_branches,
             None => {
-                self.patience.push((at, 0));
-                match self.patience.last_mut() {
-                    Some((_, patience)) => patience,
+                self.unknown_branches.push((at, 0));
+                match self.unknown_branches.last_mut() {
+                    Some((_, unknown_branches)) => unknown_branches,
                     None => return taken,
                 }
             }
         };
-        *patience += 1;
+        *unknown_branches += 1;
         let backward = matches!(step.operation, Operation::Branch(target) if target <= at);
-        if *patience > PATIENCE { !backward } else { taken }
+        if *unknown_branches > MAX_SAME_DIRECTION { !backward } else { taken }
     }
 
     fn any_unknown(&self, step: &ProgramStep) -> bool {
@@ -364,7 +366,7 @@ impl<'p> Thread<'p> {
             Operation::Atomic { memory, update } => self.update_atomically(step, memory, update, at),
             Operation::Barrier { reduction, .. } => {
                 if !self.single {
-                    self.shared.distrust_all();
+                    self.shared.mark_overwritable();
                 }
                 if reduction.is_some() && step.target != 0 {
                     self.unknown[step.target as usize] = true;
@@ -435,7 +437,7 @@ impl<'p> Thread<'p> {
     }
 }
 
-pub(crate) fn special_value(special: Special, launch: &Launch, at: Place3, shared: u64) -> Option<u64> {
+pub(crate) fn special_value(special: Special, launch: &Launch, at: ThreadPosition, shared: u64) -> Option<u64> {
     let [bx, by, _] = launch.block.map(u64::from);
     let [x, y, z] = at.thread.map(u64::from);
     let linear = x + bx * (y + by * z);
@@ -482,7 +484,7 @@ impl LoopState for Thread<'_> {
         }
     }
 
-    fn is_dear(&self) -> bool {
+    fn is_expensive(&self) -> bool {
         self.interpreted > self.allowance.steps / 3
     }
 

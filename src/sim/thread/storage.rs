@@ -1,4 +1,4 @@
-//! Loads, stores and atomics of a thread, and the record of what they touched.
+//! Loads, stores and atomics of a thread, and the record of their accesses.
 
 use super::{LaunchViolation, Thread, Touch};
 use crate::ptx::{AccessKind, MemorySpace};
@@ -11,34 +11,34 @@ use crate::workload::Fill;
 impl Thread<'_> {
     fn address_of(&mut self, step: &ProgramStep, memory: &MemoryAccess) -> (MemoryPlace, bool) {
         let (base, unknown) = self.slot_value(step.sources[0]);
-        self.vague |= unknown;
+        self.unknown_address |= unknown;
         (accessed_place(memory, base), unknown)
     }
 
-    /// Whether what a watched thread reads may be what others have written there.
-    fn is_doubted(&self, place: MemoryPlace) -> bool {
+    /// Tells whether other threads may have written what this one reads.
+    fn may_be_overwritten(&self, place: MemoryPlace) -> bool {
         let MemoryPlace::Global(address) = place else { return false };
         let buffer = in_region(address).and_then(|(index, _)| self.initial.buffers.get(index));
-        self.allowance.doubt || buffer.is_none_or(|buffer| buffer.fill == Fill::Poison)
+        self.allowance.buffers_unknown || buffer.is_none_or(|buffer| buffer.fill == Fill::Poison)
     }
 
-    /// Looks where a watched thread reaches, if that is certain: it is at this step, and the
-    /// address is not a guess.
-    fn watch_access(
+    /// Checks an access for a violation, if it is certain that the thread makes it and the address
+    /// is known.
+    fn check_access(
         &mut self,
         step: &ProgramStep,
         (place, is_unknown): (MemoryPlace, bool),
         kind: AccessKind,
         width: u32,
     ) {
-        if !self.allowance.watch || is_unknown || !self.exact {
+        if !self.allowance.detect_violations || is_unknown || !self.exact {
             return;
         }
         if step.guard != 0 && self.unknown[step.guard as usize] {
             return;
         }
         let width = u64::from(width);
-        self.stray = match place {
+        self.violation = match place {
             MemoryPlace::Shared(address) => {
                 let has = self.block_memory;
                 address.checked_add(width).is_none_or(|end| end > has).then_some(LaunchViolation::Shared { has })
@@ -50,7 +50,7 @@ impl Thread<'_> {
             }),
             MemoryPlace::Local(_) | MemoryPlace::Const(_) | MemoryPlace::Param(_) => None,
         };
-        if self.stray.is_some() {
+        if self.violation.is_some() {
             self.pc = self.program.steps.len() as u32;
         }
     }
@@ -141,18 +141,18 @@ impl Thread<'_> {
         let program = self.program;
         let size = memory.scalar.size();
         let (place, address_unknown) = self.address_of(step, &memory);
-        let is_doubted = self.allowance.watch && self.is_doubted(place);
+        let may_be_overwritten = self.allowance.detect_violations && self.may_be_overwritten(place);
         for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
             if slot == 0 {
                 continue;
             }
             let (value, unknown) = self.read_place(place, u64::from(size) * index as u64, size);
-            let unknown = unknown || is_doubted;
+            let unknown = unknown || may_be_overwritten;
             let value = if is_signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
             self.set_slot(slot, value, unknown || address_unknown);
         }
         self.touch_place(at, place, AccessKind::Load, size * memory.count);
-        self.watch_access(step, (place, address_unknown), AccessKind::Load, size * memory.count);
+        self.check_access(step, (place, address_unknown), AccessKind::Load, size * memory.count);
     }
 
     pub(super) fn store_value(&mut self, step: &ProgramStep, memory: MemoryAccess, at: u32) {
@@ -164,7 +164,7 @@ impl Thread<'_> {
             self.write_place(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
         }
         self.touch_place(at, place, AccessKind::Store, size * memory.count);
-        self.watch_access(step, (place, address_unknown), AccessKind::Store, size * memory.count);
+        self.check_access(step, (place, address_unknown), AccessKind::Store, size * memory.count);
     }
 
     pub(super) fn update_atomically(&mut self, step: &ProgramStep, memory: MemoryAccess, update: Update, at: u32) {
@@ -177,6 +177,6 @@ impl Thread<'_> {
         self.write_place(place, 0, size, new, true);
         self.set_slot(step.target, old, true);
         self.touch_place(at, place, AccessKind::Atomic, size);
-        self.watch_access(step, (place, address_unknown), AccessKind::Atomic, size);
+        self.check_access(step, (place, address_unknown), AccessKind::Atomic, size);
     }
 }

@@ -42,18 +42,19 @@ pub struct Block {
 /// Where the record is broken.
 pub fn instructions(space: &RecordedSpace) -> Result<Instructions, SpaceError> {
     let broken = |problem: &str| SpaceError::Inconsistent(problem.to_owned());
-    let laid = nvtune::tune::laid(space)?;
-    let index = laid.baseline;
-    let variant = *laid.variants[index].as_ref().map_err(|problem| broken(problem))?;
-    let (code, source, launch) = (&laid.codes[variant], &laid.sources[laid.source_of[index]], &laid.launches[index]);
+    let input = nvtune::tune::recorded_scoring_input(space)?;
+    let index = input.baseline;
+    let variant = *input.variants[index].as_ref().map_err(|problem| broken(problem))?;
+    let (code, source, launch) =
+        (&input.codes[variant], &input.sources[input.source_of[index]], &input.launches[index]);
     let ptx = source.ptx.as_deref().ok_or_else(|| broken("its baseline has no PTX"))?;
     let module = Module::parse(ptx).map_err(|error| broken(&error.to_string()))?;
-    let workload = laid.workloads[index].as_deref().ok_or_else(|| broken("its baseline has no workload"))?;
+    let workload = input.workloads[index].as_deref().ok_or_else(|| broken("its baseline has no workload"))?;
     let profile = sim::profile_entry(&module, &source.symbol, launch, workload, &sim::Limits::default())
         .map_err(|error| broken(&error.to_string()))?;
     let cubin = Cubin::parse(&code.cubin).map_err(|error| broken(&error.to_string()))?;
     let kernel = cubin.kernel(&code.symbol).ok_or_else(|| broken("its baseline is not in its cubin"))?;
-    let analysis = Analysis::with_trips(kernel, Some(&profile), &laid.trips[index]);
+    let analysis = Analysis::with_trips(kernel, Some(&profile), &input.trips[index]);
     let blocks = analysis.flow().blocks.iter().zip(analysis.block_counts());
     let blocks = blocks.map(|(block, &count)| Block {
         offset: analysis.code().get(block.instructions.start).map_or(0, |first| first.offset),

@@ -61,8 +61,8 @@ pub struct Found {
 /// Where the record is broken, or where its baseline cannot be scored.
 pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
     let broken = |problem: String| SpaceError::Inconsistent(problem);
-    let scored =
-        tune::score(nvtune::tune::laid(space)?).map_err(|none| broken(format!("its baseline: {}", none.reason)))?;
+    let scored = tune::score(nvtune::tune::recorded_scoring_input(space)?)
+        .map_err(|none| broken(format!("its baseline: {}", none.reason)))?;
     let times: Vec<Option<f64>> = space.configurations.iter().map(|found| found.time.map(|time| time.us())).collect();
     let truth = Truth { scored: &scored, times: &times };
     let baseline_us = truth.time(space.baseline).ok_or_else(|| broken("its baseline has no time".to_owned()))?;
@@ -111,7 +111,7 @@ struct Truth<'a> {
 impl Truth<'_> {
     /// The time of a configuration, which may stand for another with its code and launch.
     fn time(&self, index: usize) -> Option<f64> {
-        self.times[self.scored.laid.representative[index]]
+        self.times[self.scored.input.representative[index]]
     }
 
     fn best_of(&self, indices: &[usize]) -> Option<f64> {
@@ -120,9 +120,9 @@ impl Truth<'_> {
 
     /// The model's choice if only some sets of macros are compiled.
     fn screened_choice(&self) -> usize {
-        let laid = &self.scored.laid;
-        let mut sets = vec![laid.configurations[laid.baseline].front_end()];
-        for configuration in &laid.configurations {
+        let input = &self.scored.input;
+        let mut sets = vec![input.configurations[input.baseline].front_end()];
+        for configuration in &input.configurations {
             let set = configuration.front_end();
             // What is not timed has no math options.
             if set.math.is_none() && !sets.contains(&set) {
@@ -131,9 +131,9 @@ impl Truth<'_> {
         }
         let sets = tune::spread_macro_sets(&sets, SETS);
         let mut choices = self.scored.choices(Strategy::Refit);
-        choices.retain(|&index| sets.contains(&laid.configurations[index].front_end()));
+        choices.retain(|&index| sets.contains(&input.configurations[index].front_end()));
         let winner = self.scored.predicted_winner(&self.scored.promises(&choices));
-        winner.map_or(laid.baseline, |(winner, _)| winner)
+        winner.map_or(input.baseline, |(winner, _)| winner)
     }
 
     /// What a strategy sends to the GPU in all its rounds.

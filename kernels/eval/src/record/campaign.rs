@@ -147,7 +147,7 @@ impl Run<'_> {
         let toolchain = marked.toolchain(&dryrun, &annotations, Some(self.device.compute_capability))?;
         let mut missing = open;
         tuner.each(&toolchain, &annotations, |tuner, prepared| {
-            let annotation = prepared.subject.annotation;
+            let annotation = prepared.info.annotation;
             if !is_complete(annotation) {
                 let facts = Facts {
                     source: path.to_string_lossy().into_owned(),
@@ -184,18 +184,18 @@ impl Run<'_> {
         facts: Facts,
         earlier: Option<&RecordedSpace>,
     ) -> Result<bool, String> {
-        let (scored, name) = (&prepared.scored, &prepared.subject.annotation.name);
-        if !prepared.subject.annotation.has_workload() {
+        let (scored, name) = (&prepared.scored, &prepared.info.annotation.name);
+        if !prepared.info.annotation.has_workload() {
             return Err("its comment has no `args` clause".to_owned());
         }
         let measurer = tuner.measurer().ok_or("the measuring process is gone")?;
         let (points, sample) = timed::points(scored, self.campaign.most);
         self.console.summary(&format!(
             "{place} {name}: {} configurations, {} points{}, {} machine codes; compiled in {:.1} s, scored in {:.1} s",
-            scored.laid.configurations.len(),
+            scored.input.configurations.len(),
             points.len(),
             if sample.is_some() { " in a sample" } else { "" },
-            scored.laid.codes.len(),
+            scored.input.codes.len(),
             prepared.seconds.compile,
             prepared.seconds.model
         ));
@@ -207,7 +207,7 @@ impl Run<'_> {
                 Some((&found.configuration, taken))
             })
             .collect();
-        let known = |index: &usize| Some((*index, known.get(&scored.laid.configurations[*index])?.clone()));
+        let known = |index: &usize| Some((*index, known.get(&scored.input.configurations[*index])?.clone()));
         let mut times =
             Times { taken: points.iter().filter_map(known).collect(), sample: None, repeatability: None, seconds: 0.0 };
         let open: Vec<usize> = points.iter().copied().filter(|index| !times.taken.contains_key(index)).collect();
@@ -219,7 +219,7 @@ impl Run<'_> {
         if complete && self.campaign.repeat > 0 {
             let plan = timed::plan(self.campaign.budget_s / 2.0);
             // The second process needs the GPU.
-            measurer.rest();
+            measurer.release_gpu();
             let again = Options::new(self.settings)
                 .and_then(|options| timed::again(scored, &mut times.taken, self.campaign.repeat, (&plan, options)));
             match again {

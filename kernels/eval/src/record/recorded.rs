@@ -8,7 +8,7 @@ use nvtune::record::{
     SpaceVariant, SpaceWorkload,
 };
 use nvtune::sass;
-use nvtune::tune::{Prepared, UNFIT, recorded_variant};
+use nvtune::tune::{DOES_NOT_FIT, Prepared, recorded_variant};
 use nvtune::workload::Workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,49 +66,49 @@ impl Numbers {
 
 /// Draws up the record of a space. A space that was sampled is recorded as the sample.
 pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<RecordedSpace, String> {
-    let (scored, laid) = (&prepared.scored, &prepared.scored.laid);
+    let (scored, input) = (&prepared.scored, &prepared.scored.input);
     let kept: Vec<usize> = match &times.sample {
         Some((_, points)) => points.clone(),
-        None => (0..laid.configurations.len()).collect(),
+        None => (0..input.configurations.len()).collect(),
     };
-    let mut sources = Numbers::new(laid.sources.len());
-    let mut variants = Numbers::new(laid.codes.len());
+    let mut sources = Numbers::new(input.sources.len());
+    let mut variants = Numbers::new(input.codes.len());
     let mut workloads: Vec<Arc<Workload>> = Vec::new();
     let mut configurations = Vec::with_capacity(kept.len());
     for &index in &kept {
-        let workload = laid.workloads[index].as_ref().ok_or("a configuration has no workload")?;
+        let workload = input.workloads[index].as_ref().ok_or("a configuration has no workload")?;
         let known = workloads.iter().position(|known| Arc::ptr_eq(known, workload));
         let workload = known.unwrap_or_else(|| {
             workloads.push(Arc::clone(workload));
             workloads.len() - 1
         });
         let taken = times.taken.get(&index);
-        let infeasible = match &laid.variants[index] {
+        let infeasible = match &input.variants[index] {
             Err(problem) => Some(problem.clone()),
-            Ok(_) if scored.scores[index].is_none() => Some(UNFIT.to_owned()),
+            Ok(_) if scored.scores[index].is_none() => Some(DOES_NOT_FIT.to_owned()),
             Ok(_) => None,
         };
         configurations.push(SpaceConfiguration {
-            configuration: laid.configurations[index].clone(),
-            launch: laid.launches[index],
-            source: sources.number(laid.source_of[index]),
+            configuration: input.configurations[index].clone(),
+            launch: input.launches[index],
+            source: sources.number(input.source_of[index]),
             workload,
-            trips: laid.trips[index].clone(),
-            variant: laid.variants[index].as_ref().ok().map(|&variant| variants.number(variant)),
+            trips: input.trips[index].clone(),
+            variant: input.variants[index].as_ref().ok().map(|&variant| variants.number(variant)),
             infeasible,
             check: taken.map(|taken| taken.check.clone()),
             refused: taken.and_then(|taken| taken.refused.clone()),
             time: taken.and_then(|taken| taken.time),
         });
     }
-    let baseline = kept.iter().position(|&index| index == laid.baseline).ok_or("the baseline is not in the sample")?;
+    let baseline = kept.iter().position(|&index| index == input.baseline).ok_or("the baseline is not in the sample")?;
     let options_of = |source: usize| {
-        let index = laid.source_of.iter().position(|&found| found == source);
-        index.map(|index| laid.configurations[index].front_end()).unwrap_or_default()
+        let index = input.source_of.iter().position(|&found| found == source);
+        index.map(|index| input.configurations[index].front_end()).unwrap_or_default()
     };
-    let ptx = |source: usize| laid.sources[source].ptx.as_deref().unwrap_or_default();
+    let ptx = |source: usize| input.sources[source].ptx.as_deref().unwrap_or_default();
     let cubins: Vec<Vec<u8>> =
-        variants.used.iter().map(|&variant| sass::without_ptx_text(&laid.codes[variant].cubin)).collect();
+        variants.used.iter().map(|&variant| sass::without_ptx_text(&input.codes[variant].cubin)).collect();
     let files: Vec<Vec<u8>> = workloads.iter().map(|workload| workload.detached()).collect();
     let parts = sources.used.iter().map(|&source| ptx(source).as_bytes());
     let parts = parts.chain(cubins.iter().map(Vec::as_slice)).chain(files.iter().map(Vec::as_slice));
@@ -116,7 +116,7 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
     Ok(RecordedSpace {
         format: SPACE_FORMAT,
         nvtune: env!("CARGO_PKG_VERSION").to_owned(),
-        kernel: prepared.subject.annotation.name.clone(),
+        kernel: prepared.info.annotation.name.clone(),
         source: facts.source,
         source_digest: facts.source_digest,
         command: facts.command,
@@ -129,7 +129,7 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
         plan: facts.plan,
         seconds: Seconds { measure: times.seconds, ..prepared.seconds },
         size: SpaceSize {
-            configurations: laid.configurations.len(),
+            configurations: input.configurations.len(),
             points,
             sample: times.sample.as_ref().map(|(sample, _)| *sample),
         },
@@ -141,7 +141,7 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
             .iter()
             .map(|&source| {
                 let FrontEndOptions { macros, math, unroll } = options_of(source);
-                let symbol = laid.sources[source].symbol.clone();
+                let symbol = input.sources[source].symbol.clone();
                 SpaceSource { macros, math, unroll, symbol, bytes: ptx(source).len() }
             })
             .collect(),
@@ -151,7 +151,7 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
             .zip(&cubins)
             .map(|(&variant, cubin)| SpaceVariant {
                 variant: recorded_variant(&prepared.variants.all[variant]),
-                symbol: laid.codes[variant].symbol.clone(),
+                symbol: input.codes[variant].symbol.clone(),
                 bytes: cubin.len(),
             })
             .collect(),

@@ -38,7 +38,7 @@ pub fn points(scored: &Scored, most: usize) -> (Vec<usize>, Option<Sample>) {
     if all.len() <= most {
         return (all, None);
     }
-    let mut chosen = vec![scored.laid.baseline];
+    let mut chosen = vec![scored.input.baseline];
     for strategy in [Strategy::Posf, Strategy::Ryoo, Strategy::Pos, Strategy::Ros] {
         chosen.extend(scored.candidates(strategy));
     }
@@ -59,14 +59,14 @@ pub fn time(
     points: &[usize],
     plan: &Plan,
 ) -> Result<BTreeMap<usize, Taken>, Error> {
-    let laid = &scored.laid;
-    let baseline = tune::baseline(laid)?;
-    let others: Vec<usize> = points.iter().copied().filter(|&index| index != laid.baseline).collect();
-    let (indices, sent) = tune::candidates(laid, &others);
+    let input = &scored.input;
+    let baseline = tune::baseline(input)?;
+    let others: Vec<usize> = points.iter().copied().filter(|&index| index != input.baseline).collect();
+    let (indices, sent) = tune::candidates(input, &others);
     let timings = measurer.time(&baseline, &sent, plan)?;
     let outcomes = timings.candidates.into_iter();
     let all =
-        std::iter::once((laid.baseline, Outcome::Timed(timings.baseline))).chain(indices.into_iter().zip(outcomes));
+        std::iter::once((input.baseline, Outcome::Timed(timings.baseline))).chain(indices.into_iter().zip(outcomes));
     let taken = all.filter_map(|(index, outcome)| match outcome {
         Outcome::Timed(timing) => {
             let time = PointTime {
@@ -138,12 +138,12 @@ pub fn scattering(
     if open.is_empty() {
         return Ok(());
     }
-    let laid = &scored.laid;
+    let input = &scored.input;
     let indices: Vec<usize> =
-        open.into_iter().map(|(index, _)| index).filter(|&index| index != laid.baseline).collect();
-    let (indices, sent) = tune::candidates(laid, &indices);
+        open.into_iter().map(|(index, _)| index).filter(|&index| index != input.baseline).collect();
+    let (indices, sent) = tune::candidates(input, &indices);
     let plan = Plan { rounds: MANY, sample_s: None, ..*plan };
-    let timings = measurer.time(&tune::baseline(laid)?, &sent, &plan)?;
+    let timings = measurer.time(&tune::baseline(input)?, &sent, &plan)?;
     let outcomes = indices.into_iter().zip(timings.candidates);
     let found = outcomes.filter_map(|(index, outcome)| match outcome {
         Outcome::Timed(timing) => Some((index, timing)),
