@@ -2,7 +2,7 @@
 //! (`capture/runtime.cpp`), and builds that go by what they recorded.
 
 use crate::support::record_schema::assert_records_in;
-use crate::support::toolkit::{include_folder, nvcc};
+use crate::support::toolkit::{Headers, include_folder, nvcc, set_headers};
 use expect_test::{Expect, expect};
 use nvtune::recording::{Holder, RecordedKernel, RecordedLaunch};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::copy(source("launches.cu"), folder.path().join("launches.cu")).expect("copied");
-    let ran = nvtune(folder.path(), "capture", &[]);
+    let ran = command(folder.path(), "capture", Headers::Cuda).output().expect("it starts");
     let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.path().to_string_lossy(), "FOLDER");
     assert!(ran.status.success(), "{said}");
     expect![[r#"
@@ -43,12 +43,18 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture").join(name)
 }
 
-/// Runs nvtune as nvcc on `launches.cu` in a folder.
-fn nvtune(folder: &Path, mode: &str, environment: &[(&str, &str)]) -> Output {
+/// nvtune as nvcc on `launches.cu` in a folder.
+fn command(folder: &Path, mode: &str, headers: Headers) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nvtune"));
-    command.args(["nvcc", "-std=c++14", "-arch=sm_90", "-c", "launches.cu", "-o", "launches.o"]);
+    command.args(["nvcc", "-arch=sm_90", "-c", "launches.cu", "-o", "launches.o"]).current_dir(folder);
     command.env("NVTUNE_NVCC", nvcc()).env("NVTUNE", mode).env("NVTUNE_CACHE_DIR", folder.join("cache"));
-    command.envs(environment.iter().copied()).current_dir(folder).output().expect("it starts")
+    set_headers(&mut command, headers);
+    command
+}
+
+/// Runs it with the small headers.
+fn nvtune(folder: &Path, mode: &str, environment: &[(&str, &str)]) -> Output {
+    command(folder, mode, Headers::Small).envs(environment.iter().copied()).output().expect("it starts")
 }
 
 /// Runs the program with recordings in a folder of their own; returns that, and what was printed.

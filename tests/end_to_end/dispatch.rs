@@ -1,5 +1,6 @@
 //! Launches of real programs: which entry of the object they run, executed on a runtime that only says what it is asked to launch.
 
+use super::measured::sass;
 use super::project::{Project, compile, nvcc, run, succeed};
 use super::remap::{launches, link, short, tuned};
 use expect_test::expect;
@@ -87,7 +88,7 @@ fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
 
 #[test]
 fn code_for_exactly_one_block_runs_in_that_block_alone() {
-    let project = Project::new(&[]).with_cuda_headers();
+    let project = Project::new(&[]).with_cuda_headers_in_full_run();
     project.write(
         "scale.cu",
         "//@tune threads(n / 4) block({128, 256}) regs({0}) default(block = 256)\n\
@@ -146,11 +147,9 @@ fn macro_of_a_winner_reaches_neither_host_code_nor_other_kernels() {
 
 /// Returns the machine code of a kernel in an object, as text.
 fn code(project: &Project, object: &str, kernel: &str) -> String {
-    let tool = nvcc().with_file_name("cuobjdump");
-    let mut tool = std::process::Command::new(tool);
-    let said = succeed(tool.args(["-sass", "-fun", kernel, object]).current_dir(project.path(""))).stdout;
-    assert!(said.contains("EXIT"), "{object} has no {kernel}: {said}");
-    said.lines().filter(|line| line.contains("/*")).map(|line| line.to_owned() + "\n").collect()
+    let code = sass(project, object, &format!("{kernel}\n"));
+    assert!(code.contains("EXIT"), "{object} has no code of {kernel}: {code}");
+    code
 }
 
 #[test]

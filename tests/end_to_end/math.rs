@@ -158,7 +158,7 @@ fn locked_winner_with_math_options_is_built_without_a_gpu() {
     if !is_full() {
         return;
     }
-    let project = Project::new(&["mathed.cu"]).with_cuda_headers();
+    let project = Project::new(&["mathed.cu"]).with_cuda_headers_in_full_run();
     let ran = timed(&project, &recorded("block=256 math=ftz+fast_div", Value::Null), &[]);
     assert!(ran.stderr.starts_with("nvtune: ratio: block=256 math=ftz+fast_div (1.2"), "{}", ran.stderr);
     let object = project.bytes("mathed.o");
@@ -166,7 +166,7 @@ fn locked_winner_with_math_options_is_built_without_a_gpu() {
     let lock = project.read("nvtune.lock");
     assert!(lock.contains("\"math\": [\"ftz\",\"fast_div\"],\n"), "{lock}");
 
-    let farm = Project::new(&["mathed.cu"]).with_cuda_headers();
+    let farm = Project::new(&["mathed.cu"]).with_cuda_headers_in_full_run();
     farm.write("nvtune.lock", &lock);
     let ran = succeed(farm.nvtune(&reproducible("mathed.cu", "mathed.o")).env("NVTUNE", "locked"));
     assert!(ran.stderr.contains("math=ftz+fast_div (1.2") && !ran.stderr.contains("warning"), "{}", ran.stderr);

@@ -124,7 +124,7 @@ fn buffers_larger_than_free_gpu_memory_leave_the_choice_to_the_model() {
 
 #[test]
 fn each_kernel_of_a_file_has_its_own_register_cap() {
-    let project = Project::new(&["two.cu"]).with_cuda_headers();
+    let project = Project::new(&["two.cu"]).with_cuda_headers_in_full_run();
     succeed(&mut project.plain(&compile("two.cu", "plain.o")));
     let plain = project.registers("plain.o");
     project.write("recorded.json", CAPS_WIN);
@@ -182,7 +182,7 @@ fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
 
 /// The SASS of a kernel of an object.
 pub fn sass(project: &Project, object: &str, kernel: &str) -> String {
-    let all = project.tool("cuobjdump", &["-sass", object]);
+    let all = project.listing(object);
     let code = all
         .split("Function : ")
         .find(|part| part.lines().next().is_some_and(|name| (name.to_owned() + "\n").contains(kernel)));
@@ -351,7 +351,7 @@ fn header_of_another_build_next_to_the_source_is_not_used() {
 
 #[test]
 fn each_template_instance_has_its_own_winner() {
-    let project = Project::new(&["instances.cu"]).with_cuda_headers();
+    let project = Project::new(&["instances.cu"]).with_cuda_headers_in_full_run();
     tuned_to(
         &project,
         "instances.cu",

@@ -211,7 +211,7 @@ fn header_of_a_copied_folder_is_no_other_objects() {
 
 #[test]
 fn dependency_file_names_the_header() {
-    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers_in_full_run();
     let mut arguments = compile("saxpy.cu", "saxpy.o");
     arguments.extend(["-MD", "-MF", "saxpy.d"].map(str::to_owned));
     succeed(&mut project.nvtune(&arguments));
