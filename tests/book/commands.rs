@@ -4,6 +4,7 @@
 //! one folder. With UPDATE_EXPECT=1 the pages are changed instead.
 
 use super::super::support::book::{assert_block, blocks, page, root};
+use super::super::support::full::is_full;
 use super::super::support::toolkit::nvcc;
 use nvtune::record::RecordedSpace;
 use std::os::unix::fs::symlink;
@@ -200,6 +201,9 @@ fn assert_recipe_builds(recipe: &str, kind: &str, build_file: &str, program: &st
 
 #[test]
 fn make_recipe_builds_the_program_of_the_quick_start() {
+    if !is_full() {
+        return;
+    }
     assert_recipe_builds("docs/recipes/make.md", "make", "Makefile", "nbody");
 }
 
