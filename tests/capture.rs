@@ -28,6 +28,14 @@ static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     folder
 });
 
+/// What is recorded of the program, a folder of its source tuned on that, and what is said then.
+static TUNED: LazyLock<(tempfile::TempDir, tempfile::TempDir, String)> = LazyLock::new(|| {
+    let (folder, _) = recorded("0", &[]);
+    let sources = tempfile::tempdir().expect("a folder");
+    let said = tuned_in(sources.path(), folder.path());
+    (folder, sources, said)
+});
+
 /// Links the program of a folder with the runtime.
 fn link(folder: &Path) {
     let mut link = Command::new("g++");
@@ -229,9 +237,7 @@ fn launch_that_waits_for_the_program_is_let_go_on_and_not_timed() {
 
 #[test]
 fn report_has_the_share_of_the_recorded_gpu_time() {
-    let (folder, _) = recorded("0", &[]);
-    let sources = tempfile::tempdir().expect("a folder");
-    tuned_in(sources.path(), folder.path());
+    let (folder, sources, _) = &*TUNED;
     let report = |arguments: &[&str]| {
         let mut report = Command::new(env!("CARGO_BIN_EXE_nvtune"));
         report.args(["report", "launches.tune.json"]).args(arguments).current_dir(sources.path());
@@ -330,13 +336,12 @@ fn without_kinds(said: &str) -> String {
 
 #[test]
 fn bare_comments_are_tuned_on_recorded_launches() {
-    let (folder, _) = recorded("0", &[]);
     expect![[r#"
         nvtune warning : hidden: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
         nvtune: scaled: timed
         nvtune: viewed: timed
         nvtune: filled_double: timed
-    "#]].assert_eq(&tuned(folder.path()));
+    "#]].assert_eq(&TUNED.2);
 }
 
 /// Puts the program without its comments into a folder of sources.
@@ -530,9 +535,8 @@ fn init_proposes_bare_comments_for_recorded_kernels() {
 
 #[test]
 fn lock_file_gives_what_a_recording_gave() {
-    let (folder, _) = recorded("0", &[]);
     let sources = tempfile::tempdir().expect("a folder");
-    tuned_in(sources.path(), folder.path());
+    tuned_in(sources.path(), TUNED.0.path());
     let mut lock = Command::new(env!("CARGO_BIN_EXE_nvtune"));
     let locked = lock.arg("lock").env("NVTUNE_NVCC", nvcc()).current_dir(sources.path()).output().expect("it starts");
     assert!(locked.status.success(), "{locked:?}");

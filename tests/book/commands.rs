@@ -159,6 +159,9 @@ fn first_screen_shows_the_line_of_the_n_body_program() {
 
 #[test]
 fn report_page_shows_the_report_of_the_n_body_program() {
+    if !is_full() {
+        return;
+    }
     let mut session = Session::new();
     with_h200(&mut session);
     assert_commands("docs/report.md", &session);

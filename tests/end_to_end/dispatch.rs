@@ -3,6 +3,7 @@
 use super::measured::sass;
 use super::project::{Project, compile, nvcc, run, succeed};
 use super::remap::{launches, link, short, tuned};
+use crate::support::full::cases;
 use expect_test::expect;
 use object::{Object, ObjectSection};
 
@@ -357,7 +358,7 @@ fn stub_is_of_any_standard_that_the_build_asks_for() {
          int main() { scale<<<4, 256>>>(1024, 0); return 0; }\n",
     );
     let wins = r#"{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
-    for standard in ["c++03", "c++11", "c++20"] {
+    for standard in cases(&["c++03", "c++20", "c++11"], 2) {
         let mut arguments = compile("k.cu", "k.o");
         arguments.extend([format!("-std={standard}"), "-Xcompiler=-Wall,-Wextra,-Werror".to_owned()]);
         let ran = tuned(&project, &arguments, wins);

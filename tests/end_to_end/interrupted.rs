@@ -2,7 +2,7 @@
 
 use super::project::{Project, Ran, compile, run, succeed};
 use super::results::nvtune;
-use crate::support::full::is_full;
+use crate::support::full::{cases, is_full};
 use nvtune::record::{Cache, Journal, PointOutcome, Tried};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -153,7 +153,7 @@ fn resumed_search_keeps_earlier_times_and_finds_the_same_winner() {
     assert!(searches(&whole).is_empty(), "what is decided is not under way");
 
     let signals = [(libc::SIGINT, 130), (libc::SIGKILL, 137), (libc::SIGTERM, 143)];
-    for &(signal, code) in &signals[..if is_full() { 3 } else { 2 }] {
+    for &(signal, code) in cases(&signals, 2) {
         let project = project(3, 1.0);
         let (ended, said) = interrupted(&project, signal);
         assert_eq!(ended, code, "{said}");

@@ -1,6 +1,7 @@
 //! Decisions by timing, with a measuring process that answers from recorded timings: all of it is real but the driver.
 
 use super::project::{CAPS_WIN, Project, Ran, compile, run, succeed};
+use crate::support::full::cases;
 use std::process::Command;
 
 /// Writes recorded times of a device of compute capability 9.0.
@@ -163,12 +164,13 @@ fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
     let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
     project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
     // What nvcc calls its files depends on these.
-    for options in [
-        &["-arch=sm_90"][..],
-        &["-arch=sm_90", "--keep"],
-        &["-arch=sm_90", "-objtemp"],
+    let all = [
+        &["-arch=sm_90", "--keep"][..],
         &["-gencode=arch=compute_90,code=sm_90", "-gencode=arch=compute_80,code=sm_80"],
-    ] {
+        &["-arch=sm_90"],
+        &["-arch=sm_90", "-objtemp"],
+    ];
+    for options in cases(&all, 2) {
         let arguments = options.iter().chain(&["-O3", "-c", "a.cu", "a_b.cu"]).collect::<Vec<_>>();
         let mut nvtune = project.nvtune(&arguments);
         let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));

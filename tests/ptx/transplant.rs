@@ -1,7 +1,7 @@
 //! Entries copied from PTX of `transplant.cu` under one macro value into that under another, assembled by ptxas.
 
 use super::*;
-use crate::support::full::is_full;
+use crate::support::full::cases;
 use nvtune::ptx::{Destination, Transplant, TransplantError, edit_entries, insert_transplants};
 use nvtune::sass::code_digest;
 use std::collections::BTreeSet;
@@ -95,7 +95,7 @@ const DEPENDENT: &[(&str, &[&str])] =
 
 /// Those of the full run, or the first of them.
 fn some_copied() -> &'static [(&'static str, &'static [&'static str])] {
-    &COPIED[..if is_full() { COPIED.len() } else { 3 }]
+    cases(COPIED, 3)
 }
 
 /// Copies kernels into one text, and compares their code and that of the host's kernels with what they were.
