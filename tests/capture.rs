@@ -2,7 +2,7 @@
 //! (`capture/runtime.cpp`), and builds that go by what they recorded.
 
 use crate::support::record_schema::assert_records_in;
-use crate::support::toolkit::{include_folder, nvcc};
+use crate::support::toolkit::{Headers, include_folder, nvcc, set_headers};
 use expect_test::{Expect, expect};
 use nvtune::recording::{Holder, RecordedKernel, RecordedLaunch};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::copy(source("launches.cu"), folder.path().join("launches.cu")).expect("copied");
-    let ran = nvtune(folder.path(), "capture", &[]);
+    let ran = command(folder.path(), "capture", Headers::Cuda).output().expect("it starts");
     let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.path().to_string_lossy(), "FOLDER");
     assert!(ran.status.success(), "{said}");
     expect![[r#"
@@ -26,6 +26,14 @@ static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     .assert_eq(&said);
     link(folder.path());
     folder
+});
+
+/// What is recorded of the program, a folder of its source tuned on that, and what is said then.
+static TUNED: LazyLock<(tempfile::TempDir, tempfile::TempDir, String)> = LazyLock::new(|| {
+    let (folder, _) = recorded("0", &[]);
+    let sources = tempfile::tempdir().expect("a folder");
+    let said = tuned_in(sources.path(), folder.path());
+    (folder, sources, said)
 });
 
 /// Links the program of a folder with the runtime.
@@ -43,12 +51,18 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture").join(name)
 }
 
-/// Runs nvtune as nvcc on `launches.cu` in a folder.
-fn nvtune(folder: &Path, mode: &str, environment: &[(&str, &str)]) -> Output {
+/// nvtune as nvcc on `launches.cu` in a folder.
+fn command(folder: &Path, mode: &str, headers: Headers) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nvtune"));
-    command.args(["nvcc", "-std=c++14", "-arch=sm_90", "-c", "launches.cu", "-o", "launches.o"]);
+    command.args(["nvcc", "-arch=sm_90", "-c", "launches.cu", "-o", "launches.o"]).current_dir(folder);
     command.env("NVTUNE_NVCC", nvcc()).env("NVTUNE", mode).env("NVTUNE_CACHE_DIR", folder.join("cache"));
-    command.envs(environment.iter().copied()).current_dir(folder).output().expect("it starts")
+    set_headers(&mut command, headers);
+    command
+}
+
+/// Runs it with the small headers.
+fn nvtune(folder: &Path, mode: &str, environment: &[(&str, &str)]) -> Output {
+    command(folder, mode, Headers::Small).envs(environment.iter().copied()).output().expect("it starts")
 }
 
 /// Runs the program with recordings in a folder of their own; returns that, and what was printed.
@@ -223,9 +237,7 @@ fn launch_that_waits_for_the_program_is_let_go_on_and_not_timed() {
 
 #[test]
 fn report_has_the_share_of_the_recorded_gpu_time() {
-    let (folder, _) = recorded("0", &[]);
-    let sources = tempfile::tempdir().expect("a folder");
-    tuned_in(sources.path(), folder.path());
+    let (folder, sources, _) = &*TUNED;
     let report = |arguments: &[&str]| {
         let mut report = Command::new(env!("CARGO_BIN_EXE_nvtune"));
         report.args(["report", "launches.tune.json"]).args(arguments).current_dir(sources.path());
@@ -324,13 +336,12 @@ fn without_kinds(said: &str) -> String {
 
 #[test]
 fn bare_comments_are_tuned_on_recorded_launches() {
-    let (folder, _) = recorded("0", &[]);
     expect![[r#"
         nvtune warning : hidden: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
         nvtune: scaled: timed
         nvtune: viewed: timed
         nvtune: filled_double: timed
-    "#]].assert_eq(&tuned(folder.path()));
+    "#]].assert_eq(&TUNED.2);
 }
 
 /// Puts the program without its comments into a folder of sources.
@@ -530,9 +541,8 @@ fn init_proposes_bare_comments_for_recorded_kernels() {
 
 #[test]
 fn lock_file_gives_what_a_recording_gave() {
-    let (folder, _) = recorded("0", &[]);
     let sources = tempfile::tempdir().expect("a folder");
-    tuned_in(sources.path(), folder.path());
+    tuned_in(sources.path(), TUNED.0.path());
     let mut lock = Command::new(env!("CARGO_BIN_EXE_nvtune"));
     let locked = lock.arg("lock").env("NVTUNE_NVCC", nvcc()).current_dir(sources.path()).output().expect("it starts");
     assert!(locked.status.success(), "{locked:?}");

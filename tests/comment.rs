@@ -2,6 +2,7 @@
 //!
 //! The tables below are sources; `tests/comments/*.txt` hold what must come out. `UPDATE_EXPECT=1` writes them anew.
 
+use super::support::full::is_full;
 use expect_test::expect_file;
 use nvtune::comment::{
     Annotation, GivenFill, GivenSymbol, GivenTable, GivenValue, TemplateArgument, annotations, is_marked,
@@ -391,9 +392,10 @@ fn accepted_comments_have_values_of_their_text() {
 #[test]
 fn damaged_source_is_read_or_refused() {
     let mut answers = 0;
+    let step = if is_full() { 1 } else { 4 };
     for case in REFUSED.iter().chain(ACCEPTED) {
         let text = source(case).text;
-        for (at, c) in text.char_indices() {
+        for (at, c) in text.char_indices().step_by(step) {
             for damaged in [text[..at].to_string(), format!("{}{}", &text[..at], &text[at + c.len_utf8()..])] {
                 let source = Source::new("a.cu", damaged.as_bytes());
                 let shown = problems(&source);
@@ -402,7 +404,7 @@ fn damaged_source_is_read_or_refused() {
             }
         }
     }
-    assert!(answers > 10_000);
+    assert!(answers > 10_000 / step);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn words_of_host_code_in_any_order_are_answered() {
     let words: Vec<&str> =
         LAUNCHES.split_inclusive([' ', '(', ')', '{', '}', '<', '>', ',', ';', '\n', '[', ']']).collect();
     let mut state = 1u64;
-    for _ in 0..random_cases(1000, 4000) {
+    for _ in 0..random_cases(400, 4000) {
         let mut soup = String::new();
         for _ in 0..60 {
             // Knuth's MMIX generator.
@@ -87,7 +87,7 @@ fn words_of_host_code_in_any_order_are_answered() {
 
 /// Levels of nested code: recursion without a bound would overflow the stack of a test, which has 2 MiB.
 fn depth() -> usize {
-    if is_full() { 30_000 } else { 10_000 }
+    if is_full() { 30_000 } else { 4_000 }
 }
 
 /// Returns `n / PER` between so many brackets.

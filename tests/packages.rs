@@ -3,6 +3,7 @@
 use super::support::book::root;
 use super::support::full::is_full;
 use super::support::summary;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -69,12 +70,21 @@ fn wheel_installs_the_program_next_to_python() {
     let name = wheel.file_name().expect("a name").to_string_lossy().into_owned();
     assert!(name.starts_with("nvtune-1.2.3-py3-none-manylinux_2_28_"), "{name}");
     let environment = folder.path().join("venv");
-    let mut venv = Command::new("python3");
-    if !venv.args(["-m", "venv"]).arg(&environment).output().is_ok_and(|output| output.status.success()) {
-        return;
+    let python = |arguments: &[&OsStr]| {
+        Command::new("python3").args(arguments).output().is_ok_and(|output| output.status.success())
+    };
+    let [module, venv, bare, pip] = ["-m", "venv", "--without-pip", "pip"].map(OsStr::new);
+    let install = ["install", "--no-index", "--disable-pip-version-check"].map(OsStr::new);
+    // By the pip that is there, where it can: to put one into the environment takes seconds.
+    let target = environment.join("bin/python");
+    let by_own_pip =
+        [&[module, pip, "--python".as_ref(), target.as_os_str()][..], &install, &[wheel.as_os_str()]].concat();
+    if !python(&[module, venv, bare, environment.as_os_str()]) || !python(&by_own_pip) {
+        if !python(&[module, venv, environment.as_os_str()]) {
+            return;
+        }
+        said(Command::new(environment.join("bin/pip")).args(install).arg(&wheel));
     }
-    let pip = environment.join("bin/pip");
-    said(Command::new(pip).args(["install", "--no-index", "--disable-pip-version-check"]).arg(&wheel));
     assert_eq!(said(&mut Command::new(environment.join("bin/nvtune"))), "nvtune\n");
 }
 

@@ -4,6 +4,7 @@
 //! one folder. With UPDATE_EXPECT=1 the pages are changed instead.
 
 use super::super::support::book::{assert_block, blocks, page, root};
+use super::super::support::full::is_full;
 use super::super::support::toolkit::nvcc;
 use nvtune::record::RecordedSpace;
 use std::os::unix::fs::symlink;
@@ -158,6 +159,9 @@ fn first_screen_shows_the_line_of_the_n_body_program() {
 
 #[test]
 fn report_page_shows_the_report_of_the_n_body_program() {
+    if !is_full() {
+        return;
+    }
     let mut session = Session::new();
     with_h200(&mut session);
     assert_commands("docs/report.md", &session);
@@ -200,6 +204,9 @@ fn assert_recipe_builds(recipe: &str, kind: &str, build_file: &str, program: &st
 
 #[test]
 fn make_recipe_builds_the_program_of_the_quick_start() {
+    if !is_full() {
+        return;
+    }
     assert_recipe_builds("docs/recipes/make.md", "make", "Makefile", "nbody");
 }
 

@@ -1,8 +1,8 @@
 // Launches of all kinds that a recording tells apart, on memory of the host that the runtime takes for the device's.
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <thread>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 extern "C" void fake_capturing(int is_capturing);
 extern "C" void fake_endless();
@@ -40,12 +40,12 @@ __global__ void counted(int step, int *out) { out[threadIdx.x] = step; }
 }  // namespace
 
 int main(int count, char **arguments) {
-    const int kind = count > 1 ? std::atoi(arguments[1]) : 0;
-    float *x, *y;
+    const int kind = count > 1 ? atoi(arguments[1]) : 0;
+    static float *x, *y;
     cudaMalloc(&x, 4000);
     cudaMalloc(&y, 8000);
     for (int i = 0; i < 1000; ++i) x[i] = static_cast<float>(i);
-    std::memset(y, 0, 8000);
+    memset(y, 0, 8000);
     switch (kind) {
         case 0: {
             for (int i = 0; i < 5; ++i) scaled<<<4, 256>>>(1000, 0.5f, x, y);
@@ -60,12 +60,13 @@ int main(int count, char **arguments) {
         }
         case 1: /* More kinds than are told apart, by several threads. */
             for (int round = 0; round < 2; ++round) {
-                auto launches = [=] {
+                auto launches = [](void *) -> void * {
                     for (int step = 0; step < 20; ++step) counted<<<1, 32>>>(step, reinterpret_cast<int *>(y));
+                    return nullptr;
                 };
-                std::thread one(launches), other(launches);
-                one.join();
-                other.join();
+                pthread_t threads[2];
+                for (pthread_t &thread : threads) pthread_create(&thread, nullptr, launches, nullptr);
+                for (pthread_t thread : threads) pthread_join(thread, nullptr);
             }
             break;
         case 2: /* A launch of a graph is counted, and recorded once it comes without. */
@@ -82,8 +83,8 @@ int main(int count, char **arguments) {
             fake_endless();
             scaled<<<4, 256>>>(1000, 0.5f, x, y);
             scaled<<<2, 256>>>(300, 0.5f, x, y);
-            std::printf("error %d\n", static_cast<int>(cudaPeekAtLastError()));
+            printf("error %d\n", static_cast<int>(cudaPeekAtLastError()));
             break;
     }
-    std::printf("%g %g\n", y[1], y[999]);
+    printf("%g %g\n", y[1], y[999]);
 }

@@ -1,5 +1,5 @@
 // Kernels without comments: overloads, alternatives of an `#if`, a template.
-#include <cstdio>
+#include <stdio.h>
 
 __global__ void scaled(int n, float a, float *x) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,5 +44,5 @@ int main() {
 #ifndef WIDE
     moved<<<4, 256>>>(x, 1000);
 #endif
-    std::printf("%g %g\n", x[999], y[999]);
+    printf("%g %g\n", x[999], y[999]);
 }

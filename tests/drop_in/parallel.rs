@@ -38,6 +38,7 @@ fn source(sets: usize) -> String {
 fn set_environment<'a>(command: &'a mut Command, place: &Place) -> &'a mut Command {
     command.current_dir(place.folder.path()).env("TMPDIR", place.path("tmp")).env("NVTUNE_NVCC", sandbox::nvcc());
     command.env("NVTUNE", "static").env("RAYON_NUM_THREADS", "4").env("NVCC_PREPEND_FLAGS", SMALL_HEADERS);
+    command.env("NVTUNE_CACHE_DIR", place.path("bin/cache"));
     command.env_remove("MAKEFLAGS").env_remove("MAKELEVEL")
 }
 

@@ -1,7 +1,9 @@
 //! Launches of real programs: which entry of the object they run, executed on a runtime that only says what it is asked to launch.
 
+use super::measured::sass;
 use super::project::{Project, compile, nvcc, run, succeed};
 use super::remap::{launches, link, short, tuned};
+use crate::support::full::cases;
 use expect_test::expect;
 use object::{Object, ObjectSection};
 
@@ -87,7 +89,7 @@ fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
 
 #[test]
 fn code_for_exactly_one_block_runs_in_that_block_alone() {
-    let project = Project::new(&[]).with_cuda_headers();
+    let project = Project::new(&[]).with_cuda_headers_in_full_run();
     project.write(
         "scale.cu",
         "//@tune threads(n / 4) block({128, 256}) regs({0}) default(block = 256)\n\
@@ -146,11 +148,9 @@ fn macro_of_a_winner_reaches_neither_host_code_nor_other_kernels() {
 
 /// Returns the machine code of a kernel in an object, as text.
 fn code(project: &Project, object: &str, kernel: &str) -> String {
-    let tool = nvcc().with_file_name("cuobjdump");
-    let mut tool = std::process::Command::new(tool);
-    let said = succeed(tool.args(["-sass", "-fun", kernel, object]).current_dir(project.path(""))).stdout;
-    assert!(said.contains("EXIT"), "{object} has no {kernel}: {said}");
-    said.lines().filter(|line| line.contains("/*")).map(|line| line.to_owned() + "\n").collect()
+    let code = sass(project, object, &format!("{kernel}\n"));
+    assert!(code.contains("EXIT"), "{object} has no code of {kernel}: {code}");
+    code
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn stub_is_of_any_standard_that_the_build_asks_for() {
          int main() { scale<<<4, 256>>>(1024, 0); return 0; }\n",
     );
     let wins = r#"{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
-    for standard in ["c++03", "c++11", "c++20"] {
+    for standard in cases(&["c++03", "c++20", "c++11"], 2) {
         let mut arguments = compile("k.cu", "k.o");
         arguments.extend([format!("-std={standard}"), "-Xcompiler=-Wall,-Wextra,-Werror".to_owned()]);
         let ran = tuned(&project, &arguments, wins);

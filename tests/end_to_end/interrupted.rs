@@ -2,7 +2,7 @@
 
 use super::project::{Project, Ran, compile, run, succeed};
 use super::results::nvtune;
-use crate::support::full::is_full;
+use crate::support::full::{cases, is_full};
 use nvtune::record::{Cache, Journal, PointOutcome, Tried};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -152,7 +152,8 @@ fn resumed_search_keeps_earlier_times_and_finds_the_same_winner() {
     assert_eq!(expected, "nvtune: mix: block=96 regs=40, measured)", "{}", ran.stderr);
     assert!(searches(&whole).is_empty(), "what is decided is not under way");
 
-    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGKILL, 137)] {
+    let signals = [(libc::SIGINT, 130), (libc::SIGKILL, 137), (libc::SIGTERM, 143)];
+    for &(signal, code) in cases(&signals, 2) {
         let project = project(3, 1.0);
         let (ended, said) = interrupted(&project, signal);
         assert_eq!(ended, code, "{said}");

@@ -3,7 +3,7 @@
 use super::project::{Project, compile, run, succeed};
 use super::remap::tuned;
 use super::results::nvtune;
-use crate::support::full::is_full;
+use crate::support::full::{cases, is_full};
 use expect_test::expect;
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -149,7 +149,7 @@ fn predicted_winner_does_all_work() {
     // The kernels of one file, and of each what must be said of it, or must not be.
     let mut source = "#ifndef TILE\n#define TILE 16\n#endif\n#ifndef WIDE\n#define WIDE 16\n#endif\n#ifndef SIZE\n#define SIZE 256\n#endif\n".to_owned();
     let (mut expected, mut unexpected) = (Vec::new(), Vec::new());
-    for launch in ["header", "remap"] {
+    for launch in cases(&["remap", "header"], 1) {
         // Each thread has one element, and the grid does not follow the block; a kernel that strides over the grid has all of them.
         const ONE: &str = "if (i < n)";
         const STRIDED: &str = "for (; i < n; i += gridDim.x * blockDim.x)";

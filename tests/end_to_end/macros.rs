@@ -4,7 +4,7 @@ use super::project::{Project, Ran, compile, run, succeed};
 
 #[test]
 fn header_offers_the_macros_of_the_winner_and_host_code_sees_the_sources() {
-    let project = Project::new(&["tiled.cu"]).with_cuda_headers();
+    let project = Project::new(&["tiled.cu"]).with_cuda_headers_in_full_run();
     succeed(&mut project.nvtune(&compile("tiled.cu", "tiled.o")));
     let record = project.record("tiled.tune.json");
     let kernel = &record["kernels"][0];

@@ -3,7 +3,7 @@
 use super::measured::sass;
 use super::project::{Project, Ran, compile, reproducible, run, succeed};
 use super::results::nvtune;
-use crate::support::full::is_full;
+use crate::support::full::{cases, is_full};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -81,7 +81,7 @@ fn math_is_off_unless_it_was_timed_and_compared() {
     succeed(&mut project.plain(&compile("mathed.cu", "plain.o")));
     let baseline = sass(&project, "plain.o", "ratio");
     // The model may not choose it, even where a strategy has it compiled.
-    for strategy in ["", "es"] {
+    for &strategy in cases(&["es", ""], 1) {
         let mut build = project.nvtune(&compile("mathed.cu", "static.o"));
         if !strategy.is_empty() {
             build.env("NVTUNE_STRATEGY", strategy);
@@ -158,7 +158,7 @@ fn locked_winner_with_math_options_is_built_without_a_gpu() {
     if !is_full() {
         return;
     }
-    let project = Project::new(&["mathed.cu"]).with_cuda_headers();
+    let project = Project::new(&["mathed.cu"]).with_cuda_headers_in_full_run();
     let ran = timed(&project, &recorded("block=256 math=ftz+fast_div", Value::Null), &[]);
     assert!(ran.stderr.starts_with("nvtune: ratio: block=256 math=ftz+fast_div (1.2"), "{}", ran.stderr);
     let object = project.bytes("mathed.o");
@@ -166,7 +166,7 @@ fn locked_winner_with_math_options_is_built_without_a_gpu() {
     let lock = project.read("nvtune.lock");
     assert!(lock.contains("\"math\": [\"ftz\",\"fast_div\"],\n"), "{lock}");
 
-    let farm = Project::new(&["mathed.cu"]).with_cuda_headers();
+    let farm = Project::new(&["mathed.cu"]).with_cuda_headers_in_full_run();
     farm.write("nvtune.lock", &lock);
     let ran = succeed(farm.nvtune(&reproducible("mathed.cu", "mathed.o")).env("NVTUNE", "locked"));
     assert!(ran.stderr.contains("math=ftz+fast_div (1.2") && !ran.stderr.contains("warning"), "{}", ran.stderr);

@@ -1,6 +1,7 @@
 //! Decisions by timing, with a measuring process that answers from recorded timings: all of it is real but the driver.
 
 use super::project::{CAPS_WIN, Project, Ran, compile, run, succeed};
+use crate::support::full::cases;
 use std::process::Command;
 
 /// Writes recorded times of a device of compute capability 9.0.
@@ -124,7 +125,7 @@ fn buffers_larger_than_free_gpu_memory_leave_the_choice_to_the_model() {
 
 #[test]
 fn each_kernel_of_a_file_has_its_own_register_cap() {
-    let project = Project::new(&["two.cu"]).with_cuda_headers();
+    let project = Project::new(&["two.cu"]).with_cuda_headers_in_full_run();
     succeed(&mut project.plain(&compile("two.cu", "plain.o")));
     let plain = project.registers("plain.o");
     project.write("recorded.json", CAPS_WIN);
@@ -163,12 +164,13 @@ fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
     let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
     project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
     // What nvcc calls its files depends on these.
-    for options in [
-        &["-arch=sm_90"][..],
-        &["-arch=sm_90", "--keep"],
-        &["-arch=sm_90", "-objtemp"],
+    let all = [
+        &["-arch=sm_90", "--keep"][..],
         &["-gencode=arch=compute_90,code=sm_90", "-gencode=arch=compute_80,code=sm_80"],
-    ] {
+        &["-arch=sm_90"],
+        &["-arch=sm_90", "-objtemp"],
+    ];
+    for options in cases(&all, 2) {
         let arguments = options.iter().chain(&["-O3", "-c", "a.cu", "a_b.cu"]).collect::<Vec<_>>();
         let mut nvtune = project.nvtune(&arguments);
         let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
@@ -182,7 +184,7 @@ fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
 
 /// The SASS of a kernel of an object.
 pub fn sass(project: &Project, object: &str, kernel: &str) -> String {
-    let all = project.tool("cuobjdump", &["-sass", object]);
+    let all = project.listing(object);
     let code = all
         .split("Function : ")
         .find(|part| part.lines().next().is_some_and(|name| (name.to_owned() + "\n").contains(kernel)));
@@ -351,7 +353,7 @@ fn header_of_another_build_next_to_the_source_is_not_used() {
 
 #[test]
 fn each_template_instance_has_its_own_winner() {
-    let project = Project::new(&["instances.cu"]).with_cuda_headers();
+    let project = Project::new(&["instances.cu"]).with_cuda_headers_in_full_run();
     tuned_to(
         &project,
         "instances.cu",

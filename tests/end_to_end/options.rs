@@ -4,7 +4,7 @@ use super::project::{CAPS_WIN, Project, compile, run, succeed};
 
 #[test]
 fn fat_build_has_an_image_for_each_architecture() {
-    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers_in_full_run();
     let two = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=[sm_90,compute_90]"];
     let mut arguments: Vec<&str> = two.to_vec();
     arguments.extend(["-O3", "-c", "saxpy.cu", "-o", "saxpy.o", "-t", "2"]);

@@ -1,6 +1,7 @@
 //! What a tuned build writes: object, header, record, dependency file.
 
 use super::project::{CAPS_WIN, Project, compile, reproducible, run, succeed};
+use crate::support::full::{cases, is_full};
 use std::process::{Child, Command, Stdio};
 
 #[test]
@@ -134,7 +135,7 @@ impl Shared {
 #[test]
 fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
     let shared = Shared::new();
-    let rounds = if std::env::var_os("NVTUNE_TEST_FULL").is_some() { 5 } else { 2 };
+    let rounds = if is_full() { 5 } else { 1 };
     for _ in 0..rounds {
         for build in OBJECTS.map(|object| shared.start(object)) {
             Shared::end(build);
@@ -151,13 +152,14 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
 #[test]
 fn header_stays_that_of_the_first_object_of_a_folder() {
     // With what is said, and the value of TILE that its own header gives to what it makes: none where that has no machine code.
-    for (words, said, tile) in [
+    let forms = [
         (&["-c", "kernel.cu", "-o", "o/double.o"][..], "belongs to 'o/float.o', not to 'o/double.o'", Some(4)),
+        (&["-ptx", "kernel.cu", "-o", "o/kernel.ptx"], "-ptx makes no machine code", None),
         (&["-lib", "kernel.cu", "-o", "o/double.a"], "belongs to 'o/float.o', not to 'o/double.a'", Some(4)),
         (&["-c", "sub/kernel.cu", "-o", "o/other.o"], "belongs to 'o/float.o', not to 'o/other.o'", Some(4)),
         (&["kernel.cu", "main.o", "-o", "o/prog"], "belongs to 'o/float.o', not to 'o/prog'", Some(4)),
-        (&["-ptx", "kernel.cu", "-o", "o/kernel.ptx"], "-ptx makes no machine code", None),
-    ] {
+    ];
+    for &(words, said, tile) in cases(&forms, 2) {
         let shared = Shared::new();
         let project = &shared.project;
         for folder in ["o", "sub"] {
@@ -211,7 +213,7 @@ fn header_of_a_copied_folder_is_no_other_objects() {
 
 #[test]
 fn dependency_file_names_the_header() {
-    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers_in_full_run();
     let mut arguments = compile("saxpy.cu", "saxpy.o");
     arguments.extend(["-MD", "-MF", "saxpy.d"].map(str::to_owned));
     succeed(&mut project.nvtune(&arguments));

@@ -218,7 +218,7 @@ const MANY: &str = "\
 #ifndef WORK
 #define WORK 1
 #endif
-//@tune define(WORK = 1:200) block(32:1024:32) regs({0}) default(block = 256, WORK = 1) strategy(es) launch(header)
+//@tune define(WORK = 1:200) block(64:1024:64) regs({0}) default(block = 256, WORK = 1) strategy(es) launch(header)
 //@tune threads(ceildiv(n, WORK)) args(n = 1 << 12, x = random[n], y = out[n])
 __global__ void part(int n, const float *x, float *y) {
     const int first = (blockIdx.x * blockDim.x + threadIdx.x) * WORK;
@@ -240,7 +240,7 @@ fn budget_bounds_compiling_and_timing_together() {
     let rows = kernel["configurations"].as_array().expect("a list");
     let cut = rows.iter().filter(|row| row["refused"] == "not compiled: half of the budget was over before its turn");
     let (cut, all) = (cut.count(), rows.len());
-    assert_eq!(all, 200 * 32);
+    assert_eq!(all, 200 * 16);
     assert!(cut > 0 && cut < all, "{cut}");
     let note = format!(
         "nvtune warning : part: {cut} of {all} points were not compiled in half of the budget of 2 s: a larger budget (NVTUNE_BUDGET, budget(...)) compiles more [N0044]\n"

@@ -1,6 +1,7 @@
 //! Calls that are plain nvcc's: nothing is printed, nothing is written, and errors are nvcc's own.
 
 use super::project::{Project, compile, nvcc, reproducible, run, succeed};
+use crate::support::toolkit::{Headers, set_headers};
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -177,6 +178,7 @@ fn launcher_form_runs_the_nvcc_it_names() {
     let nvtune = || {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
         command.current_dir(project.path("")).env_remove("NVTUNE_NVCC");
+        set_headers(&mut command, Headers::Small);
         command
     };
     succeed(nvtune().arg(nvcc()).args(compile("plain.cu", "path.o")));

@@ -1,12 +1,15 @@
 //! What the end-to-end tests share: the real toolkit, a folder to build in, nvtune under the name of nvcc.
 
+use crate::support::full::is_full;
 use crate::support::record_schema::assert_records_in;
 pub use crate::support::toolkit::nvcc;
 use crate::support::toolkit::{Headers, set_headers};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
 
 /// Both kernels of `two.cu` are faster with their caps.
 pub const CAPS_WIN: &str = r#"{
@@ -34,6 +37,8 @@ pub fn reproducible(source: &str, output: &str) -> Vec<String> {
 pub struct Project {
     folder: tempfile::TempDir,
     headers: Headers,
+    /// By the bytes of objects, what cuobjdump prints of their code.
+    listings: Mutex<BTreeMap<Vec<u8>, Arc<str>>>,
 }
 
 /// What a command did.
@@ -54,13 +59,18 @@ impl Project {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/sources").join(name);
             std::fs::copy(&from, folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-        Self { folder, headers: Headers::Small }
+        Self { folder, headers: Headers::Small, listings: Mutex::default() }
     }
 
-    /// Builds with CUDA's own headers: for what the small ones lack, and for one test of each feature.
+    /// Builds with CUDA's own headers: for what the small ones lack, and where headers are what is asked about.
     pub fn with_cuda_headers(mut self) -> Self {
         self.headers = Headers::Cuda;
         self
+    }
+
+    /// Builds with CUDA's own headers in the full run: one test of each feature.
+    pub fn with_cuda_headers_in_full_run(self) -> Self {
+        if is_full() { self.with_cuda_headers() } else { self }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -129,6 +139,12 @@ impl Project {
         let ran = run(Command::new(path).args(arguments).current_dir(self.folder.path()));
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
         ran.stdout
+    }
+
+    /// The code of an object, as cuobjdump prints it: in a second, so once for each object.
+    pub fn listing(&self, object: &str) -> Arc<str> {
+        let list = || self.tool("cuobjdump", &["-sass", object]).into();
+        Arc::clone(self.listings.lock().expect("no panic").entry(self.bytes(object)).or_insert_with(list))
     }
 
     /// A tool of this machine.

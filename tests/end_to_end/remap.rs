@@ -496,7 +496,7 @@ fn fat_build_picks_the_winner_by_device() {
 
 #[test]
 fn newer_gpu_gets_launches_that_nvccs_own_kernel_takes() {
-    let project = Project::new(&[]).with_cuda_headers();
+    let project = Project::new(&[]).with_cuda_headers_in_full_run();
     let body = "(int n, float *x) {\n\
          const int first = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
          for (int k = 0; k < PER; ++k) if (first + k < n) x[first + k] *= 2; }\n";

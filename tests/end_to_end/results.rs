@@ -58,7 +58,7 @@ pub fn noting(project: &Project, name: &str, program: &Path) {
 
 #[test]
 fn cached_build_starts_only_the_final_compiler_and_gives_the_same_bytes() {
-    let project = Project::new(&["two.cu"]).with_cuda_headers();
+    let project = Project::new(&["two.cu"]).with_cuda_headers_in_full_run();
     // The header that the first build leaves beside the source is no reason to look again.
     let including =
         format!("#if __has_include(\"two.tune.h\")\n#include \"two.tune.h\"\n#endif\n{}", project.read("two.cu"));
@@ -304,7 +304,7 @@ fn cache_command_counts_trims_and_clears() {
 
 #[test]
 fn locked_build_without_a_gpu_gives_the_same_bytes() {
-    let project = Project::new(&["two.cu"]).with_cuda_headers();
+    let project = Project::new(&["two.cu"]).with_cuda_headers_in_full_run();
     two(&project);
     let timed = project.bytes("two.o");
     let ran = succeed(&mut nvtune(&project, &["lock"]));
@@ -313,7 +313,7 @@ fn locked_build_without_a_gpu_gives_the_same_bytes() {
     assert!(succeed(&mut nvtune(&project, &["lock"])).stdout.ends_with("; new or changed: 0\n"));
     assert!(succeed(&mut nvtune(&project, &["lock", "--check"])).stdout.starts_with("2 entries"));
 
-    let farm = Project::new(&["two.cu"]).with_cuda_headers();
+    let farm = Project::new(&["two.cu"]).with_cuda_headers_in_full_run();
     farm.write("nvtune.lock", &lock);
     for mode in ["locked", "static", "measure"] {
         let mut build = farm.nvtune(&reproducible("two.cu", "two.o"));

@@ -36,7 +36,7 @@ fn static_shared(project: &Project, kernel: &str) -> u32 {
 
 #[test]
 fn winner_spills_to_shared_memory() {
-    let project = Project::new(&["spilled.cu"]).with_cuda_headers();
+    let project = Project::new(&["spilled.cu"]).with_cuda_headers_in_full_run();
     let ran = timed(&project);
     assert!(ran.stderr.starts_with("nvtune: wide: block=256 reqntid regs=48 spill=shared (1.2"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
@@ -52,7 +52,7 @@ fn winner_spills_to_shared_memory() {
     // A lock file keeps it.
     let object = project.bytes("spilled.o");
     succeed(&mut nvtune(&project, &["lock"]));
-    let farm = Project::new(&["spilled.cu"]).with_cuda_headers();
+    let farm = Project::new(&["spilled.cu"]).with_cuda_headers_in_full_run();
     farm.write("nvtune.lock", &project.read("nvtune.lock"));
     let ran = succeed(farm.nvtune(&reproducible("spilled.cu", "spilled.o")).env("NVTUNE", "locked"));
     assert!(ran.stderr.contains("spill=shared (1.2") && !ran.stderr.contains("warning"), "{}", ran.stderr);

@@ -94,14 +94,14 @@ fn locked_factor_is_built_without_a_gpu() {
     if !is_full() {
         return;
     }
-    let project = Project::new(&["unrolled.cu"]).with_cuda_headers();
+    let project = Project::new(&["unrolled.cu"]).with_cuda_headers_in_full_run();
     timed(&project, "block=256 unroll=1");
     let object = project.bytes("unrolled.o");
     succeed(&mut nvtune(&project, &["lock"]));
     let lock = project.read("nvtune.lock");
     assert!(lock.contains("\"unroll\": 1"), "{lock}");
 
-    let farm = Project::new(&["unrolled.cu"]).with_cuda_headers();
+    let farm = Project::new(&["unrolled.cu"]).with_cuda_headers_in_full_run();
     farm.write("nvtune.lock", &lock);
     let ran = succeed(farm.nvtune(&reproducible("unrolled.cu", "unrolled.o")).env("NVTUNE", "locked"));
     assert!(ran.stderr.contains("block=256 unroll=1 (1.2") && !ran.stderr.contains("warning"), "{}", ran.stderr);

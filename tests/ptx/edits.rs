@@ -1,6 +1,7 @@
 //! Register caps and cache operators written into PTX, and entries cut out of it.
 
 use super::*;
+use crate::support::full::cases;
 
 /// Assembles PTX for sm_90 and returns registers and machine code of each kernel.
 fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, Vec<u8>)> {
@@ -23,10 +24,10 @@ const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
 #[test]
 fn cap_directive_overrides_launch_bounds() {
     let text = fixtures::ptx("caps/sm_90");
-    for entry in ["plain", "bounded", "sized"] {
+    for &entry in cases(&["bounded", "sized", "plain"], 2) {
         let free = assemble(&text, &["--entry", entry])[entry].0;
         assert!(free > 40, "{entry}: {free}");
-        for cap in [32, 40, 128] {
+        for &cap in cases(&[32, 128, 40], 2) {
             let capped = set_register_cap(&text, entry, cap).unwrap();
             let (registers, _) = assemble(&capped, &["--entry", entry])[entry];
             assert!(registers <= cap, "{entry}: {registers} > {cap}");
@@ -38,7 +39,7 @@ fn cap_directive_overrides_launch_bounds() {
 #[test]
 fn cap_directive_gives_code_of_option() {
     let text = fixtures::ptx("caps/sm_90");
-    for cap in [24, 40, 96, 255] {
+    for &cap in cases(&[24, 96, 40, 255], 2) {
         let by_option = assemble(&text, &["--entry", "plain", "--maxrregcount", &cap.to_string()]);
         let by_directive = assemble(&set_register_cap(&text, "plain", cap).unwrap(), &["--entry", "plain"]);
         assert!(!by_option["plain"].1.is_empty());

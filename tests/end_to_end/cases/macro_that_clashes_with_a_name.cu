@@ -34,7 +34,7 @@ __global__ void after(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -c
 //#| nvtune: before: block=*
 //#| nvtune: after: block=*
-//#| nvtune warning : k: not tuned: with -DT=1 the source does not compile: rename it if the name is taken; cicc failed: */cuda_runtime.h(52): error: expected an identifier [N0062]
+//#| nvtune warning : k: not tuned: with -DT=1 the source does not compile: rename it if the name is taken; cicc failed: */cuda_runtime.h(*): error: expected an identifier [N0062]
 
 //# build error_of_plain_nvcc
 //# args -O3 -arch=sm_90 -c

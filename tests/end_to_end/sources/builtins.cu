@@ -31,3 +31,15 @@ __global__ void heap(float **out) {
     free(cells);
     delete cell;
 }
+
+// Of the runtime: values and sizes.
+__device__ const int values[] = {
+    cudaSuccess, cudaErrorInvalidValue, cudaErrorInvalidConfiguration, cudaErrorInvalidDeviceFunction, cudaErrorNotReady,
+    cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout,
+    cudaFuncAttributeRequiredClusterWidth, cudaFuncAttributeNonPortableClusterSizeAllowed, cudaDevAttrMultiProcessorCount,
+    cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+    cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault, cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeRelaxed, cudaStreamCaptureStatusNone, cudaEnableDefault, cudaDriverEntryPointSuccess,
+    sizeof(cudaFuncAttributes), offsetof(cudaFuncAttributes, numRegs), offsetof(cudaFuncAttributes, reserved),
+    sizeof(dim3), alignof(int2), alignof(float2), alignof(int4), alignof(float4), alignof(double2),
+};
