@@ -46,7 +46,7 @@ fn duel_leaves_out_a_refused_candidate() {
         panic!("{rounds:?}");
     };
     // It is decided at the first look.
-    assert_eq!((baseline.len(), challenger.len()), (11, 11));
+    assert_eq!((baseline.len(), challenger.len()), (12, 12));
     assert!(matches!(
         faster(baseline, challenger),
         Verdict::Faster { ratio } if (ratio - 100.0 / 90.0).abs() < 0.02
