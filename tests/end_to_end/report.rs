@@ -5,6 +5,7 @@ use crate::support::full::is_full;
 use crate::support::record_schema::violations;
 use expect_test::expect;
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// Two timed kernels and one that the model decides, in records of two folders.
 fn project() -> Project {
@@ -17,6 +18,9 @@ fn project() -> Project {
     succeed(&mut project.nvtune(&compile("saxpy.cu", "out/saxpy.o")));
     project
 }
+
+/// The same, for tests that change none of its records.
+static PROJECT: LazyLock<Project> = LazyLock::new(project);
 
 fn report(project: &Project, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nvtune"));
@@ -48,24 +52,24 @@ fn several_records_are_a_table_by_gain_in_80_columns() {
 
 #[test]
 fn kernel_is_shown_in_detail_by_its_name() {
-    let project = project();
-    let detail = succeed(&mut report(&project, &["--kernel", "first"])).stdout;
+    let project = &*PROJECT;
+    let detail = succeed(&mut report(project, &["--kernel", "first"])).stdout;
     assert!(detail.starts_with("first (two.cu, sm_90, NVIDIA H200): measured, 1.50x"), "{detail}");
     assert!(!detail.contains("bounded"), "{detail}");
-    let none = run(&mut report(&project, &["--kernel", "third"]));
+    let none = run(&mut report(project, &["--kernel", "third"]));
     assert_eq!((none.code, none.stdout.as_str()), (Some(1), ""));
     assert_eq!(none.stderr, "nvtune fatal   : no record has a kernel 'third' [N0231]\n");
 }
 
 #[test]
 fn table_is_data_in_json_csv_and_markdown() {
-    let project = project();
+    let project = &*PROJECT;
     let rows: serde_json::Value =
-        serde_json::from_str(&succeed(&mut report(&project, &["--json"])).stdout).expect("it is JSON");
+        serde_json::from_str(&succeed(&mut report(project, &["--json"])).stdout).expect("it is JSON");
     let names: Vec<&str> = rows.as_array().expect("a list").iter().filter_map(|row| row["kernel"].as_str()).collect();
     assert_eq!(names, ["bounded", "first", "saxpy"]);
     assert_eq!((&rows[0]["winner_us"], &rows[2]["winner_us"]), (&serde_json::json!(10.0), &serde_json::json!(null)));
-    let csv = succeed(&mut report(&project, &["--csv"])).stdout;
+    let csv = succeed(&mut report(project, &["--csv"])).stdout;
     expect![[r#"
         kernel,source,record,architecture,gpu,provenance,speedup,winner,baseline,winner_us,baseline_us,bottleneck,points,timed,gpu_us,gpu_share
         bounded,two.cu,out/two.tune.json,sm_90,NVIDIA H200,measured,1.5,block=128 regs=32,block=128,10.0,15.0,global_latency,2,2,,
@@ -81,14 +85,14 @@ fn table_is_data_in_json_csv_and_markdown() {
 
         3 kernels: 2 measured, 1 kept; 1.31x in the geometric mean
     "#]]
-    .assert_eq(&succeed(&mut report(&project, &["--markdown"])).stdout);
-    assert_eq!(run(&mut report(&project, &["--json", "--csv"])).code, Some(2));
+    .assert_eq(&succeed(&mut report(project, &["--markdown"])).stdout);
+    assert_eq!(run(&mut report(project, &["--json", "--csv"])).code, Some(2));
 }
 
 #[test]
 fn page_has_a_section_for_each_kernel_and_loads_nothing() {
-    let project = project();
-    let ran = succeed(&mut report(&project, &["--html", "report.html"]));
+    let project = &*PROJECT;
+    let ran = succeed(&mut report(project, &["--html", "report.html"]));
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
     let page = project.read("report.html");
     assert_eq!(page.matches("<section>").count(), 3, "{page}");
@@ -101,9 +105,9 @@ fn page_has_a_section_for_each_kernel_and_loads_nothing() {
         "{page}"
     );
     // The same records give the same page.
-    succeed(&mut report(&project, &["--html", "again.html"]));
+    succeed(&mut report(project, &["--html", "again.html"]));
     assert!(project.read("again.html") == page);
-    let nowhere = run(&mut report(&project, &["--html", "none/report.html"]));
+    let nowhere = run(&mut report(project, &["--html", "none/report.html"]));
     assert_eq!(nowhere.code, Some(1));
     assert!(nowhere.stderr.starts_with("nvtune fatal   : cannot write 'none/report.html': "), "{}", nowhere.stderr);
 }
@@ -127,7 +131,7 @@ fn page_opens_in_a_browser_without_an_error() {
 
 #[test]
 fn schema_refuses_what_it_does_not_describe() {
-    let project = project();
+    let project = &*PROJECT;
     let record = project.record("out/two.tune.json");
     assert_eq!(violations(&record), None);
     let configuration = &record["kernels"][0]["configurations"][0];
