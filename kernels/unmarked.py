@@ -85,7 +85,7 @@ class Program:
     def build(self, folder, compiler, what, **more):
         line = f"make clean >/dev/null 2>&1; make -j2 CC={shlex.quote(compiler)} ARCH={self.tools['arch']}"
         # What times kernels is alone on the GPU as well.
-        with self.tools["turns"][self.gpu] if more.get("NVTUNE") == "measure" else contextlib.nullcontext():
+        with self.tools["locks"][self.gpu] if more.get("NVTUNE") == "measure" else contextlib.nullcontext():
             status, output, seconds = run(line, folder, self.environment(**more), BUILD_LIMIT)
         self.row["seconds"][what] = round(seconds, 1)
         if status:
@@ -97,8 +97,8 @@ class Program:
         times = folder / "times"
         times.unlink(missing_ok=True)
         preload = {"LD_PRELOAD": self.tools["counter"], "UNMARKED_TIMES": str(times)} if counted else {}
-        with self.tools["turns"][self.gpu]:
-            status, output, seconds = run(self.tools["run"](folder, preload), folder, self.environment(**more), RUN_LIMIT)
+        with self.tools["locks"][self.gpu]:
+            status, output, seconds = run(run_line(folder, preload), folder, self.environment(**more), RUN_LIMIT)
         self.row["seconds"][what] = round(seconds, 1)
         microseconds, launches = map(float, times.read_text().split()) if times.exists() else (math.nan, 0)
         return verdict(status, output), microseconds, int(launches), output
@@ -127,6 +127,7 @@ class Program:
                     raise Failure(f"{which}: the program says {answer} after {count} launches, not {said} after {launches}: {output[-300:]}")
                 runs[which].append(microseconds)
         self.row.update(says=said, launches=launches, runs_us=runs)
+        # The first run warms up the GPU.
         self.row["speedup"] = statistics.median(runs["plain"][1:]) / statistics.median(runs["tuned"])
 
 
@@ -160,7 +161,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="counter") as folder:
         counter = f"{folder}/counter.so"
         subprocess.run([options.nvcc, "-O2", "-std=c++17", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC", KERNELS / "unmarked.cpp", "-o", counter, "-ldl"], check=True)
-        tools = {"arch": "sm_" + facts["compute_capability"].replace(".", ""), "counter": counter, "run": run_line, "turns": {gpu: threading.Lock() for gpu in gpus}}
+        tools = {"arch": "sm_" + facts["compute_capability"].replace(".", ""), "counter": counter, "locks": {gpu: threading.Lock() for gpu in gpus}}
         with concurrent.futures.ThreadPoolExecutor(options.jobs * len(gpus)) as pool:
             tasks = [pool.submit(judge, options, name, gpus[index % len(gpus)], tools) for index, name in enumerate(names)]
             rows = []

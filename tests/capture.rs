@@ -486,6 +486,15 @@ fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
         nvtune: launches.cu: not tuned: no launch of scaled, viewed, counted is recorded: build with NVTUNE=capture and run it [N0094]
     "#]]
     .assert_eq(&said);
+    // Where the program left them out, the line has the reason.
+    let (folder, _) = recorded("0", &[("NVTUNE_CAPTURE_BYTES", "8")]);
+    let captures = ("NVTUNE_CAPTURE_DIR", folder.path().to_str().expect("text"));
+    let (passed, said) = built_without_comments("static", &[captures, ("NVTUNE_KERNELS", "all")]);
+    assert!(passed, "{said}");
+    expect![[r#"
+        nvtune: launches.cu: not tuned: no launch of scaled, viewed, counted is recorded (its buffers take more than NVTUNE_CAPTURE_BYTES): build with NVTUNE=capture and run it [N0094]
+    "#]]
+    .assert_eq(&said);
 }
 
 #[test]

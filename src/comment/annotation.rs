@@ -434,9 +434,7 @@ impl Annotation {
     pub fn place(&self, clause: &str) -> Span {
         self.clauses.place(clause).unwrap_or(self.comment)
     }
-}
 
-impl Annotation {
     /// The kernel with its template arguments, as in `k<float, 4>`; `None` for one that is no
     /// template.
     pub fn instance_name(&self) -> Option<String> {

@@ -476,4 +476,15 @@ mod tests {
             assert_eq!((found.len(), source.text.starts_with("//@")), (1, true));
         }
     }
+
+    #[test]
+    fn text_of_an_instance_has_its_own_template_clause_alone() {
+        let text = "threads ( n ) template ( Pair < int , ( 2 ) > ) block ( 64 ) template ( float ) regs ( auto )";
+        for (own, expected) in [
+            (0, "threads ( n ) template ( Pair < int , ( 2 ) > ) block ( 64 ) regs ( auto )"),
+            (1, "threads ( n ) block ( 64 ) template ( float ) regs ( auto )"),
+        ] {
+            assert_eq!(super::without_other_instances(text, own), expected);
+        }
+    }
 }

@@ -7,31 +7,11 @@
 use super::alternatives::Conditions;
 use super::annotation::Annotation;
 use super::annotations::annotations;
+use super::template_instances::TemplateInstances;
 use crate::cuda::{ListedKernel, kernels_of};
 use crate::diag::{Diagnostic, MessageCode, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-
-/// Instances of templates: the arguments of each, as a source has them, by the template's name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TemplateInstances(BTreeMap<String, BTreeSet<String>>);
-
-impl TemplateInstances {
-    /// Adds one by its name with arguments, as in `k<float, 4>`; a name without any adds nothing.
-    pub fn add(&mut self, name: &str) {
-        if let Some((template, arguments)) = name.split_once('<')
-            && let Some(arguments) = arguments.strip_suffix('>')
-        {
-            self.0.entry(template.to_owned()).or_default().insert(arguments.to_owned());
-        }
-    }
-
-    /// The clauses that name a template's instances; `None` where none is known.
-    fn clauses(&self, template: &str) -> Option<String> {
-        let clauses = self.0.get(template)?.iter().map(|arguments| format!("template({arguments})"));
-        Some(clauses.collect::<Vec<_>>().join(" "))
-    }
-}
 
 /// A source in which kernels are marked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,4 +13,5 @@ pub mod marked_source;
 mod outputs;
 pub mod pipeline;
 mod recordings;
+mod template_instances;
 mod tuning;

@@ -1,19 +1,16 @@
 //! Builds that record launches, and what programs recorded for the builds after them.
 
 use super::build::Build;
-use super::marked_source::{MarkedSource, MarkedSources};
+use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
-use crate::comment::{Annotation, Inferred, TemplateInstances, are_conditional, give_inferred};
+use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
 use crate::diag::MessageCode;
 use crate::emit::{Capture, StubChange, StubText};
-use crate::nvcc::{Dryrun, Programs, Toolchain};
-use crate::record::lock;
+use crate::nvcc::{Dryrun, Programs};
 use crate::recording;
 use crate::recording::RecordedKernel;
-use crate::settings::Mode;
 use crate::tune;
 use crate::tune::KernelStub;
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -23,56 +20,8 @@ use std::path::{Path, PathBuf};
 const LEAST_SHARE: u64 = 100;
 
 impl Build<'_> {
-    /// Finds the marked sources, with the instances of templates that `NVTUNE_KERNELS` selects:
-    /// those that the compiler makes where launches are to be recorded, else those that are
-    /// recorded or in the lock file.
-    pub(super) fn find_with_instances(&self) -> MarkedSources {
-        let selection = &self.settings.kernels;
-        if self.settings.mode != Mode::Capture {
-            return MarkedSource::find(self.invocation, selection, &|source| self.known_instances(source));
-        }
-        let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments);
-        MarkedSource::find(self.invocation, selection, &|source| {
-            let name = source.to_string_lossy();
-            let dryrun = dryrun.as_ref().ok();
-            let pipeline = dryrun.and_then(|steps| steps.pipelines().into_iter().find(|found| found.source == name));
-            let toolchain = dryrun.zip(pipeline).and_then(|(steps, pipeline)| Toolchain::new(steps, pipeline).ok());
-            // What the compiler does not take, it says itself in the end.
-            toolchain.and_then(|toolchain| tune::template_instances(&toolchain).ok()).unwrap_or_default()
-        })
-    }
-
-    /// Warns of the templates of the call's own sources that a pattern names and that stay as they
-    /// are. Those of included files are other sources' too.
-    pub(super) fn warn_of_templates(&self, templates: &BTreeSet<(PathBuf, String)>) {
-        for (_, name) in templates.iter().filter(|(file, _)| self.invocation.sources.contains(file)) {
-            let message = match self.settings.mode {
-                Mode::Capture => format!("{name}: not recorded: the source makes no instance of it"),
-                _ => format!(
-                    "{name}: not tuned: no launch of an instance is recorded: build with NVTUNE=capture and run it"
-                ),
-            };
-            self.console.warning(MessageCode::NotRecorded, message);
-        }
-    }
-
-    /// The instances of a source's templates that are recorded, or in the lock file.
-    fn known_instances(&self, source: &Path) -> TemplateInstances {
-        let stem = source.file_stem().unwrap_or_default().to_string_lossy();
-        let mut instances = recording::instances(&self.capture_folder(&stem));
-        if let Some(file) = self.results.lock(source, self.console) {
-            for (key, entry) in &file.lock.entries {
-                let is_of = |(_, kernel, architecture)| file.key(source, kernel, architecture) == *key;
-                if let Some(instance) = entry.basis.instance.as_ref().filter(|_| lock::parts(key).is_some_and(is_of)) {
-                    instances.add(instance);
-                }
-            }
-        }
-        instances
-    }
-
     /// Where the program records the launches of a source's kernels.
-    fn capture_folder(&self, stem: &str) -> PathBuf {
+    pub(super) fn capture_folder(&self, stem: &str) -> PathBuf {
         let parent = self.settings.captures.as_ref().or(self.settings.header_folder.as_ref());
         let parent = parent.cloned().unwrap_or_else(|| self.invocation.object_folder());
         recording::folder(&std::path::absolute(&parent).unwrap_or(parent), OsStr::new(stem))
@@ -118,21 +67,22 @@ impl Build<'_> {
     /// recorded work. Without a recording those count that the lock file has.
     fn leave_out_minor(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
         let names: Vec<String> = annotations.iter().map(|annotation| annotation.name.clone()).collect();
+        let recorded = |name: &String| RecordedKernel::read(folder, name);
         let total = recording::total_work(folder.parent().unwrap_or(folder));
         annotations.retain(|annotation| {
             if !source.is_selected(annotation) {
                 return true;
             }
-            let work = RecordedKernel::read(folder, &annotation.name).work();
-            match work {
+            match recorded(&annotation.name).work() {
                 0 => self.apply_locked(source, &mut annotation.clone()),
                 work => work.saturating_mul(LEAST_SHARE) >= total,
             }
         });
         if annotations.is_empty() && !names.is_empty() && total == 0 {
+            let reason = why_left_out(&names.iter().map(recorded).collect::<Vec<_>>());
             let (source, names) = (source.name(), listed(&names));
             self.console.summary(&MessageCode::NotRecorded.tag(format!(
-                "{source}: not tuned: no launch of {names} is recorded: build with NVTUNE=capture and run it"
+                "{source}: not tuned: no launch of {names} is recorded{reason}: build with NVTUNE=capture and run it"
             )));
         }
     }
@@ -158,7 +108,7 @@ impl Build<'_> {
             return true;
         }
         if !annotation.has_grid() {
-            let reason = recorded.left_out.first().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let reason = why_left_out([&recorded]);
             let message = format!(
                 "{name}: not tuned: no grid is given and no launch recorded{reason}: build with NVTUNE=capture and run it"
             );
@@ -237,6 +187,12 @@ impl Build<'_> {
             }
         }
     }
+}
+
+/// Why launches of these kernels were not recorded: the first reason, in parentheses.
+fn why_left_out<'a>(kernels: impl IntoIterator<Item = &'a RecordedKernel>) -> String {
+    let reason = kernels.into_iter().find_map(|kernel| kernel.left_out.first());
+    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
 }
 
 /// Most kernels that a line names.

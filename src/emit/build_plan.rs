@@ -75,7 +75,7 @@ pub struct ShimOutcome {
 
 impl BuildPlan {
     /// The environment variable that names the plan's file.
-    pub const VARIABLE: &'static str = "NVTUNE_TICKET";
+    pub const VARIABLE: &'static str = "NVTUNE_BUILD_PLAN";
 
     /// Reads the plan that nvtune wrote for this process.
     pub fn from_environment() -> Option<Self> {

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How often a claimed GPU is tried again, and how often the caller is told that it still waits.
+/// Time between two attempts to claim a GPU, and between two reports to the caller that it waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -19,7 +19,7 @@ use crate::gpu::{Conditions, Device};
 use crate::process::tool_patience;
 use std::time::{Duration, Instant};
 
-/// The user is told of a start that takes longer than this.
+/// A start that takes longer than this is printed.
 const NOTICE_AFTER: Duration = Duration::from_secs(5);
 
 /// Most messages in answer to one request: some for each sample, of which a whole space's

@@ -3,7 +3,8 @@
 //!
 //! The profile has the number of instructions that a thread executes between the two uses. The
 //! sectors that the warp touches in that many instructions before an access are summed, each
-//! once, in the code of the smallest loop around the access that has so many instructions.
+//! once, in the code of the smallest loop around the access that has at least that many
+//! instructions.
 //! Whether a cache still holds the sector follows from this distance and from the warps that
 //! share the cache (see `caches.rs`).
 

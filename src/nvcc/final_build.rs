@@ -42,11 +42,11 @@ pub fn build(
     let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
     let folder = TemporaryFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let answers = folder.path().join("answers");
-    let plan_file = folder.path().join("ticket.json");
+    let plan_file = folder.path().join("plan.json");
     let plan = BuildPlan { answers: answers.clone(), sources, kernels, stubs, cicc_outputs };
     std::fs::create_dir(&answers)
         .and_then(|()| std::fs::write(&plan_file, serde_json::to_vec(&plan)?))
-        .map_err(|error| format!("cannot write the ticket: {error}"))?;
+        .map_err(|error| format!("cannot write the build plan: {error}"))?;
     let mut nvcc = Command::new(bin.join("nvcc"));
     nvcc.arg0(overlay.nvcc()).args(arguments);
     let status = process::wait_for_status(nvcc.env(BuildPlan::VARIABLE, &plan_file))

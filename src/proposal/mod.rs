@@ -64,7 +64,7 @@ fn is_compiled(program: &HostProgram, source: &Source, kernel: &Kernel) -> bool 
     compiled == Some(kernel.name.as_str())
 }
 
-/// The numbers of arguments of a kernel's launches, by which they are told from those of other
+/// The numbers of arguments of a kernel's launches, which distinguish them from launches of other
 /// kernels of its name.
 ///
 /// # Errors

@@ -25,8 +25,8 @@ pub struct Tuned {
     pub decision: Decision,
     header: HeaderKernel,
     baseline_header: HeaderKernel,
-    /// What the ptxas shim does for the winner. The name is part of the format of the cache.
-    ticket: Option<PlannedKernel>,
+    /// What the ptxas shim does for the winner.
+    planned: Option<PlannedKernel>,
     stub: Option<Stub>,
     /// The same kernel on the other architectures of a fat build.
     other_architectures: Vec<Tuned>,
@@ -144,7 +144,7 @@ impl Tuned {
             header: winner_header,
             baseline_header,
             stub: stub(toolchain, info, &types, &decision, planned.as_ref(), is_clustered),
-            ticket: planned,
+            planned,
             other_architectures: Vec::new(),
             untuned: Vec::new(),
             is_recalled: false,
@@ -221,7 +221,7 @@ impl Tuned {
         self.decision.tolerance = None;
         self.decision.note(code, format!("the tuned result is not used: {problem}"));
         self.header = self.baseline_header.clone();
-        self.ticket = None;
+        self.planned = None;
         self.stub = None;
         self.applies = None;
         self.other_architectures.clear();
@@ -229,7 +229,7 @@ impl Tuned {
 
     /// What the `ptxas` shim does for it.
     pub fn planned_kernels(&self) -> impl Iterator<Item = PlannedKernel> {
-        self.everywhere().filter_map(|tuned| tuned.ticket.clone())
+        self.everywhere().filter_map(|tuned| tuned.planned.clone())
     }
 
     /// What the `cicc` shim does for it.
@@ -253,7 +253,7 @@ impl Tuned {
 
     /// The digest of the winner's machine code; none for a baseline that nvcc builds by itself.
     pub fn code(&self) -> Option<&str> {
-        self.ticket.as_ref().map(|planned| planned.digest.as_str())
+        self.planned.as_ref().map(|planned| planned.digest.as_str())
     }
 
     /// The winning configuration.
