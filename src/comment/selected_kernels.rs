@@ -56,7 +56,7 @@ pub fn mark_selected(
             templates.insert(name);
             continue;
         };
-        match Mark::new(&source, listed, &clauses) {
+        match MarkedKernel::new(&source, listed, &clauses) {
             Ok(mark) => marks.push(mark),
             Err(reason) => unmarked.push(warning(&source, listed, &reason)),
         }
@@ -64,7 +64,7 @@ pub fn mark_selected(
     // What is wrong with some of them may have no line of theirs: then all are left out.
     for is_last in [false, true] {
         let Err(problems) = annotations(&Source::new(path, &marked_text(bytes, &marks))) else { break };
-        let is_wrong = |mark: &Mark<'_>| problems.iter().any(|problem| mark.lines().contains(&problem.line));
+        let is_wrong = |mark: &MarkedKernel<'_>| problems.iter().any(|problem| mark.lines().contains(&problem.line));
         let (wrong, good): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| is_last || is_wrong(mark));
         marks = good;
         let reason = "its declaration is not understood: write a comment";
@@ -75,7 +75,7 @@ pub fn mark_selected(
 }
 
 /// The comment that a kernel gets.
-struct Mark<'a> {
+struct MarkedKernel<'a> {
     listed: &'a ListedKernel,
     /// The line of the declaration, and how many blanks it begins with.
     line: u32,
@@ -83,7 +83,7 @@ struct Mark<'a> {
     comment: String,
 }
 
-impl<'a> Mark<'a> {
+impl<'a> MarkedKernel<'a> {
     /// Makes the comment of these clauses.
     ///
     /// # Errors
@@ -106,11 +106,11 @@ impl<'a> Mark<'a> {
 }
 
 /// A text with the comments in front of their kernels.
-fn marked_text(bytes: &[u8], marks: &[Mark<'_>]) -> Vec<u8> {
+fn marked_text(bytes: &[u8], marks: &[MarkedKernel<'_>]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len() + marks.len() * 32);
     for (number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
         match marks.iter().find(|mark| mark.line == number) {
-            Some(Mark { indent, comment, .. }) => {
+            Some(MarkedKernel { indent, comment, .. }) => {
                 text.extend_from_slice(&line[..*indent]);
                 text.extend_from_slice(comment.as_bytes());
                 text.extend_from_slice(&line[*indent..]);

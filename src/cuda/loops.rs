@@ -24,7 +24,7 @@ pub fn innermost_loops(preprocessed: &[u8]) -> Vec<KernelLoop> {
     let text = ascii(preprocessed);
     let tokens: Vec<CxxToken> =
         cxx_tokens(&text).into_iter().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
-    let code = Code { text: &text, tokens };
+    let code = TokenizedCode { text: &text, tokens };
     let mut loops = Vec::new();
     let mut from = 0;
     while let Some(kernel) = code.next_kernel(from) {
@@ -61,12 +61,12 @@ struct KernelBody {
     end: usize,
 }
 
-struct Code<'t> {
+struct TokenizedCode<'t> {
     text: &'t str,
     tokens: Vec<CxxToken>,
 }
 
-impl<'t> Code<'t> {
+impl<'t> TokenizedCode<'t> {
     /// The text of a token; nothing behind the last.
     fn word(&self, at: usize) -> &'t str {
         self.tokens.get(at).and_then(|token| self.text.get(token.span.start..token.span.end)).unwrap_or_default()

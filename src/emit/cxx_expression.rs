@@ -15,9 +15,9 @@ pub type Types = BTreeMap<String, &'static str>;
 /// The type of a parameter of the header's functions, before it is known from the compiler.
 const UNKNOWN_TYPE: &str = "long long";
 
-/// Where the text is used.
+/// The file that the text is written into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum EmittedFile {
     /// In a function of the header, whose parameters are the scalar ones that it needs.
     Header,
     /// In a launch stub, whose parameters are the kernel's, under names that cicc gives them.
@@ -26,7 +26,7 @@ pub enum Target {
 
 /// Writes the expressions of one comment under one configuration.
 pub struct Writer<'a> {
-    target: Target,
+    file: EmittedFile,
     annotation: &'a Annotation,
     types: &'a Types,
     configuration: &'a Configuration,
@@ -37,12 +37,12 @@ pub struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     pub fn new(
-        target: Target,
+        file: EmittedFile,
         annotation: &'a Annotation,
         types: &'a Types,
         configuration: &'a Configuration,
     ) -> Writer<'a> {
-        Self { target, annotation, types, configuration, identifiers: identifiers(annotation) }
+        Self { file, annotation, types, configuration, identifiers: identifiers(annotation) }
     }
 
     /// The C++ type of a parameter or of a field of one.
@@ -75,9 +75,9 @@ impl<'a> Writer<'a> {
                 format!("({} ? {} : {})", self.truth(condition), self.value(a), self.value(b))
             }
             Node::Call(function, arguments) => {
-                let name = match (function, self.target) {
-                    (Function::Min, Target::Header) if self.is_double(expression) => "fmin",
-                    (Function::Max, Target::Header) if self.is_double(expression) => "fmax",
+                let name = match (function, self.file) {
+                    (Function::Min, EmittedFile::Header) if self.is_double(expression) => "fmin",
+                    (Function::Max, EmittedFile::Header) if self.is_double(expression) => "fmax",
                     _ => function.name(),
                 };
                 let arguments = arguments.iter().map(|argument| self.value(argument));
@@ -101,7 +101,7 @@ impl<'a> Writer<'a> {
     }
 
     fn call(&self, function: &str, a: &str, b: &str) -> String {
-        let detail = if self.target == Target::Stub { DETAIL_NAMESPACE } else { HEADER_DETAIL_PREFIX };
+        let detail = if self.file == EmittedFile::Stub { DETAIL_NAMESPACE } else { HEADER_DETAIL_PREFIX };
         format!("{detail}{function}({a}, {b})")
     }
 
@@ -124,7 +124,7 @@ impl<'a> Writer<'a> {
         let [x, y, z] = self.configuration.block;
         let grid = self.configuration.grid.unwrap_or([1, 1, 1]);
         match name {
-            "grid.x" | "grid.y" | "grid.z" if self.target == Target::Stub => {
+            "grid.x" | "grid.y" | "grid.z" if self.file == EmittedFile::Stub => {
                 format!("static_cast<long long>(__nvtune_{name})")
             }
             "block.x" => integer(x),
@@ -138,9 +138,9 @@ impl<'a> Writer<'a> {
                 Some(value) => integer(*value),
                 None => {
                     let kind = if matches!(self.type_of(name), "float" | "double") { "double" } else { "long long" };
-                    match self.target {
-                        Target::Header => format!("NVTUNE_AS({kind}, {})", self.identifier(name)),
-                        Target::Stub => format!("static_cast<{kind}>({})", self.stub_parameter(name)),
+                    match self.file {
+                        EmittedFile::Header => format!("NVTUNE_AS({kind}, {})", self.identifier(name)),
+                        EmittedFile::Stub => format!("static_cast<{kind}>({})", self.stub_parameter(name)),
                     }
                 }
             },

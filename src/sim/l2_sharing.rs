@@ -12,7 +12,7 @@ use super::address_map::AddressMap;
 use super::limits::LANE_INSTRUCTIONS;
 use super::memory::region_of;
 use super::request::SECTOR;
-use super::thread::{Allowance, LaunchContext, Thread, ThreadPosition, Touch};
+use super::thread::{LaunchContext, Thread, ThreadAllowance, ThreadPosition, Touch};
 use crate::ptx::MemorySpace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -48,8 +48,12 @@ impl NeighbourBlocks {
     pub fn new(context: &LaunchContext<'_>, threads: &[ThreadPosition], window: u32) -> Self {
         let Some(&ThreadPosition { block, .. }) = threads.first() else { return Self::default() };
         let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
-            let allowance =
-                Allowance { steps: LANE_INSTRUCTIONS, window, warmup: u64::from(window), ..Allowance::default() };
+            let allowance = ThreadAllowance {
+                steps: LANE_INSTRUCTIONS,
+                window,
+                warmup: u64::from(window),
+                ..ThreadAllowance::default()
+            };
             let touches = |thread: &ThreadPosition| {
                 Thread::new(context, ThreadPosition { block, ..*thread }, allowance).run_to_end().touches
             };

@@ -56,7 +56,7 @@ use program::{ParameterLocation, Program};
 use sampling::{ReferenceWarp, Sampler};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use thread::{Allowance, LaunchContext, Thread, ThreadOutcome, ThreadPosition};
+use thread::{LaunchContext, Thread, ThreadAllowance, ThreadOutcome, ThreadPosition};
 
 /// Factor by which another thread must execute more than the middle one for its warp to become the
 /// reference warp: the middle may lie beyond the data.
@@ -98,7 +98,7 @@ pub fn profile_entry(
 fn profile_context(context: &LaunchContext<'_>, workload: &Workload, limits: &Limits) -> Profile {
     let (program, launch) = (context.program, context.launch);
     let mut tally = Tally::new(program, launch);
-    let run = |at: ThreadPosition, allowance: Allowance| Thread::new(context, at, allowance).run_to_end();
+    let run = |at: ThreadPosition, allowance: ThreadAllowance| Thread::new(context, at, allowance).run_to_end();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
@@ -113,7 +113,7 @@ fn profile_context(context: &LaunchContext<'_>, workload: &Workload, limits: &Li
             tally.skip_further_threads();
             break;
         }
-        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, ..Allowance::default() });
+        let outcome = run(at, ThreadAllowance { steps, window: 0, warmup: 1, ..ThreadAllowance::default() });
         budget = budget.saturating_sub(outcome.interpreted);
         tally.raise_most(&outcome);
         tally.add_thread(at, &outcome);
@@ -180,7 +180,8 @@ pub fn written_by_thread(
     check_inside(thread, launch.block, launch)?;
     let run = |context: &LaunchContext<'_>| {
         // No loop is skipped: skipped stores would be missing.
-        let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, ..Allowance::default() };
+        let allowance =
+            ThreadAllowance { steps: limits.instructions, window: 0, warmup: u64::MAX, ..ThreadAllowance::default() };
         Thread::new(context, ThreadPosition { block, thread }, allowance).run_to_end().global
     };
     writes_of_block(module, entry, launch, workload, block, run)
@@ -200,7 +201,7 @@ pub fn executed_lines(
     places: &[BlockAndThread],
     instructions: u64,
 ) -> Result<Vec<Option<BTreeSet<u32>>>, SimError> {
-    let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, ..Allowance::default() };
+    let allowance = ThreadAllowance { steps: instructions, window: 0, warmup: u64::MAX, ..ThreadAllowance::default() };
     run_alone(module, entry, launch, workload, (places, allowance), |context, outcome| {
         let run = outcome.counts.iter().zip(&context.program.steps).filter(|(count, _)| **count > 0);
         (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
@@ -222,13 +223,13 @@ pub fn find_violations(
     instructions: u64,
 ) -> Result<Vec<LaunchViolation>, SimError> {
     let buffers_unknown = waits_for_others(module);
-    let allowance = Allowance {
+    let allowance = ThreadAllowance {
         steps: instructions,
         window: 0,
         warmup: u64::MAX,
         detect_violations: true,
         buffers_unknown,
-        ..Allowance::default()
+        ..ThreadAllowance::default()
     };
     let found = run_alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.violation)?;
     Ok(found.into_iter().flatten().collect())
@@ -240,7 +241,7 @@ fn run_alone<T>(
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    (places, allowance): (&[BlockAndThread], Allowance),
+    (places, allowance): (&[BlockAndThread], ThreadAllowance),
     take: impl Fn(&LaunchContext<'_>, ThreadOutcome) -> T,
 ) -> Result<Vec<T>, SimError> {
     for &(block, thread) in places {
@@ -281,7 +282,7 @@ pub fn written_together(
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     let run = |context: &LaunchContext<'_>| {
         let warps = 0..launch.block_threads().div_ceil(32);
-        let allowance = block::Allowance {
+        let allowance = block::BlockAllowance {
             steps: limits.instructions,
             reserved_steps: 0,
             warps: warps.clone(),

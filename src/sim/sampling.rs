@@ -17,7 +17,7 @@ use super::limits::Limits;
 use super::place::{middle_index, unravel_index};
 use super::program::{Operation, Window};
 use super::request::Request;
-use super::thread::{Allowance, LaunchContext, Thread, ThreadPosition};
+use super::thread::{LaunchContext, Thread, ThreadAllowance, ThreadPosition};
 use crate::launch::Launch;
 use std::ops::Range;
 
@@ -144,7 +144,8 @@ impl Sampler<'_, '_> {
             let mut most = vec![0; self.context.program.steps.len()];
             for index in [0, places.len() / 2, places.len().saturating_sub(1)] {
                 let Some(&(_, at)) = places.get(index) else { return Vec::new() };
-                let allowance = Allowance { steps: self.budget, window: 0, warmup: 1, ..Allowance::default() };
+                let allowance =
+                    ThreadAllowance { steps: self.budget, window: 0, warmup: 1, ..ThreadAllowance::default() };
                 let outcome = Thread::new(self.context, at, allowance).run_to_end();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 if outcome.cut {
@@ -300,7 +301,7 @@ impl Sampler<'_, '_> {
         let reserved_steps =
             if needed <= steps as f64 && all > steps as f64 { needed.min(steps as f64 / 2.0) } else { 0.0 };
         let window = self.limits.window;
-        let allowance = block::Allowance { steps, reserved_steps: reserved_steps as u64, warps, recorded, window };
+        let allowance = block::BlockAllowance { steps, reserved_steps: reserved_steps as u64, warps, recorded, window };
         let outcome = block::run_block(self.context, unravel_index(block, self.context.launch.grid), &allowance);
         self.budget = self.budget.saturating_sub(outcome.steps.saturating_mul(WARP_STEP_COST));
         outcome
@@ -357,7 +358,7 @@ impl Sampler<'_, '_> {
                 let outcome = Thread::new(
                     self.context,
                     at,
-                    Allowance { steps, window, warmup, record_trace: true, ..Allowance::default() },
+                    ThreadAllowance { steps, window, warmup, record_trace: true, ..ThreadAllowance::default() },
                 )
                 .run_to_end();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);

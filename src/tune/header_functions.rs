@@ -6,7 +6,7 @@ use super::argument_conditions::{Division, Divisor};
 use crate::comment::{Annotation, Expr, Grid, Spanned, TemplateArgument};
 use crate::cuda::Scalar;
 use crate::cuda::Type;
-use crate::emit::cxx_expression::{Target, Types, Writer};
+use crate::emit::cxx_expression::{EmittedFile, Types, Writer};
 use crate::emit::{HeaderKernel, HostFunction, HostParameter, KernelParameter, LaunchText};
 use crate::gpu::{Architecture, architecture_number, auto_caps};
 use crate::launch::Configuration;
@@ -84,8 +84,11 @@ pub fn header(
     provenance: Provenance,
     gpu: &str,
 ) -> HeaderKernel {
-    let functions =
-        Functions { annotation, configuration, writer: Writer::new(Target::Header, annotation, types, configuration) };
+    let functions = Functions {
+        annotation,
+        configuration,
+        writer: Writer::new(EmittedFile::Header, annotation, types, configuration),
+    };
     HeaderKernel {
         name: annotation.name.clone(),
         function: function_name(annotation),
@@ -128,7 +131,7 @@ fn kernel_parameters(annotation: &Annotation) -> Vec<KernelParameter> {
 
 /// Writes the launch of a configuration as C++ within the kernel's launch stub.
 pub fn stub_launch(annotation: &Annotation, types: &Types, configuration: &Configuration) -> LaunchText {
-    let writer = Writer::new(Target::Stub, annotation, types, configuration);
+    let writer = Writer::new(EmittedFile::Stub, annotation, types, configuration);
     let value = |expression: &Expr| format!("static_cast<long long>({})", writer.value(expression));
     let blocks =
         |(expression, extent): (&Expr, u32)| format!("__nvtune_detail::ceildiv({}, {extent}LL)", value(expression));
@@ -156,7 +159,7 @@ pub fn stub_conditions(
     configuration: &Configuration,
     divisions: &[Division],
 ) -> Vec<String> {
-    let writer = Writer::new(Target::Stub, annotation, types, configuration);
+    let writer = Writer::new(EmittedFile::Stub, annotation, types, configuration);
     let condition = |Division { dividend, divisor }: &Division| {
         let divisor = match divisor {
             Divisor::Expression(expression) => writer.value(expression),

@@ -5,7 +5,7 @@ pub fn is_full() -> bool {
     std::env::var_os("NVTUNE_TEST_FULL").is_some_and(|value| value == "1")
 }
 
-/// Returns all cases in the full run, and so many of the first ones in the quick run.
+/// Returns all cases in the full run, and the first `quick` of them in the quick run.
 pub fn cases<T>(all: &[T], quick: usize) -> &[T] {
     if is_full() { all } else { &all[..quick] }
 }

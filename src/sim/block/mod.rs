@@ -27,7 +27,7 @@ use warp::{Stop, Warp};
 
 /// Limits on the interpretation of a block.
 #[derive(Clone, Debug)]
-pub(super) struct Allowance {
+pub(super) struct BlockAllowance {
     /// Steps of all warps together, and how many of them are reserved for recorded warps.
     pub steps: u64,
     pub reserved_steps: u64,
@@ -63,7 +63,7 @@ pub(super) struct WarpOutcome {
 }
 
 /// Runs warps of a block.
-pub(super) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance: &Allowance) -> BlockOutcome {
+pub(super) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance: &BlockAllowance) -> BlockOutcome {
     let program = context.program;
     let shared = program.dynamic_shared.saturating_add(u64::from(context.launch.shared));
     let mut state = State {

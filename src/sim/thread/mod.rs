@@ -73,7 +73,7 @@ pub(crate) struct LaunchContext<'p> {
 
 /// Limits and options for running a thread.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Allowance {
+pub(crate) struct ThreadAllowance {
     /// Instructions to interpret.
     pub steps: u64,
     /// Executions of each memory instruction to record.
@@ -147,7 +147,7 @@ pub(crate) struct Thread<'p> {
     trace: LaneTrace,
     pub(crate) analyses: &'p RefCell<Analyses>,
     unknown_branches: Vec<(u32, u32)>,
-    allowance: Allowance,
+    allowance: ThreadAllowance,
     recorded: Vec<u32>,
     touches: Vec<Touch>,
     /// Bytes of shared memory of its block.
@@ -156,7 +156,7 @@ pub(crate) struct Thread<'p> {
 }
 
 impl<'p> Thread<'p> {
-    pub fn new(context: &LaunchContext<'p>, at: ThreadPosition, allowance: Allowance) -> Self {
+    pub fn new(context: &LaunchContext<'p>, at: ThreadPosition, allowance: ThreadAllowance) -> Self {
         let LaunchContext { program, initial, arguments, launch, .. } = *context;
         let mut parameters = vec![0; program.parameters as usize];
         let mut parameters_unknown = vec![true; program.parameters as usize];
