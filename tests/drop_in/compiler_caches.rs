@@ -71,6 +71,28 @@ fn ccache_misses_where_lock_file_comment_or_included_file_changed() {
 }
 
 #[test]
+fn cmake_with_ccache_hits_what_the_lock_file_decided() {
+    let Some(project) = project_for("ccache") else { return };
+    if project.run("command -v cmake").is_err() {
+        eprintln!("no cmake here: not tried");
+        return;
+    }
+    let lists = "cmake_minimum_required(VERSION 3.24)\nproject(cached LANGUAGES CXX CUDA)\nadd_library(kernels OBJECT saxpy.cu plain.cu)\n";
+    std::fs::write(project.path("CMakeLists.txt"), lists).expect("written");
+    let recipe = documented::block("ccache.md", "CMake with ccache", "sh");
+    let build = || {
+        let line = format!("export CCACHE_DIR=$PWD/ccache; rm -rf build cuda-tuned\n{recipe}");
+        let said = project.run(&line).unwrap_or_else(|problem| panic!("{problem}"));
+        (said, std::fs::read(project.path("build/CMakeFiles/kernels.dir/saxpy.cu.o")).expect("an object"))
+    };
+    let (said, first) = build();
+    assert!(said.contains(", locked)"), "{said}");
+    let (said, second) = build();
+    assert!(!said.contains("nvtune: saxpy"), "a hit does not start nvtune: {said}");
+    assert!(first == second);
+}
+
+#[test]
 fn marked_source_goes_past_sccache_and_plain_source_is_cached() {
     let Some(project) = project_for("sccache") else { return };
     let launcher = documented::block("ccache.md", "With sccache", "sh");
