@@ -81,14 +81,17 @@ fn cmake_with_ccache_hits_what_the_lock_file_decided() {
     std::fs::write(project.path("CMakeLists.txt"), lists).expect("written");
     let recipe = documented::block("ccache.md", "CMake with ccache", "sh");
     let build = || {
-        let line = format!("export CCACHE_DIR=$PWD/ccache; rm -rf build cuda-tuned\n{recipe}");
+        let line =
+            format!("export CCACHE_DIR=$PWD/ccache CCACHE_LOGFILE=$PWD/log; rm -rf build cuda-tuned log\n{recipe}");
         let said = project.run(&line).unwrap_or_else(|problem| panic!("{problem}"));
-        (said, std::fs::read(project.path("build/CMakeFiles/kernels.dir/saxpy.cu.o")).expect("an object"))
+        let log = std::fs::read_to_string(project.path("log")).expect("ccache writes it");
+        let object = std::fs::read(project.path("build/CMakeFiles/kernels.dir/saxpy.cu.o")).expect("an object");
+        (log.matches("Result: direct_cache_hit").count(), said, object)
     };
-    let (said, first) = build();
-    assert!(said.contains(", locked)"), "{said}");
-    let (said, second) = build();
-    assert!(!said.contains("nvtune: saxpy"), "a hit does not start nvtune: {said}");
+    let (hits, said, first) = build();
+    assert!(hits == 0 && said.contains(", locked)"), "{said}");
+    let (hits, said, second) = build();
+    assert_eq!(hits, 2, "{said}");
     assert!(first == second);
 }
 
