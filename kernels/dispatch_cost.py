@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times what the launch stub's choice of an entry adds to a launch: nanoseconds per call of the stub.
+"""Times what the launch stubs add to a launch, those that choose an entry and those that record: nanoseconds per call of the stub.
 
 In: an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: a table, and build/dispatch_cost.json. The program launches in
 turns two equal kernels, 200 launches each: one has a winner, forced by recorded timings, and the other has nvcc's own stub. Single
 launches of one kernel vary by more than the stub costs; so the difference is the median over all pairs of neighbouring turns. It is
-linked twice: with a runtime that launches nothing, so that the stub alone is timed, and, where there is a GPU, with CUDA's own.
+linked twice: with a runtime that launches nothing, so that the stub alone is timed, and, where there is a GPU, with CUDA's own. There
+it is also built to record its launches: each but the first of a kind is only counted.
 """
 
 import json
@@ -27,7 +28,7 @@ PROGRAM = """
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
-//@tune threads(n) block({128, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])
+COMMENT
 __global__ void scale(int n, float *x) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] *= 2;
@@ -111,6 +112,8 @@ cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 }
 """
 
+COMMENT = "//@tune threads(n) block({128, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])"
+
 WINS = {
     "device": {"name": "recorded", "compute_capability": 90},
     "entries": [{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}],
@@ -127,7 +130,8 @@ def run(*command, **environment):
 def build():
     """Builds the programs; returns them by name and runtime."""
     WORK.mkdir(parents=True, exist_ok=True)
-    (WORK / "scale.cu").write_text(PROGRAM)
+    (WORK / "scale.cu").write_text(PROGRAM.replace("COMMENT", COMMENT))
+    (WORK / "recorded.cu").write_text(PROGRAM.replace("COMMENT", "//@tune block(auto)"))
     (WORK / "runtime.cpp").write_text(RUNTIME)
     (WORK / "wins.json").write_text(json.dumps(WINS))
     nvcc = toolkit.nvcc_path()
@@ -141,17 +145,21 @@ def build():
     if machine.gpu()["gpu"] is not None:
         run(nvcc, "scale.o", "-o", "scale.gpu")
         programs["with a GPU"] = WORK / "scale.gpu"
+        run(nvtune, "nvcc", "-O3", "-arch=sm_90", "recorded.cu", "-o", "recorded.gpu", **forced | {"NVTUNE": "capture"})
+        programs["recording"] = WORK / "recorded.gpu"
     return programs
 
 
 def main():
     programs = build()
     rows = []
-    for runtime, turns in (("stub alone", 50_000), ("with a GPU", 5_000)):
+    # The plain kernel is launched in the block that the device gets.
+    chosen = (("a launch that gets a winner", 256, 128), ("any other launch", 192, 192))
+    counted = (("a launch that is counted", 192, 192),)
+    for runtime, turns, launches in (("stub alone", 50_000, chosen), ("with a GPU", 5_000, chosen), ("recording", 5_000, counted)):
         if runtime not in programs:
             continue
-        # The plain kernel is launched in the block that the device gets.
-        for what, block, launched in (("a launch that gets a winner", 256, 128), ("any other launch", 192, 192)):
+        for what, block, launched in launches:
             plain, tuned, added = (float(word) for word in run(programs[runtime], turns, block, launched).split())
             rows.append({"runtime": runtime, "launch": what, "plain_ns": plain, "tuned_ns": tuned, "added_ns": added})
             print(f"{runtime:12} {what:28} {plain:9.1f} ns {tuned:9.1f} ns {added:+8.1f} ns", flush=True)
