@@ -5,6 +5,7 @@ use crate::support::record_schema::assert_records_in;
 use crate::support::toolkit::{Headers, include_folder, nvcc, set_headers};
 use expect_test::{Expect, expect};
 use nvtune::recording::{Holder, RecordedKernel, RecordedLaunch};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -115,7 +116,7 @@ fn described(recorded: &RecordedKernel) -> String {
         let _ = writeln!(text, "{} others", recorded.others);
     }
     for reason in &recorded.left_out {
-        let _ = writeln!(text, "left out: {reason}");
+        let _ = writeln!(text, "left out: {reason:?}");
     }
     for reason in &recorded.unusable {
         let _ = writeln!(text, "unusable: {reason}");
@@ -282,7 +283,7 @@ fn what_is_left_out_is_said_with_the_reason() {
         "scaled",
         expect![[r#"
         6 others
-        left out: its buffers take more than NVTUNE_CAPTURE_BYTES
+        left out: TooLarge { needed: 12000, most: 5120 }
     "#]],
     );
 }
@@ -292,6 +293,54 @@ fn recordings_that_cannot_be_written_change_nothing() {
     let mut program = Command::new(BUILT.path().join("program"));
     let ran = program.env("NVTUNE_CAPTURE_DIR", "/dev/null/none").output().expect("it starts");
     assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
+}
+
+/// The grids that a record's configurations of a kernel have, where the grid is an axis.
+fn grids(record: &serde_json::Value, kernel: &str) -> BTreeSet<u64> {
+    let kernels = record["kernels"].as_array().expect("kernels");
+    let found = kernels.iter().find(|found| found["name"] == kernel).expect("the kernel");
+    let configurations = found["configurations"].as_array().expect("configurations");
+    configurations.iter().filter_map(|of| of["grid"][0].as_u64()).collect()
+}
+
+#[test]
+fn fixed_grid_of_a_proved_stride_loop_is_the_axis_that_its_comment_has() {
+    let suite = include_str!("../kernels/black_scholes/black_scholes.cu");
+    let begin = suite.find("__device__ inline").expect("the kernel");
+    let own = &suite[begin..suite.find("static bench::Shape").expect("its end")];
+    let (before, comment) = own.split_once("/*@tune").expect("its comment");
+    let (comment, after) = comment.split_once("*/").expect("its end");
+    let listed = comment.split(['{', '}']).nth(1).expect("a list").split(", ");
+    let listed: BTreeSet<u64> = listed.map(|blocks| blocks.parse().expect("a number")).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!("{before}//@tune{after}{}", include_str!("capture/strided.cu"));
+    std::fs::write(folder.path().join("launches.cu"), text).expect("written");
+    let built = |command: &mut Command| {
+        let ran = command.output().expect("it starts");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    built(&mut command(folder.path(), "capture", Headers::Cuda));
+    link(folder.path());
+    built(Command::new(folder.path().join("program")).current_dir(folder.path()));
+    let fastest = r#"{"label": "block=512 grid=1056", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
+    let replay =
+        format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{fastest}]}}"#);
+    std::fs::write(folder.path().join("timings.json"), replay).expect("written");
+    let mut tuning = command(folder.path(), "measure", Headers::Cuda);
+    let said = built(tuning.arg("--keep").env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_HEADER_DIR", folder.path()));
+    assert!(said.contains("black_scholes: block=512 grid=1056 "), "{said}");
+    assert_records_in(folder.path());
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
+    let record: serde_json::Value = serde_json::from_str(&read("launches.tune.json")).expect("JSON");
+    assert_eq!(grids(&record, "black_scholes"), listed);
+    for kernel in ["partial", "copied", "counted"] {
+        assert_eq!(grids(&record, kernel), BTreeSet::new(), "{kernel}");
+    }
+    // The stub launches the winner in its own grid, if the loop's index cannot overflow in that.
+    let stub = read("launches.cudafe1.stub.c");
+    assert!(stub.contains("{{__nvtune_detail::blocks(1056LL), __nvtune_detail::blocks(1LL)"), "{stub}");
+    assert!(stub.contains("2147483647LL - static_cast<long long>(__par0)"), "{stub}");
 }
 
 /// Builds with what was recorded, and timings for it; returns what is said.
@@ -492,7 +541,7 @@ fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
     let (passed, said) = built_without_comments("static", &[captures, ("NVTUNE_KERNELS", "all")]);
     assert!(passed, "{said}");
     expect![[r#"
-        nvtune: launches.cu: not tuned: no launch of scaled, viewed, counted is recorded (its buffers take more than NVTUNE_CAPTURE_BYTES): build with NVTUNE=capture and run it [N0094]
+        nvtune: launches.cu: not tuned: no launch of scaled, viewed, counted is recorded: its buffers take at least 11.7 KiB, more than NVTUNE_CAPTURE_BYTES (8 B): build with NVTUNE=capture and run it with NVTUNE_CAPTURE_BYTES=12K [N0094]
     "#]]
     .assert_eq(&said);
 }

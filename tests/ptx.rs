@@ -2,6 +2,7 @@
 
 mod canonical;
 mod edits;
+mod grid_stride;
 mod reading;
 mod shape_invariance;
 mod transplant;

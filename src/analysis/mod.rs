@@ -3,6 +3,7 @@
 
 mod address_flow;
 pub mod flow_conservation;
+pub mod grid_stride;
 pub mod grid_sync;
 pub mod memory_check;
 pub mod ptx_facts;

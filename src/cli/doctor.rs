@@ -1,9 +1,8 @@
 //! `nvtune doctor`: what a build on this machine would use, part by part, and the command that
 //! mends what is missing.
 
-use super::cache::in_units;
 use super::wrap::{columns, wrapped};
-use crate::diag::MessageCode;
+use crate::diag::{MessageCode, in_units};
 use crate::gpu::Device;
 use crate::measure::{Error, Measurer, Options, Process};
 use crate::nvcc::{RealNvcc, is_nvtune, on_path};

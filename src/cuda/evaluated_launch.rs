@@ -369,6 +369,24 @@ mod tests {
     }
 
     #[test]
+    fn choice_in_the_launch_itself_is_a_guess() {
+        for (launched, grid, assumed) in [
+            ("k<<<c > 1 ? 10 : 20, 64>>>(640, x)", 10, &[("c>1?10:20", 10)][..]),
+            ("k<<<10, 64>>>(c > 1 ? 320 : 640, x)", 10, &[("c>1?320:640", 320)]),
+            ("k<<<dim3(c > 1 ? 10 : 20), 64>>>(640, x)", 10, &[("c>1?10:20", 10)]),
+            ("k<<<is_the_name_of_the_condition_long(c, v) ? 10 : 20, 64>>>(640, x)", 10, &[("a choice by ?:", 10)]),
+            // What is chosen makes no difference, or is known.
+            ("k<<<c > 1 ? 10 : 10, 64>>>(640, x)", 10, &[]),
+            ("k<<<640 > 1 ? 10 : 20, 64>>>(640, x)", 10, &[]),
+        ] {
+            let text = format!("int main(int c, char **v) {{ float *x; cudaMalloc(&x, 4 * 640); {launched}; }}");
+            let launch = launch(&[("a.cu", &text)]);
+            let assumed: Vec<(String, i64)> = assumed.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+            assert_eq!((launch.grid, launch.assumed), (Some([grid, 1, 1]), assumed), "{launched}");
+        }
+    }
+
+    #[test]
     fn value_of_a_variable_that_changes_is_marked_or_unknown() {
         let known = [("n", 640)];
         let guess = [("n", 1024)];

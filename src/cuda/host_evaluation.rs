@@ -54,6 +54,8 @@ pub struct Evaluation<'p> {
     without_bytes: RefCell<HashMap<(usize, usize, String), u32>>,
     /// Whether a value was taken that another run may not have.
     is_choice: Cell<bool>,
+    /// Names whose values are looked for: they are listed in the place of a choice.
+    names_noted: Cell<u32>,
     steps: Cell<u32>,
 }
 
@@ -82,8 +84,20 @@ impl<'p> Evaluation<'p> {
     pub fn with(program: &'p HostProgram, replaced: BTreeMap<String, i64>) -> Self {
         let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
         let (active, is_choice, steps) = (RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
-        let (guessed, without_bytes) = (RefCell::default(), RefCell::default());
-        Self { program, assumption, assumed, guessed, replaced, leaves, active, without_bytes, is_choice, steps }
+        let (guessed, without_bytes, names_noted) = (RefCell::default(), RefCell::default(), Cell::new(0));
+        Self {
+            program,
+            assumption,
+            assumed,
+            guessed,
+            replaced,
+            leaves,
+            active,
+            without_bytes,
+            is_choice,
+            names_noted,
+            steps,
+        }
     }
 
     /// Returns the names that values came from since the last call of it.
@@ -210,7 +224,17 @@ impl<'p> Evaluation<'p> {
                         let sure = [yes, no].map(|part| self.sure(|| self.value(part, text, scope)));
                         self.is_choice.set(self.is_choice.get() || sure[0] != sure[1]);
                         let [yes_value, no_value] = sure.map(|value| value.filter(|value| value.as_f64() > 0.0));
-                        yes_value.or(no_value).or_else(|| self.value(yes, text, scope))
+                        let value = yes_value.or(no_value).or_else(|| self.value(yes, text, scope))?;
+                        // One that stands in the launch itself is listed as it is written.
+                        if let (Number::Int(value), 0) = (value, self.names_noted.get())
+                            && sure[0] != sure[1]
+                        {
+                            let whole: String = slice(node).split_whitespace().collect();
+                            let is_short = whole.len() <= LONGEST_NAME;
+                            let name = if is_short { whole } else { "a choice by ?:".to_owned() };
+                            self.guessed.borrow_mut().insert(name, value);
+                        }
+                        Some(value)
                     }
                 }
             }
@@ -360,7 +384,9 @@ impl<'p> Evaluation<'p> {
     /// The value of a name, which is listed if another run may have another one.
     pub(super) fn noted(&self, name: &str, value: impl FnOnce() -> Option<Number>) -> Option<Number> {
         let before = self.is_choice.replace(false);
+        self.names_noted.set(self.names_noted.get() + 1);
         let value = value();
+        self.names_noted.set(self.names_noted.get() - 1);
         if self.is_choice.replace(before)
             && let Some(value) = value
         {

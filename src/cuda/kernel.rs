@@ -37,6 +37,8 @@ pub struct Kernel {
     /// Whether its body waits for the whole grid, as far as its words tell
     /// (`this_grid().sync()`): what a header goes by where the kernel is not compiled.
     pub waits_for_grid: bool,
+    /// Whether its body names `gridDim`, as grid-stride loops do.
+    pub names_grid: bool,
 }
 
 /// A parameter of a template.
@@ -173,6 +175,8 @@ pub(crate) fn find_kernel<'a>(
                         .filter(|open| open + 2 < at)
                         .map(|open| code[open + 1].span.to(code[at - 2].span)),
                     waits_for_grid: waits_for_grid(&code[close..], source),
+                    names_grid: body(&code[close..], source)
+                        .is_some_and(|body| body.iter().any(|token| source.slice(token.span) == "gridDim")),
                 });
             }
             _ => {}
@@ -182,11 +186,16 @@ pub(crate) fn find_kernel<'a>(
     Err(nothing())
 }
 
+/// The body that begins in `code`.
+fn body<'c>(code: &'c [CxxToken], source: &Source) -> Option<&'c [CxxToken]> {
+    let open = code.iter().position(|token| source.slice(token.span) == "{")?;
+    Some(&code[open..closing_index(code, source, open).unwrap_or(code.len())])
+}
+
 /// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`,
 /// itself or by a name for it.
 fn waits_for_grid(code: &[CxxToken], source: &Source) -> bool {
-    let Some(open) = code.iter().position(|token| source.slice(token.span) == "{") else { return false };
-    let body = &code[open..closing_index(code, source, open).unwrap_or(code.len())];
+    let Some(body) = body(code, source) else { return false };
     let text = |at: usize| body.get(at).map_or("", |token| source.slice(token.span));
     // A name is the grid's if the statement that brings it says so.
     let is_grid = |name: &str| {

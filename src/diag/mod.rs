@@ -3,6 +3,7 @@
 //! Invariants: a closed or full stream ends no build; messages of processes side by side do not
 //! mix.
 
+mod bytes;
 mod code;
 pub mod console;
 pub mod diagnostic;
@@ -12,6 +13,7 @@ pub mod print;
 pub mod progress;
 mod source;
 
+pub use bytes::in_units;
 pub use code::MessageCode;
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render};

@@ -4,11 +4,12 @@ use super::build::Build;
 use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
-use crate::diag::MessageCode;
+use crate::diag::{MessageCode, in_units};
 use crate::emit::{Capture, StubChange, StubText};
 use crate::nvcc::{Dryrun, Programs};
 use crate::recording;
-use crate::recording::RecordedKernel;
+use crate::recording::{LeftOut, RecordedKernel};
+use crate::settings::bytes_setting;
 use crate::tune;
 use crate::tune::KernelStub;
 use std::ffi::OsStr;
@@ -79,11 +80,11 @@ impl Build<'_> {
             }
         });
         if annotations.is_empty() && !names.is_empty() && total == 0 {
-            let reason = why_left_out(&names.iter().map(recorded).collect::<Vec<_>>());
+            let remedy = reason_and_remedy(&names.iter().map(recorded).collect::<Vec<_>>());
             let (source, names) = (source.name(), listed(&names));
-            self.console.summary(&MessageCode::NotRecorded.tag(format!(
-                "{source}: not tuned: no launch of {names} is recorded{reason}: build with NVTUNE=capture and run it"
-            )));
+            self.console.summary(
+                &MessageCode::NotRecorded.tag(format!("{source}: not tuned: no launch of {names} is recorded{remedy}")),
+            );
         }
     }
 
@@ -108,10 +109,8 @@ impl Build<'_> {
             return true;
         }
         if !annotation.has_grid() {
-            let reason = why_left_out([&recorded]);
-            let message = format!(
-                "{name}: not tuned: no grid is given and no launch recorded{reason}: build with NVTUNE=capture and run it"
-            );
+            let remedy = reason_and_remedy([&recorded]);
+            let message = format!("{name}: not tuned: no grid is given and no launch recorded{remedy}");
             self.console.warning(MessageCode::NotRecorded, message);
         }
         // What is wrong with the files is said, and is no fault of the comment's.
@@ -189,10 +188,24 @@ impl Build<'_> {
     }
 }
 
-/// Why launches of these kernels were not recorded: the first reason, in parentheses.
-fn why_left_out<'a>(kernels: impl IntoIterator<Item = &'a RecordedKernel>) -> String {
-    let reason = kernels.into_iter().find_map(|kernel| kernel.left_out.first());
-    reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+/// Why launches of these kernels were not recorded, as far as that is known, and what to do.
+fn reason_and_remedy<'a>(kernels: impl IntoIterator<Item = &'a RecordedKernel>) -> String {
+    let reasons: Vec<&LeftOut> = kernels.into_iter().flat_map(|kernel| &kernel.left_out).collect();
+    let sizes = reasons.iter().filter_map(|reason| match reason {
+        LeftOut::TooLarge { needed, most } => Some((*needed, *most)),
+        LeftOut::Other(_) => None,
+    });
+    let remedy = "build with NVTUNE=capture and run it";
+    match (sizes.max(), reasons.first()) {
+        (Some((needed, most)), _) => format!(
+            ": its buffers take at least {}, more than NVTUNE_CAPTURE_BYTES ({}): {remedy} with NVTUNE_CAPTURE_BYTES={}",
+            in_units(needed),
+            in_units(most),
+            bytes_setting(needed)
+        ),
+        (None, Some(LeftOut::Other(reason))) => format!(" ({reason}): {remedy}"),
+        (None, _) => format!(": {remedy}"),
+    }
 }
 
 /// Most kernels that a line names.

@@ -187,6 +187,9 @@ struct Pointer {
   word holder, offset, buffer, target;
 };
 
+/* The beginning of a line that says how many bytes a launch needs, and how many it may. */
+static const char *const TOO_LARGE = "bytes";
+
 typedef int (*AddressRange)(word *, ::size_t *, word);
 
 /* One launch that is being recorded. */
@@ -224,14 +227,15 @@ static word buffer_at(Recording &recording, word address) {
   if (recording.questions >= MOST_QUESTIONS) return MOST_BUFFERS;
   ++recording.questions;
   if (recording.address_range(&base, &size, address) != 0 || address - base >= size) return MOST_BUFFERS;
-  if (recording.buffer_count == MOST_BUFFERS || size > recording.most_bytes - recording.bytes) {
-    recording.problem = recording.buffer_count == MOST_BUFFERS ? "it uses more than 4096 buffers"
-                                                               : "its buffers take more than NVTUNE_CAPTURE_BYTES";
+  if (recording.buffer_count == MOST_BUFFERS) {
+    recording.problem = "it uses more than 4096 buffers";
     return MOST_BUFFERS;
   }
   const Buffer found = {base, size, 0};
   recording.bytes += size;
   recording.buffers[recording.buffer_count] = found;
+  /* Those of the other arguments are counted before it is given up. */
+  if (recording.bytes > recording.most_bytes) recording.problem = TOO_LARGE;
   return recording.buffer_count++;
 }
 
@@ -370,11 +374,13 @@ static void record(Kernel &kernel, Recording &recording, const char *folder, wor
   __nvtune_close(writer.file);
 }
 
-/* Says in a file why a launch was not recorded. */
-static void leave_out(const char *folder, const char *problem) {
+/* Says in a file why a launch was not recorded. `needed` are the bytes that its kernel's recordings would have, with it. */
+static void leave_out(const char *folder, const char *problem, word needed, word most) {
   Path path, line;
   path.add(folder).add("left_out");
-  line.add(problem).add("\n");
+  line.add(problem);
+  if (problem == TOO_LARGE) line.add(" ").add(needed, 10).add(" ").add(most, 10);
+  line.add("\n");
   const int file = __nvtune_open(path.text, 1 | 0100 | 02000 | 02000000, 0666);
   if (file < 0) return;
   if (__nvtune_write(file, line.text, line.length) < 0) { /* Nobody is there to hear of it. */
@@ -481,7 +487,7 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
     if (!recording.address_range) recording.problem = "the driver does not tell the sizes of buffers";
     else if (!recording.buffers || !recording.pointers) recording.problem = "there is no memory for it";
     else record(kernel, recording, folder.text, kind, shape, arguments, count, variables, variable_count, stream);
-    if (recording.problem) leave_out(folder.text, recording.problem);
+    if (recording.problem) leave_out(folder.text, recording.problem, kernel.bytes + recording.bytes, most);
     __nvtune_free(recording.buffers);
     __nvtune_free(recording.pointers);
     if (kernel.counts != kernel.own_counts && !__atomic_load_n(&kernel.is_untimed, __ATOMIC_RELAXED))

@@ -321,7 +321,7 @@ fn inferred_text(known: &[KnownLaunch], grid: Dim3, block: Dim3) -> GridClause {
         dimensions,
     };
     let texts = |expressions: &[Expr]| expressions.iter().map(written).collect::<Vec<_>>();
-    match infer_grid(known, Span { start: 0, end: 0 }) {
+    match infer_grid(known, false, Span { start: 0, end: 0 }) {
         Some(InferredGrid::Threads(threads)) => clause("threads", &texts(&threads), threads.len()),
         Some(InferredGrid::Blocks(blocks)) => {
             let dimensions = 3 - block.iter().rev().take_while(|extent| **extent == 1).count();

@@ -27,10 +27,30 @@ pub struct RecordedKernel {
     pub others: u64,
     /// How long all launches together took on the GPU; `None` if no launch was timed.
     pub gpu_time_us: Option<f64>,
-    /// Why launches were not recorded, in the words of the stub, each once.
-    pub left_out: Vec<String>,
+    /// Why launches were not recorded, each reason once.
+    pub left_out: Vec<LeftOut>,
     /// Files that are no recordings, with the reason.
     pub unusable: Vec<String>,
+}
+
+/// Why a launch was not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// Its kernel's recordings would have at least `needed` bytes with it, and may have `most`.
+    TooLarge { needed: u64, most: u64 },
+    /// In the words of the launch stub.
+    Other(String),
+}
+
+impl LeftOut {
+    /// Reads a line of a launch stub (`leave_out` in `src/emit/capture_runtime.h`).
+    fn parse(line: &str) -> Self {
+        let mut words = line.strip_prefix("bytes ").unwrap_or_default().split(' ').map(str::parse);
+        match (words.next(), words.next(), words.next()) {
+            (Some(Ok(needed)), Some(Ok(most)), None) => Self::TooLarge { needed, most },
+            _ => Self::Other(line.to_owned()),
+        }
+    }
 }
 
 /// A recorded launch, its file, and how often launches of its kind came.
@@ -115,9 +135,9 @@ impl RecordedKernel {
         if is_trusted(&left_out)
             && let Ok(text) = std::fs::read_to_string(&left_out)
         {
-            for line in text.lines().take(MOST_LAUNCHES).map(str::to_owned) {
-                if !found.left_out.contains(&line) {
-                    found.left_out.push(line);
+            for reason in text.lines().take(MOST_LAUNCHES).map(LeftOut::parse) {
+                if !found.left_out.contains(&reason) {
+                    found.left_out.push(reason);
                 }
             }
         }

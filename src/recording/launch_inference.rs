@@ -47,12 +47,19 @@ const MOST_MULTIPLIED: usize = 12;
 
 /// Finds the grid of all launches, or of the first if nothing fits all; all are launched with
 /// the first one's block. Places are `span`.
-pub fn infer_grid(launches: &[KnownLaunch], span: Span) -> Option<InferredGrid> {
+///
+/// A kernel that takes any grid (`takes_any`: it names `gridDim`) is often launched with a fixed
+/// one. One launch alone, or several with the same arguments, may have a factor of an argument by
+/// chance then: `ceildiv(n, 64)` threads for 1024 blocks of 256 and n = 2^24.
+pub fn infer_grid(launches: &[KnownLaunch], takes_any: bool, span: Span) -> Option<InferredGrid> {
     let first = launches.first()?;
+    let is_told =
+        |launches: &[KnownLaunch]| !takes_any || launches.iter().any(|launch| launch.arguments != first.arguments);
+    let found = |launches: &[KnownLaunch], at: usize| infer_extent(launches, at, is_told(launches), span);
     let extents = [0, 1, 2].map(|at| {
-        infer_extent(launches, at, span).unwrap_or_else(|| {
-            infer_extent(std::slice::from_ref(first), at, span).unwrap_or_else(|| constant_extent(first, at, span))
-        })
+        found(launches, at)
+            .or_else(|| found(std::slice::from_ref(first), at))
+            .unwrap_or_else(|| constant_extent(first, at, span))
     });
     let used = 3 - extents.iter().rev().take_while(|extent| matches!(extent, Extent::One)).count();
     let extents = &extents[..used.max(1)];
@@ -86,17 +93,19 @@ fn constant_extent(launch: &KnownLaunch, at: usize, span: Span) -> Extent {
     }
 }
 
-/// Finds what gives all launches their blocks in one dimension.
-fn infer_extent(launches: &[KnownLaunch], at: usize, span: Span) -> Option<Extent> {
+/// Finds what gives all launches their blocks in one dimension; factors of arguments, and what
+/// is added to them, only `with_factors`.
+fn infer_extent(launches: &[KnownLaunch], at: usize, with_factors: bool, span: Span) -> Option<Extent> {
     let first = launches.first()?;
     if launches.iter().all(|launch| launch.grid[at] == 1 && launch.block[at] == 1) {
         return Some(Extent::One);
     }
-    extent_candidates(first, span).find(|extent| launches.iter().all(|launch| gives_extent(extent, launch, at)))
+    extent_candidates(first, with_factors, span)
+        .find(|extent| launches.iter().all(|launch| gives_extent(extent, launch, at)))
 }
 
 /// The expressions that are tried, the simplest first.
-fn extent_candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = Extent> {
+fn extent_candidates(launch: &KnownLaunch, with_factors: bool, span: Span) -> impl Iterator<Item = Extent> {
     let names: Vec<&str> = launch.arguments.iter().map(|(name, _)| name.as_str()).collect();
     let of = |name: &&str| name_node(name, span);
     let alone: Vec<Expr> = names.iter().map(of).collect();
@@ -120,18 +129,18 @@ fn extent_candidates(launch: &KnownLaunch, span: Span) -> impl Iterator<Item = E
     let tiles = alone
         .iter()
         .flat_map(|of| FACTORS.map(|factor| Extent::Blocks(ceildiv_node(of.clone(), number_node(factor, of.span)))));
-    let candidates: Vec<Extent> = alone
+    let mut candidates: Vec<Extent> = alone
         .iter()
         .map(|of| Extent::Threads(of.clone()))
         .chain(alone.iter().map(|of| Extent::Blocks(of.clone())))
         .chain(products.iter().map(|of| Extent::Threads(of.clone())))
         .chain(products.iter().map(|of| Extent::Blocks(of.clone())))
-        .chain(divided)
-        .chain(bordered)
-        .chain(multiplied(i64::from(WARP)))
-        .chain(tiles)
-        .chain(FACTORS.into_iter().flat_map(multiplied))
         .collect();
+    if with_factors {
+        let warps = multiplied(i64::from(WARP));
+        let others = FACTORS.into_iter().flat_map(multiplied);
+        candidates.extend(divided.chain(bordered).chain(warps).chain(tiles).chain(others));
+    }
     let longer = move |extent: fn(Expr) -> Extent| longer_products(&names, span).into_iter().map(extent);
     candidates.into_iter().chain([Extent::Threads as fn(Expr) -> Extent, Extent::Blocks].into_iter().flat_map(longer))
 }
@@ -211,8 +220,17 @@ mod tests {
     }
 
     fn inferred(launches: &[KnownLaunch]) -> String {
+        inferred_of(launches, false)
+    }
+
+    /// Of a kernel that takes any grid.
+    fn inferred_of_strides(launches: &[KnownLaunch]) -> String {
+        inferred_of(launches, true)
+    }
+
+    fn inferred_of(launches: &[KnownLaunch], takes_any: bool) -> String {
         let list = |expressions: &[Expr]| expressions.iter().map(Expr::unparenthesized).collect::<Vec<_>>().join(", ");
-        match infer_grid(launches, Span { start: 0, end: 0 }) {
+        match infer_grid(launches, takes_any, Span { start: 0, end: 0 }) {
             Some(InferredGrid::Threads(threads)) => format!("threads({})", list(&threads)),
             Some(InferredGrid::Blocks(blocks)) => format!("grid({})", list(&blocks)),
             None => "nothing".to_owned(),
@@ -241,6 +259,16 @@ mod tests {
         assert_eq!(inferred(&[mixed]), "threads(n, images)");
         let two_blocks = launch([8, 5, 1], [32, 2, 1], &[("n", 250), ("images", 5)]);
         assert_eq!(inferred(&[two_blocks]), "grid(ceildiv(n, block.x), images)");
+    }
+
+    #[test]
+    fn fixed_grid_of_a_stride_loop_is_no_factor_of_an_argument() {
+        let one = |blocks: u32, n: i64| launch([blocks, 1, 1], [256, 1, 1], &[("n", n)]);
+        assert_eq!(inferred(&[one(1024, 1 << 24)]), "threads(ceildiv(n, 64))");
+        assert_eq!(inferred_of_strides(&[one(1024, 1 << 24)]), "threads(262144)");
+        assert_eq!(inferred_of_strides(&[one(1024, 1 << 24), one(512, 1 << 23)]), "threads(ceildiv(n, 64))");
+        assert_eq!(inferred_of_strides(&[one(1024, 1 << 24), one(1024, 1 << 23)]), "threads(262144)");
+        assert_eq!(inferred_of_strides(&[one(1024, 1 << 18)]), "threads(n)");
     }
 
     #[test]

@@ -336,6 +336,13 @@ pub fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
+/// At least these bytes, as [`bytes`] reads them: `2G` for 1.3 GiB.
+pub fn bytes_setting(bytes: u64) -> String {
+    let units = [("G", 30), ("M", 20), ("K", 10)];
+    let unit = units.into_iter().find(|(_, shift)| bytes > 1 << shift);
+    unit.map_or_else(|| "1K".to_owned(), |(unit, shift)| format!("{}{unit}", bytes.div_ceil(1 << shift)))
+}
+
 /// Reads one variable; a value that `parse` does not take becomes a problem.
 fn parsed<T>(
     environment: &impl Fn(&str) -> Option<OsString>,
@@ -355,6 +362,16 @@ fn parsed<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn setting_of_bytes_has_room_for_them() {
+        for (needed, setting) in
+            [(12, "1K"), (12_000, "12K"), (1 << 20, "1024K"), ((1 << 30) + (300 << 20), "2G"), (2 << 30, "2G")]
+        {
+            assert_eq!(bytes_setting(needed), setting);
+            assert!(bytes(setting) >= Some(needed));
+        }
+    }
 
     #[test]
     fn the_cache_is_where_the_environment_says() {

@@ -5,7 +5,7 @@
 //! the configuration's grid is computed by, what they leave on the workload, and problems on
 //! which each of them leaves a remainder.
 
-use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node};
+use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node, Spanned};
 use crate::launch::Configuration;
 use crate::space::Space;
 use std::collections::BTreeSet;
@@ -85,7 +85,9 @@ pub fn requirements(annotation: &Annotation) -> impl Iterator<Item = &Expr> {
 /// does not.
 fn depends_on_arguments(annotation: &Annotation, expression: &Expr) -> bool {
     let is_axis = |name: &str| annotation.clauses.macros.iter().any(|axis| axis.name == name);
-    expression.any_name(|name| !name.starts_with("block.") && !is_axis(name))
+    let is_grid_axis = matches!(annotation.clauses.grid, Some(Spanned { value: Grid::Lists(_), .. }));
+    let is_of_grid = |name: &str| is_grid_axis && name.starts_with("grid.");
+    expression.any_name(|name| !name.starts_with("block.") && !is_of_grid(name) && !is_axis(name))
 }
 
 /// Finds the divisions in expressions whose remainders depend on the arguments.

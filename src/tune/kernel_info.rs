@@ -5,7 +5,7 @@ use super::failure::Problem;
 use super::kernel::{compile_scope, machine};
 use super::launch_path::LaunchPath;
 use super::variants::{FrontEnds, Macros, options_for};
-use super::{Tuner, header_functions, launches, written_variables};
+use super::{Tuner, grid_axis, header_functions, launches, written_variables};
 use crate::analysis::{grid_sync, ptx_facts};
 use crate::comment;
 use crate::comment::{Annotation, NamedConstant};
@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 /// What is known of a kernel once the front end has run.
 pub struct KernelInfo<'a> {
+    /// The comment as it is read; that of the space may have the grid as an axis besides.
     pub annotation: &'a Annotation,
     /// The kernel under the baseline's macros.
     pub entry: Entry,
@@ -199,14 +200,17 @@ pub fn inspect_kernel<'a>(
     if let Some(digest) = under_default {
         check_default(front_ends, digest.ok(), &baseline, &entry.symbol)?;
     }
-    let bounded = Space::new(annotation, &limits(ptx_facts::most_threads(&module, &entry.symbol)))?;
+    let limits = limits(ptx_facts::most_threads(&module, &entry.symbol));
+    let wider = grid_axis::with_grid_axis(annotation, &entry, &module);
+    let wider = wider.and_then(|annotation| Space::new(&annotation, &limits).ok());
+    let bounded = wider.map_or_else(|| Space::new(annotation, &limits), Ok)?;
     // Launch bounds may depend on a macro axis. What is compiled under the other values tells
     // whether a block can be launched.
     let depends_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if depends_on_macros { unbounded } else { bounded };
     let written = written_variables::written(annotation, &entry, &module);
     let launch_path = match tuner.surroundings() {
-        Some(around) => LaunchPath::new(annotation, &space, &module, &entry, around.build()).with_written(&written),
+        Some(around) => LaunchPath::new(&space, &module, &entry, around.build()).with_written(&written),
         None => LaunchPath::in_place(&space),
     };
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
@@ -361,7 +365,7 @@ fn advise(
     let run = workload.as_ref().map(|workload| (&launch, workload));
     let facts = ptx_facts::collect_facts(module, &info.entry.symbol, toolchain.register_cap(), run);
     let facts = Facts { floating: workload::floating(info.annotation, &info.entry), ..facts };
-    let mut found = crate::space::give_advice(info.annotation, &info.space, &facts);
+    let mut found = crate::space::give_advice(info.space.annotation(), &info.space, &facts);
     if let Some(around) = tuner.surroundings() {
         found.extend(launches::warn_other_block(info, around));
         found.extend(launches::by_address(info, around));

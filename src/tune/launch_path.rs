@@ -131,7 +131,8 @@ impl LaunchPath {
     }
 
     /// Finds how launches select the winners of a kernel; `module` is the PTX of its baseline.
-    pub fn new(annotation: &Annotation, space: &Space, module: &Module, entry: &Entry, build: Build) -> Self {
+    pub fn new(space: &Space, module: &Module, entry: &Entry, build: Build) -> Self {
+        let annotation = space.annotation();
         let symbol = entry.symbol.as_str();
         let Facts { fixed, unread, .. } = ptx_facts::collect_facts(module, symbol, None, None);
         let varies = space.varying_extents();

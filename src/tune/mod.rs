@@ -12,6 +12,7 @@ mod exact_block;
 mod failure;
 mod final_rounds;
 mod fingerprint;
+mod grid_axis;
 mod header_functions;
 mod kernel;
 mod kernel_info;

@@ -134,9 +134,8 @@ impl Tuned {
         let divisions = (!decision.surplus)
             .then(|| argument_conditions::conditions_text(&info.space, configuration(decision.winner)))
             .filter(|conditions| !conditions.is_empty());
-        let source = &info.annotation.source;
-        let required =
-            argument_conditions::requirements(info.annotation).map(|required| source.slice(required.span).to_owned());
+        let annotation = info.space.annotation();
+        let required = argument_conditions::requirements(annotation).map(|required| annotation.written(required));
         let conditions: Vec<String> = divisions.into_iter().chain(required).collect();
         let applies = (has_stub && !conditions.is_empty()).then(|| conditions.join(" and "));
         Self {
@@ -412,7 +411,7 @@ fn stub(
     is_clustered: bool,
 ) -> Option<Stub> {
     let WinnerPlacement::Entries { reshapes, accepts } = info.launch_path.placement else { return None };
-    let (annotation, space) = (info.annotation, &info.space);
+    let (annotation, space) = (info.space.annotation(), &info.space);
     let launch = |configuration: &Configuration| header_functions::stub_launch(annotation, types, configuration);
     let configuration = &decision.configurations[decision.winner].configuration;
     let divisions = if decision.surplus { Vec::new() } else { argument_conditions::divisions(space, configuration) };

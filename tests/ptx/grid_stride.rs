@@ -1,0 +1,58 @@
+//! Kernels as nvcc compiles them: which are proved to do the same in grids of any size, and what the proof asks for.
+
+use crate::support::full::cases;
+use crate::support::toolkit::{Headers, architectures, nvcc, set_headers};
+use nvtune::analysis::grid_stride;
+use nvtune::analysis::grid_stride::GridStride;
+use nvtune::ptx::Module;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// The PTX of `grid_stride.cu`.
+fn compiled(architecture: u32) -> Module {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(nvcc());
+    command.arg(format!("-arch=compute_{architecture}")).args(["-ptx", "-o", "kernels.ptx"]);
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ptx/grid_stride.cu")).current_dir(folder.path());
+    set_headers(&mut command, Headers::Small);
+    let ran = command.output().expect("it starts");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    Module::parse(&std::fs::read_to_string(folder.path().join("kernels.ptx")).expect("read")).expect("PTX")
+}
+
+/// By name of the kernel.
+fn judged(architecture: u32) -> BTreeMap<String, Option<GridStride>> {
+    let module = compiled(architecture);
+    let kernels = module.functions.iter().filter(|function| function.entry);
+    kernels.map(|kernel| (kernel.name.to_string(), grid_stride::find(&module, &kernel.name))).collect()
+}
+
+#[test]
+fn grid_stride_loop_is_told_from_what_looks_like_one() {
+    let mut architectures = architectures();
+    architectures.sort_unstable_by_key(|architecture| (*architecture != 90, *architecture));
+    for architecture in cases(&architectures, 1) {
+        for (name, found) in judged(*architecture) {
+            assert_eq!(found.is_some(), name.starts_with("same"), "{name}, compute_{architecture}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn proof_asks_for_the_range_of_the_index_and_for_memory_of_its_own() {
+    let judged = judged(90);
+    let found = |name: &str| judged[name].clone().expect("proved");
+    let stride = |index_limit, bound, must_not_alias: &[usize]| GridStride {
+        index_limit,
+        bound,
+        must_not_alias: must_not_alias.iter().copied().collect(),
+    };
+    assert_eq!(found("same_scaled"), stride(Some(i64::from(i32::MAX)), Some(0), &[]));
+    assert_eq!(found("same_unsigned"), stride(Some(i64::from(u32::MAX)), Some(0), &[]));
+    assert_eq!(found("same_wide"), stride(None, Some(0), &[]));
+    assert_eq!(found("same_bounded"), stride(Some(i64::from(i32::MAX)), None, &[]));
+    // Memory that is read and could be what is written.
+    assert_eq!(found("same_copied"), stride(Some(i64::from(i32::MAX)), Some(0), &[2]));
+    assert_eq!(found("same_two"), stride(Some(i64::from(i32::MAX)), Some(0), &[1, 2]));
+    assert_eq!(found("same_variable"), stride(Some(i64::from(i32::MAX)), Some(0), &[1]));
+}
