@@ -547,6 +547,30 @@ fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
 }
 
 #[test]
+fn template_without_a_recording_is_nvccs_with_one_line() {
+    let sources = tempfile::tempdir().expect("a folder");
+    let text =
+        "template <class T> __global__ void filled(T *out) { *out = 1; }\ntemplate __global__ void filled(double *);\n";
+    std::fs::write(sources.path().join("launches.cu"), text).expect("written");
+    let said = || {
+        let ran = nvtune(sources.path(), "static", &[("NVTUNE_KERNELS", "all")]);
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    expect![[r#"
+        nvtune: launches.cu: not tuned: no launch of filled is recorded: build with NVTUNE=capture and run it [N0094]
+    "#]]
+    .assert_eq(&said());
+    let kernel = sources.path().join("launches.capture/filled_double");
+    std::fs::create_dir_all(&kernel).expect("made");
+    std::fs::write(kernel.join("left_out"), "bytes 1395864371 1073741824\n").expect("written");
+    expect![[r#"
+        nvtune: launches.cu: not tuned: no launch of filled is recorded: its buffers take at least 1.3 GiB, more than NVTUNE_CAPTURE_BYTES (1.0 GiB): build with NVTUNE=capture and run it with NVTUNE_CAPTURE_BYTES=2G [N0094]
+    "#]]
+    .assert_eq(&said());
+}
+
+#[test]
 fn all_means_kernels_with_a_share_of_the_recorded_work() {
     let (folder, _) = recorded("0", &[]);
     let captures = folder.path().join("launches.capture");

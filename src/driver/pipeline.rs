@@ -103,6 +103,8 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
     }
     if !selection.is_all() {
         build.warn_of_templates(&templates);
+    } else if settings.mode != Mode::Capture {
+        build.note_templates_not_recorded(&templates, &marked);
     }
     let code = build.compile(marked).unwrap_or_else(|code| code);
     console.print_end();

@@ -12,7 +12,9 @@ use crate::recording::{LeftOut, RecordedKernel};
 use crate::settings::bytes_setting;
 use crate::tune;
 use crate::tune::KernelStub;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -80,12 +82,30 @@ impl Build<'_> {
             }
         });
         if annotations.is_empty() && !names.is_empty() && total == 0 {
-            let remedy = reason_and_remedy(&names.iter().map(recorded).collect::<Vec<_>>());
-            let (source, names) = (source.name(), listed(&names));
-            self.console.summary(
-                &MessageCode::NotRecorded.tag(format!("{source}: not tuned: no launch of {names} is recorded{remedy}")),
-            );
+            self.note_nothing_recorded(source.name(), &names, &names.iter().map(recorded).collect::<Vec<_>>());
         }
+    }
+
+    /// Says of the call's own sources whose kernels are all templates that nothing is recorded:
+    /// only a recording tells `NVTUNE_KERNELS=all` which instances there are.
+    pub(super) fn note_templates_not_recorded(&self, templates: &BTreeSet<(PathBuf, String)>, marked: &[MarkedSource]) {
+        let sources = self.invocation.sources.iter();
+        for source in sources.filter(|source| !marked.iter().any(|other| other.path == **source)) {
+            let names: Vec<String> =
+                templates.iter().filter(|(file, _)| file == source).map(|(_, name)| name.clone()).collect();
+            let folder = self.capture_folder(&source.file_stem().unwrap_or_default().to_string_lossy());
+            if !names.is_empty() && recording::total_work(folder.parent().unwrap_or(&folder)) == 0 {
+                let kernels: Vec<RecordedKernel> = recording::kernels(&folder).collect();
+                self.note_nothing_recorded(source.display(), &names, &kernels);
+            }
+        }
+    }
+
+    /// Says that no launch of these kernels of a source is recorded, and why.
+    fn note_nothing_recorded(&self, source: impl Display, names: &[String], recorded: &[RecordedKernel]) {
+        let (names, remedy) = (listed(names), reason_and_remedy(recorded));
+        let message = format!("{source}: not tuned: no launch of {names} is recorded{remedy}");
+        self.console.summary(&MessageCode::NotRecorded.tag(message));
     }
 
     /// Gives one comment what the program recorded or, without a recording, what the lock file

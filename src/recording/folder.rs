@@ -159,11 +159,16 @@ impl RecordedKernel {
     }
 }
 
+/// The kernels that a folder has recordings of, or the reason that there are none.
+pub fn kernels(folder: &Path) -> impl Iterator<Item = RecordedKernel> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(RecordedKernel::read(folder, entry.file_name().to_str()?)))
+}
+
 /// The instances of templates that are recorded in a folder.
 pub fn instances(folder: &Path) -> TemplateInstances {
     let mut found = TemplateInstances::default();
-    let kernels = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    for kernel in kernels.filter_map(|entry| Some(RecordedKernel::read(folder, entry.file_name().to_str()?))) {
+    for kernel in kernels(folder) {
         kernel.launches.iter().for_each(|counted| found.add(&counted.launch.instance));
     }
     found
@@ -182,10 +187,9 @@ pub fn total_gpu_time_us(parent: &Path) -> f64 {
 
 /// Reads every kernel that is recorded in the folders of one place.
 fn all_kernels(parent: &Path) -> impl Iterator<Item = RecordedKernel> {
-    let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let folders = below(parent).filter(|path| path.extension() == Some(OsStr::new("capture")));
-    let kernels = folders.flat_map(move |folder| below(&folder).map(move |kernel| (folder.clone(), kernel)));
-    kernels.filter_map(|(folder, kernel)| Some(RecordedKernel::read(&folder, kernel.file_name()?.to_str()?)))
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = entries.filter(|path| path.extension() == Some(OsStr::new("capture")));
+    folders.flat_map(|folder| kernels(&folder).collect::<Vec<_>>())
 }
 
 /// Returns how long all launches of a kernel took. Those that were not timed count as the mean of
