@@ -56,9 +56,13 @@ fn normal_below(z: f64) -> f64 {
     if z > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The expected improvement over `least` of a normal variable with this mean and deviation.
+/// The expected improvement over `least` of a normal variable with this mean and deviation; 0
+/// if that is five deviations away or more.
 pub(super) fn expected_improvement(least: f64, mean: f64, deviation: f64) -> f64 {
     let z = (least - mean) / deviation;
+    if z <= -5.0 {
+        return 0.0;
+    }
     (least - mean) * normal_below(z) + deviation * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }
 

@@ -4,14 +4,13 @@ mod bayesian;
 mod gaussian_process;
 mod pareto;
 mod point;
+mod posterior;
 mod prior;
 mod problem;
-mod refit;
 mod strategies;
 mod winner;
 
 pub use pareto::pareto_front;
 pub use point::Point;
-pub use refit::RefitSearch;
 pub use strategies::{Search, choose_candidates, po_pareto_set};
 pub use winner::{Promise, Provenance, list_promises, predicted_winner};

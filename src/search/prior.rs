@@ -47,7 +47,15 @@ pub(super) struct ErrorScale {
     pub drift: f64,
     /// Of the exponent of the power mean that combines the terms: how far they overlap.
     pub corner: f64,
+    /// Whether every fourth sample is damped: the differences that it predicts are multiplied by a
+    /// random share, for kernels that are bound by what the model does not know.
+    pub is_damped: bool,
 }
+
+/// With [`ErrorScale::is_damped`] one of this many samples is damped. If all predictions are
+/// replaced by their inverses, searches of the suite's recorded spaces (2 draws of samples) end 1%
+/// off on average, and 24% without damping; with the predictions as they are both end 0.01% off.
+const DAMPED_PERIOD: usize = 4;
 
 /// Samples of the times that a space's points might have.
 #[derive(Debug)]
@@ -61,13 +69,15 @@ pub(super) struct PriorSamples {
 
 impl PriorSamples {
     /// Draws the samples for the points of a search.
-    pub fn new(problem: &SearchProblem<'_>, ErrorScale { part, drift, corner }: ErrorScale) -> Self {
+    pub fn new(problem: &SearchProblem<'_>, scale: ErrorScale) -> Self {
+        let ErrorScale { part, drift, corner, is_damped } = scale;
         let SearchProblem { points, scaled_coordinates, baseline, .. } = problem;
         let mut considered: Vec<usize> = (0..points.len()).collect();
         sort_by_prediction(points, &mut considered);
         let others = considered.split_off(MAX_POINTS.min(considered.len()));
         considered.extend(others.into_iter().filter(|index| index == baseline));
         let mut random = Random::new(1);
+        let least = considered.first().map_or(0.0, |&index| logarithm(points[index].score.predicted_us));
         let dimensions = scaled_coordinates.first().map_or(0, Vec::len);
         let times = (0..SAMPLES)
             .map(|number| {
@@ -81,10 +91,13 @@ impl PriorSamples {
                     corner: (corner > 0.0).then(|| CORNER_EXPONENT * (spread * corner * random.normal()).exp()),
                 };
                 let drifts: Vec<f64> = (0..dimensions).map(|_| spread * drift * random.normal()).collect();
+                let is_damped = is_damped && number % DAMPED_PERIOD == DAMPED_PERIOD - 1;
+                let share = if is_damped { random.uniform() } else { 1.0 };
                 let time = |&index: &usize| {
                     let along: f64 =
                         scaled_coordinates[index].iter().zip(&drifts).map(|(place, drift)| place * drift).sum();
-                    sampled_errors.us(&points[index].score).max(f64::MIN_POSITIVE).ln() + along
+                    let time = logarithm(sampled_errors.us(&points[index].score));
+                    if is_damped { least + share * (time - least) + along } else { time + along }
                 };
                 considered.iter().map(time).collect()
             })
@@ -123,6 +136,10 @@ impl PriorSamples {
         }
         chosen
     }
+}
+
+fn logarithm(us: f64) -> f64 {
+    us.max(f64::MIN_POSITIVE).ln()
 }
 
 /// One sample of the model's errors, without the drifts.
@@ -170,7 +187,7 @@ mod tests {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
         PriorSamples::new(
             &SearchProblem::new(&points, points.len(), usize::MAX),
-            ErrorScale { part: 0.35, drift: 0.1, corner: 0.0 },
+            ErrorScale { part: 0.35, drift: 0.1, corner: 0.0, is_damped: false },
         )
         .hedged_points(count)
     }

@@ -4,7 +4,6 @@
 use super::bayesian::BayesianSearch;
 use super::pareto::pareto_front;
 use super::point::{Point, sort_by_prediction};
-use super::refit::RefitSearch;
 use crate::model::{Bottleneck, Score};
 use crate::settings::Strategy;
 use std::collections::BTreeMap;
@@ -23,16 +22,11 @@ const BEST_PREDICTED: usize = 8;
 /// least predicted time.
 const MAX_TIES: usize = 3;
 
-/// Where fewer points may be timed, [`BayesianSearch`] chooses them one by one: rounds of many
-/// would leave none to learn from.
-const MIN_FOR_REFIT: usize = 34;
-
 /// A search: rounds of points to time.
 #[derive(Debug)]
 pub enum Search<'a> {
     /// Everything in one round.
     Once(Vec<usize>),
-    Refit(RefitSearch<'a>),
     Bayesian(BayesianSearch<'a>),
 }
 
@@ -42,11 +36,7 @@ impl<'a> Search<'a> {
     /// them: of a strategy of one round those of least predicted time.
     pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize, most: usize) -> Self {
         if strategy == Strategy::Refit {
-            return if most < MIN_FOR_REFIT {
-                Self::Bayesian(BayesianSearch::new(points, baseline, most))
-            } else {
-                Self::Refit(RefitSearch::new(points, baseline, most))
-            };
+            return Self::Bayesian(BayesianSearch::new(points, baseline, most));
         }
         let mut all = choose_candidates(strategy, points);
         if all.len() > most {
@@ -59,14 +49,14 @@ impl<'a> Search<'a> {
     /// Whether the first round of such a search is chosen from the points compiled first, before
     /// the others are known.
     pub fn has_early_first_round(strategy: Strategy, most: usize) -> bool {
-        strategy == Strategy::Refit && most >= MIN_FOR_REFIT
+        strategy == Strategy::Refit && BayesianSearch::is_in_rounds(most)
     }
 
     /// Sets the points of the first round, if the strategy has an early one (see
     /// [`Self::has_early_first_round`]).
     pub fn with_first_round(self, first: Vec<usize>) -> Self {
         match self {
-            Self::Refit(search) => Self::Refit(search.with_first_round(first)),
+            Self::Bayesian(search) => Self::Bayesian(search.with_first_round(first)),
             other => other,
         }
     }
@@ -76,7 +66,6 @@ impl<'a> Search<'a> {
     pub fn next_points(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         match self {
             Self::Once(all) => std::mem::take(all),
-            Self::Refit(search) => search.next_points(times),
             Self::Bayesian(search) => search.next_points(times),
         }
     }
@@ -88,7 +77,7 @@ pub fn choose_candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),
         // The safest first.
-        Strategy::Refit => return RefitSearch::new(points, points.len(), usize::MAX).spread_points(),
+        Strategy::Refit => return BayesianSearch::new(points, points.len(), usize::MAX).hedging_points(),
         Strategy::Ros => highest_ro(points),
         Strategy::Pos => po_pareto(points, |_| true),
         Strategy::Posf => {

@@ -37,7 +37,7 @@ impl fmt::Display for Provenance {
 }
 
 /// How wrong the model is assumed to be.
-const ERROR_SCALE: ErrorScale = ErrorScale { part: 0.35, drift: 0.1, corner: 0.0 };
+const ERROR_SCALE: ErrorScale = ErrorScale { part: 0.35, drift: 0.1, corner: 0.0, is_damped: false };
 /// The winner is slower than the baseline in at most this share of the samples.
 const MAX_LOSS_SHARE: f64 = 0.3;
 /// The winner promises at least this gain, the geometric mean over the samples.

@@ -19,8 +19,8 @@ pub enum Strategy {
     /// POS, filtered by occupancy (Liang et al., section IV), ties in (T, C) thinned, and the
     /// configurations of least predicted time besides.
     Posf,
-    /// In rounds: a spread first, then what a prediction re-fitted to all timings so far
-    /// expects to win (see `refit`).
+    /// In rounds: what hedges the prediction first, then what is expected to win by all timings so
+    /// far (see `search::BayesianSearch`).
     #[default]
     Refit,
     /// The Pareto-optimal ones in efficiency and utilization of those that memory bandwidth
