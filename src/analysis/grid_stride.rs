@@ -12,8 +12,10 @@
 //!
 //! The launch has one dimension: its block and its grid extend in x alone.
 
+use super::item_value::{Shared, Value, is_wide};
+use super::single_loop::{SingleLoop, branch_target};
 use crate::ptx::opcode::{Class, Mnemonic, ProductPart, Semantics};
-use crate::ptx::{Instruction, Module, Opcode, Operand, Parameter, Scalar, StateSpace, Statement};
+use crate::ptx::{Instruction, Module, Opcode, Operand, Parameter, Scalar, StateSpace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a grid-stride loop needs of a launch to be right.
@@ -36,7 +38,7 @@ pub fn find(module: &Module, symbol: &str) -> Option<GridStride> {
     if entry.directives.iter().any(|directive| bound(&directive.name)) {
         return None;
     }
-    let code = Code::new(&entry.body.as_ref()?.statements)?;
+    let code = SingleLoop::new(&entry.body.as_ref()?.statements)?;
     let mut proof = Proof::new(&code, &entry.parameters);
     proof.follow_entry()?;
     proof.find_inductions()?;
@@ -44,160 +46,6 @@ pub fn find(module: &Module, symbol: &str) -> Option<GridStride> {
     proof.follow_loop()?;
     proof.check_kept()?;
     proof.conclude()
-}
-
-/// The instructions of a kernel that consists of straight code, one loop, and `ret`.
-struct Code<'a> {
-    instructions: Vec<&'a Instruction>,
-    /// By label: the instruction behind it.
-    labels: HashMap<&'a str, usize>,
-    /// The loop: its first instruction, and the branch back to it.
-    first: usize,
-    last: usize,
-    /// The first instruction of the loop's last part, which is executed once for each item.
-    latch: usize,
-}
-
-impl<'a> Code<'a> {
-    fn new(statements: &'a [Statement]) -> Option<Self> {
-        let (mut instructions, mut labels, mut depth) = (Vec::new(), HashMap::new(), 0);
-        for statement in statements {
-            match statement {
-                Statement::Open => depth += 1,
-                Statement::Close => depth -= 1,
-                // A name may mean something else in there.
-                Statement::Registers(_) if depth > 0 => return None,
-                Statement::Registers(_) | Statement::Variable(_) => {}
-                Statement::Label(label) => drop(labels.insert(&*label.name, instructions.len())),
-                Statement::Targets { .. } | Statement::Prototype { .. } => return None,
-                Statement::Instruction(instruction) => instructions.push(instruction),
-            }
-        }
-        let target = |at: usize| branch_target(instructions[at], &labels);
-        let branches = |range: std::ops::Range<usize>| range.filter_map(|at| Some((at, target(at)?)));
-        let back = || branches(0..instructions.len()).filter(|(at, to)| to <= at);
-        let (first, last) = (back().map(|(_, to)| to).min()?, back().map(|(at, _)| at).max()?);
-        let [ret] = instructions.get(last + 1..)? else { return None };
-        let is_loop = target(last) == Some(first) && instructions[last].guard.is_some();
-        let is_end = ret.opcode.mnemonic == Mnemonic::Ret && ret.guard.is_none();
-        let leaves_early = |(_, to): (usize, usize)| to == last + 1;
-        let stays = |(_, to): (usize, usize)| to > first && to <= last;
-        if !is_loop || !is_end || !branches(0..first).all(leaves_early) || !branches(first..last).all(stays) {
-            return None;
-        }
-        let joins = branches(first..last).flat_map(|(at, to)| [at + 1, to]);
-        let latch = joins.max().unwrap_or(first);
-        Some(Self { instructions, labels, first, last, latch })
-    }
-}
-
-fn branch_target(instruction: &Instruction, labels: &HashMap<&str, usize>) -> Option<usize> {
-    match instruction.operands.first() {
-        Some(Operand::Name(name)) if instruction.opcode.mnemonic == Mnemonic::Bra => labels.get(&**name).copied(),
-        _ => None,
-    }
-}
-
-/// A number that is the same for all items and threads: an argument, if that is known, plus a
-/// constant, if that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shared {
-    parameter: Option<usize>,
-    offset: Option<i64>,
-}
-
-/// What a register holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
-    Shared(Shared),
-    /// A multiple of the position, or of the item's number in the loop, and more.
-    Place {
-        scale: i64,
-        more: Shared,
-    },
-    /// A multiple of the threads of the launch.
-    Threads(i64),
-    Thread,
-    Block,
-    Extent,
-    Blocks,
-    /// Block times extent.
-    BlockStart,
-    /// It depends on the item.
-    OfItem,
-    /// It depends on the launch in another way.
-    OfLaunch,
-}
-
-impl Value {
-    const fn constant(value: i64) -> Self {
-        Self::Shared(Shared { parameter: None, offset: Some(value) })
-    }
-
-    const POSITION: Self = Self::Place { scale: 1, more: Shared { parameter: None, offset: Some(0) } };
-
-    fn as_constant(self) -> Option<i64> {
-        match self {
-            Self::Shared(Shared { parameter: None, offset }) => offset,
-            _ => None,
-        }
-    }
-
-    /// The sum; `None` if it is not followed.
-    fn plus(self, other: Self) -> Option<Self> {
-        let sum = |a: Shared, b: Shared| Shared {
-            parameter: match (a.parameter, b.parameter) {
-                (Some(_), Some(_)) => None,
-                (a, b) => a.or(b),
-            },
-            offset: match (a.parameter, b.parameter) {
-                (Some(_), Some(_)) => None,
-                _ => a.offset.zip(b.offset).map(|(a, b)| a.wrapping_add(b)),
-            },
-        };
-        Some(match (self, other) {
-            (a, b) if b.as_constant() == Some(0) => a,
-            (a, b) if a.as_constant() == Some(0) => b,
-            (Self::BlockStart, Self::Thread) | (Self::Thread, Self::BlockStart) => Self::POSITION,
-            (Self::Shared(a), Self::Shared(b)) => Self::Shared(sum(a, b)),
-            (Self::Place { scale, more }, Self::Shared(b)) | (Self::Shared(b), Self::Place { scale, more }) => {
-                Self::Place { scale, more: sum(more, b) }
-            }
-            _ => return None,
-        })
-    }
-
-    /// The product; `None` if it is not followed.
-    fn times(self, other: Self) -> Option<Self> {
-        Some(match (self, other) {
-            (a, b) if b.as_constant() == Some(1) => a,
-            (a, b) if a.as_constant() == Some(1) => b,
-            (a, b) if a.as_constant() == Some(0) || b.as_constant() == Some(0) => Self::constant(0),
-            (Self::Block, Self::Extent) | (Self::Extent, Self::Block) => Self::BlockStart,
-            (Self::Blocks, Self::Extent) | (Self::Extent, Self::Blocks) => Self::Threads(1),
-            (a, b) => match (a, b.as_constant(), a.as_constant(), b) {
-                (Self::Place { scale, more }, Some(by), ..) | (_, _, Some(by), Self::Place { scale, more }) => {
-                    let offset = more.offset.filter(|_| more.parameter.is_none()).and_then(|of| of.checked_mul(by));
-                    Self::Place { scale: scale.checked_mul(by)?, more: Shared { parameter: None, offset } }
-                }
-                (Self::Threads(scale), Some(by), ..) | (_, _, Some(by), Self::Threads(scale)) => {
-                    Self::Threads(scale.checked_mul(by)?)
-                }
-                _ => return None,
-            },
-        })
-    }
-
-    /// Whether it is the same number in a wider register: numbers of the launch, which has less
-    /// than 2^31 threads, and the loop's index.
-    fn is_index(self) -> bool {
-        match self {
-            Self::Shared(_) | Self::OfItem | Self::OfLaunch => false,
-            Self::Place { .. } => self == Self::POSITION,
-            Self::Threads(scale) => scale == 1,
-            Self::Thread | Self::Block | Self::Extent | Self::Blocks | Self::BlockStart => true,
-        }
-    }
 }
 
 /// An access to memory that moves with the item.
@@ -209,7 +57,7 @@ struct Access {
 }
 
 struct Proof<'c, 'a> {
-    code: &'c Code<'a>,
+    code: &'c SingleLoop<'a>,
     parameters: &'a [Parameter],
     /// By register: the instructions that write it.
     writes: HashMap<&'a str, Vec<usize>>,
@@ -230,7 +78,7 @@ struct Proof<'c, 'a> {
 }
 
 impl<'c, 'a> Proof<'c, 'a> {
-    fn new(code: &'c Code<'a>, parameters: &'a [Parameter]) -> Self {
+    fn new(code: &'c SingleLoop<'a>, parameters: &'a [Parameter]) -> Self {
         let mut writes: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, instruction) in code.instructions.iter().enumerate() {
             for name in written_names(instruction) {
@@ -608,7 +456,7 @@ impl<'c, 'a> Proof<'c, 'a> {
     /// Checks that an item reads no register before it has written it: `None` if something may be
     /// kept of the item before.
     fn check_kept(&self) -> Option<()> {
-        let Code { instructions, first, last, .. } = self.code;
+        let SingleLoop { instructions, first, last, .. } = self.code;
         let written = instructions[*first..*last].iter().flat_map(|instruction| written_names(instruction));
         let names: BTreeSet<&str> = written.filter(|name| !self.inductions.contains_key(name)).collect();
         let numbers: HashMap<&str, usize> = names.iter().enumerate().map(|(number, name)| (*name, number)).collect();
@@ -680,12 +528,6 @@ impl<'c, 'a> Proof<'c, 'a> {
         };
         Some(GridStride { index_limit, bound, must_not_alias })
     }
-}
-
-/// Whether a product of 32 bits, widened, is that of the numbers.
-fn is_wide(a: Value, b: Value) -> bool {
-    let is_small = |value: Value| value.as_constant().is_some_and(|value| (0..1 << 31).contains(&value));
-    (a.is_index() || is_small(a)) && (b.is_index() || is_small(b))
 }
 
 /// Whether an instruction converts one of these types (what it gives, what it takes).
