@@ -43,13 +43,6 @@ class Check:
         return True
 
 
-def lints():
-    """What cargo is to do for the lints: where clippy compiles (RUSTC_WORKSPACE_WRAPPER), what the tests do not build."""
-    if os.environ.get("RUSTC_WORKSPACE_WRAPPER"):
-        return ["build", "--locked", "--bench", "scoring", "--test", "gpu"]
-    return ["clippy", "--locked", "--workspace", "--all-targets", "--test", "gpu", "--", "-D", "warnings"]
-
-
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     checks = [Check("format", CARGO, "fmt", "--check")]
@@ -58,7 +51,8 @@ def main():
     tests = Check("tests", CARGO, "test", "--locked", "--workspace")
     checks.append(Check("scripts", ".ci/checks"))
     tests.wait_until_built()
-    checks += [Check("lints", "nice", "-n", "19", CARGO, *lints()), tests]
+    lints = ["nice", "-n", "19", CARGO, "clippy", "--locked", "--workspace", "--all-targets", "--test", "gpu", "--", "-D", "warnings"]
+    checks += [Check("lints", *lints), tests]
     running = checks
     while running:
         running = [check for check in running if not check.has_ended()]
