@@ -12,7 +12,7 @@
 //!
 //! The launch has one dimension: its block and its grid extend in x alone.
 
-use super::item_value::{Shared, Value, is_wide};
+use super::item_value::{ItemValue, Shared, is_wide};
 use super::single_loop::{SingleLoop, branch_target};
 use crate::ptx::opcode::{Class, Mnemonic, ProductPart, Semantics};
 use crate::ptx::{Instruction, Module, Opcode, Operand, Parameter, Scalar, StateSpace};
@@ -61,7 +61,7 @@ struct Proof<'c, 'a> {
     parameters: &'a [Parameter],
     /// By register: the instructions that write it.
     writes: HashMap<&'a str, Vec<usize>>,
-    values: HashMap<&'a str, Value>,
+    values: HashMap<&'a str, ItemValue>,
     /// Whether what is followed is in the loop.
     is_in_loop: bool,
     /// Registers that go on from item to item, and where; what holds the number of the next one.
@@ -122,7 +122,7 @@ impl<'c, 'a> Proof<'c, 'a> {
             let value = self.result(instruction)?;
             for name in written_names(instruction) {
                 let is_single = self.writes_of(name).0.len() == 1;
-                self.values.insert(name, if is_single { value } else { Value::OfLaunch });
+                self.values.insert(name, if is_single { value } else { ItemValue::OfLaunch });
             }
         }
         Some(())
@@ -131,14 +131,14 @@ impl<'c, 'a> Proof<'c, 'a> {
     /// A thread leaves if all do, or if its position is not below the bound.
     fn follow_exit(&mut self, branch: &Instruction) -> Option<()> {
         let guard = branch.guard.as_ref()?;
-        if matches!(self.value(&guard.register), Value::Shared(_)) {
+        if matches!(self.value(&guard.register), ItemValue::Shared(_)) {
             return Some(());
         }
         let (writes, _) = self.writes_of(&guard.register);
         let test = self.code.instructions[*writes.first().filter(|_| writes.len() == 1)?];
         let (index, bound, kind) = comparison_below(test, !guard.negated)?;
         let Operand::Name(index) = index else { return None };
-        let is_position = self.value(index) == Value::POSITION;
+        let is_position = self.value(index) == ItemValue::POSITION;
         (is_position && self.bound.replace((bound.clone(), kind)).is_none()).then_some(())
     }
 
@@ -147,7 +147,7 @@ impl<'c, 'a> Proof<'c, 'a> {
         let names: Vec<&'a str> = self.writes.keys().copied().collect();
         for name in names {
             let (&[_], &[at]) = self.writes_of(name) else { continue };
-            let Some(&Value::Place { scale, .. }) = self.values.get(name) else { continue };
+            let Some(&ItemValue::Place { scale, .. }) = self.values.get(name) else { continue };
             let update = self.code.instructions[at];
             let mut added = at;
             if let (Mnemonic::Mov, Some(Operand::Name(from))) = (update.opcode.mnemonic, update.operands.get(1)) {
@@ -157,7 +157,9 @@ impl<'c, 'a> Proof<'c, 'a> {
             }
             let sum = self.code.instructions[added];
             let is_by_threads = |operand: &Operand| match operand {
-                Operand::Name(name) => self.value(name) == Value::Threads(scale) && self.writes_of(name).1.is_empty(),
+                Operand::Name(name) => {
+                    self.value(name) == ItemValue::Threads(scale) && self.writes_of(name).1.is_empty()
+                }
                 _ => false,
             };
             let [_, a, b] = sum.operands.as_slice() else { return None };
@@ -209,12 +211,14 @@ impl<'c, 'a> Proof<'c, 'a> {
         let (Operand::Name(index), bound, kind) = comparison_below(test, guard.negated)? else { return None };
         let (first_bound, first_kind) = self.bound.as_ref()?;
         let is_next = match self.inductions.get(&**index) {
-            Some(updated) => *updated < at && self.values.get(&**index) == Some(&Value::POSITION),
+            Some(updated) => *updated < at && self.values.get(&**index) == Some(&ItemValue::POSITION),
             // It is the sum that an index, and no address, is given.
             None => self.next.contains(&**index) && self.is_next_index(index),
         };
         let is_kept = |operand: &Operand| match operand {
-            Operand::Name(name) => self.writes_of(name).1.is_empty() && matches!(self.value(name), Value::Shared(_)),
+            Operand::Name(name) => {
+                self.writes_of(name).1.is_empty() && matches!(self.value(name), ItemValue::Shared(_))
+            }
             Operand::Integer(_) => true,
             _ => false,
         };
@@ -227,7 +231,7 @@ impl<'c, 'a> Proof<'c, 'a> {
         self.inductions.iter().any(|(induction, at)| {
             let copied = self.code.instructions[*at].operands.get(1);
             matches!(copied, Some(Operand::Name(from)) if &**from == name)
-                && self.values.get(induction) == Some(&Value::POSITION)
+                && self.values.get(induction) == Some(&ItemValue::POSITION)
         })
     }
 
@@ -265,7 +269,7 @@ impl<'c, 'a> Proof<'c, 'a> {
             for name in written_names(instruction) {
                 let is_single = self.writes.get(name).is_some_and(|writes| writes.len() == 1);
                 let is_followed = is_single && instruction.guard.is_none();
-                self.values.insert(name, if is_followed { value } else { Value::OfItem });
+                self.values.insert(name, if is_followed { value } else { ItemValue::OfItem });
             }
         }
         Some(())
@@ -277,51 +281,51 @@ impl<'c, 'a> Proof<'c, 'a> {
             return false;
         }
         match self.value(name) {
-            Value::Shared(_) => true,
+            ItemValue::Shared(_) => true,
             // What is kept of the position before the loop tells the thread.
-            Value::Place { .. } => !self.writes_of(name).1.is_empty(),
-            Value::OfItem => true,
+            ItemValue::Place { .. } => !self.writes_of(name).1.is_empty(),
+            ItemValue::OfItem => true,
             _ => false,
         }
     }
 
     /// What a name holds: a register that is written further down is the item's.
-    fn value(&self, name: &str) -> Value {
+    fn value(&self, name: &str) -> ItemValue {
         if let Some(value) = self.values.get(name) {
             return *value;
         }
         if self.writes.contains_key(name) {
-            return if self.is_in_loop { Value::OfItem } else { Value::OfLaunch };
+            return if self.is_in_loop { ItemValue::OfItem } else { ItemValue::OfLaunch };
         }
         match name {
-            "%tid.x" => Value::Thread,
-            "%ctaid.x" => Value::Block,
-            "%ntid.x" => Value::Extent,
-            "%nctaid.x" => Value::Blocks,
-            "%tid.y" | "%tid.z" | "%ctaid.y" | "%ctaid.z" => Value::constant(0),
-            "%ntid.y" | "%ntid.z" | "%nctaid.y" | "%nctaid.z" => Value::constant(1),
-            _ if name.starts_with('%') => Value::OfLaunch,
+            "%tid.x" => ItemValue::Thread,
+            "%ctaid.x" => ItemValue::Block,
+            "%ntid.x" => ItemValue::Extent,
+            "%nctaid.x" => ItemValue::Blocks,
+            "%tid.y" | "%tid.z" | "%ctaid.y" | "%ctaid.z" => ItemValue::constant(0),
+            "%ntid.y" | "%ntid.z" | "%nctaid.y" | "%nctaid.z" => ItemValue::constant(1),
+            _ if name.starts_with('%') => ItemValue::OfLaunch,
             // A variable, by its address.
-            _ => Value::Shared(Shared::default()),
+            _ => ItemValue::Shared(Shared::default()),
         }
     }
 
-    fn operand_value(&self, operand: &Operand) -> Value {
+    fn operand_value(&self, operand: &Operand) -> ItemValue {
         match operand {
-            Operand::Integer(value) => Value::constant(value.cast_signed()),
+            Operand::Integer(value) => ItemValue::constant(value.cast_signed()),
             Operand::Name(name) => self.value(name),
             _ => self.joined(&operand.names()),
         }
     }
 
     /// What is computed of these: shared by all, of the item, or of the launch.
-    fn joined(&self, names: &[&str]) -> Value {
-        let mut joined = Value::Shared(Shared::default());
+    fn joined(&self, names: &[&str]) -> ItemValue {
+        let mut joined = ItemValue::Shared(Shared::default());
         for name in names {
             match self.value(name) {
-                Value::Shared(_) => {}
-                Value::OfItem | Value::Place { .. } if self.is_in_loop => joined = Value::OfItem,
-                _ => return Value::OfLaunch,
+                ItemValue::Shared(_) => {}
+                ItemValue::OfItem | ItemValue::Place { .. } if self.is_in_loop => joined = ItemValue::OfItem,
+                _ => return ItemValue::OfLaunch,
             }
         }
         joined
@@ -329,7 +333,7 @@ impl<'c, 'a> Proof<'c, 'a> {
 
     /// What an instruction gives; `None` for one that may do more than compute, or that accesses
     /// memory in a way that is not followed.
-    fn result(&mut self, instruction: &Instruction) -> Option<Value> {
+    fn result(&mut self, instruction: &Instruction) -> Option<ItemValue> {
         let opcode = &instruction.opcode;
         match (opcode.class(), opcode.mnemonic) {
             // The carry is a register without a name.
@@ -348,19 +352,20 @@ impl<'c, 'a> Proof<'c, 'a> {
     }
 
     /// The result of integer arithmetic that is followed.
-    fn sum(&self, opcode: &Opcode, sources: &[Operand]) -> Option<Value> {
+    fn sum(&self, opcode: &Opcode, sources: &[Operand]) -> Option<ItemValue> {
         use Mnemonic::{Add, Cvt, Cvta, Mad, Mov, Mul, Shl};
         use Scalar::{B32, B64, S32, S64, U32, U64};
         let types: Vec<Scalar> = opcode.types().collect();
-        let values: Vec<Value> = sources.iter().map(|source| self.operand_value(source)).collect();
+        let values: Vec<ItemValue> = sources.iter().map(|source| self.operand_value(source)).collect();
         if opcode.mnemonic == Cvta {
             return opcode.spaces().all(|space| space == StateSpace::Global).then(|| values.first().copied())?;
         }
         if opcode.modifiers().count() != types.len() + usize::from(opcode.part().is_some()) {
             return None;
         }
-        let is_number = |value: &Value| matches!(value.as_constant(), Some(0 | 1));
-        let is_launch = |value: &Value| value.is_index() && !matches!(value, Value::Place { .. }) || is_number(value);
+        let is_number = |value: &ItemValue| matches!(value.as_constant(), Some(0 | 1));
+        let is_launch =
+            |value: &ItemValue| value.is_index() && !matches!(value, ItemValue::Place { .. }) || is_number(value);
         match (opcode.mnemonic, opcode.part(), &types[..], &values[..]) {
             (Mov, None, [U32 | B32 | S32 | U64 | B64 | S64], [a]) => Some(*a),
             (Cvt, None, [U64, U32] | [S64, S32], [a]) if a.is_index() || is_number(a) => Some(*a),
@@ -373,7 +378,7 @@ impl<'c, 'a> Proof<'c, 'a> {
             (Add, None, [S32 | U32], [a, b]) if is_launch(a) && is_launch(b) => a.plus(*b),
             (Add, None, [S64 | U64], [a, b]) => a.plus(*b),
             (Shl, None, [B64], [a, b]) => {
-                a.times(Value::constant(1 << b.as_constant().filter(|bits| (0..32).contains(bits))?))
+                a.times(ItemValue::constant(1 << b.as_constant().filter(|bits| (0..32).contains(bits))?))
             }
             (Mul, Some(ProductPart::Low), [S32 | U32], [a, b]) if is_launch(a) && is_launch(b) => a.times(*b),
             (Mul, Some(ProductPart::Low), [S64 | U64], [a, b]) => a.times(*b),
@@ -388,7 +393,7 @@ impl<'c, 'a> Proof<'c, 'a> {
     }
 
     /// The memory that an instruction accesses.
-    fn accessed(&self, opcode: &Opcode, address: &Operand) -> Option<(Value, i64, i64)> {
+    fn accessed(&self, opcode: &Opcode, address: &Operand) -> Option<(ItemValue, i64, i64)> {
         let Operand::Address { base: Some(base), offset } = address else { return None };
         let is_weak = matches!(opcode.semantics(), None | Some(Semantics::Weak));
         let lanes = opcode.modifiers().find_map(|part| part.strip_prefix('v')?.parse().ok()).unwrap_or(1);
@@ -396,7 +401,7 @@ impl<'c, 'a> Proof<'c, 'a> {
         is_weak.then(|| (self.value(base), *offset, bytes))
     }
 
-    fn load(&mut self, instruction: &Instruction) -> Option<Value> {
+    fn load(&mut self, instruction: &Instruction) -> Option<ItemValue> {
         let (opcode, address) = (&instruction.opcode, instruction.operands.get(1)?);
         let space = opcode.spaces().next()?;
         if space == StateSpace::Param {
@@ -406,11 +411,11 @@ impl<'c, 'a> Proof<'c, 'a> {
             let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));
             let is_whole = is_single && *offset == 0 && self.parameters[parameter].size == bytes;
             let whole = Shared { parameter: Some(parameter), offset: Some(0) };
-            return Some(Value::Shared(if is_whole { whole } else { Shared::default() }));
+            return Some(ItemValue::Shared(if is_whole { whole } else { Shared::default() }));
         }
         let loaded = match self.joined(&address.names()) {
-            Value::Shared(_) => Value::Shared(Shared::default()),
-            Value::OfItem => Value::OfItem,
+            ItemValue::Shared(_) => ItemValue::Shared(Shared::default()),
+            ItemValue::OfItem => ItemValue::OfItem,
             _ => return None,
         };
         // Memory that nobody writes meanwhile, by the program's or the compiler's word.
@@ -420,16 +425,16 @@ impl<'c, 'a> Proof<'c, 'a> {
         }
         let (value, offset, bytes) = self.accessed(opcode, address).filter(|_| space == StateSpace::Global)?;
         match value {
-            Value::Place { scale, more: Shared { parameter: Some(parameter), offset: Some(begin) } } => {
+            ItemValue::Place { scale, more: Shared { parameter: Some(parameter), offset: Some(begin) } } => {
                 let begin = begin.checked_add(offset)?;
                 let access = Access { scale, begin, end: begin.checked_add(bytes)? };
                 self.read.entry(parameter).or_default().push(access);
             }
-            Value::Place { more: Shared { parameter: Some(parameter), .. }, .. }
-            | Value::Shared(Shared { parameter: Some(parameter), .. }) => {
+            ItemValue::Place { more: Shared { parameter: Some(parameter), .. }, .. }
+            | ItemValue::Shared(Shared { parameter: Some(parameter), .. }) => {
                 self.read_elsewhere.insert(parameter);
             }
-            Value::Shared(_) if address.names().iter().all(|name| !name.starts_with('%')) => {
+            ItemValue::Shared(_) if address.names().iter().all(|name| !name.starts_with('%')) => {
                 self.reads_variables = true;
             }
             _ => return None,
@@ -437,12 +442,14 @@ impl<'c, 'a> Proof<'c, 'a> {
         Some(loaded)
     }
 
-    fn store(&mut self, instruction: &Instruction) -> Option<Value> {
+    fn store(&mut self, instruction: &Instruction) -> Option<ItemValue> {
         let (opcode, address) = (&instruction.opcode, instruction.operands.first()?);
         let (value, offset, bytes) = self.accessed(opcode, address)?;
         let is_global = opcode.spaces().eq([StateSpace::Global]);
         let more = match value {
-            Value::Place { scale, more: Shared { parameter: Some(parameter), offset: Some(begin) } } if is_global => {
+            ItemValue::Place { scale, more: Shared { parameter: Some(parameter), offset: Some(begin) } }
+                if is_global =>
+            {
                 (scale, parameter, begin.checked_add(offset)?)
             }
             _ => return None,
@@ -450,7 +457,7 @@ impl<'c, 'a> Proof<'c, 'a> {
         let (scale, parameter, begin) = more;
         let access = Access { scale, begin, end: begin.checked_add(bytes)? };
         self.written.entry(parameter).or_default().push(access);
-        Some(Value::OfItem)
+        Some(ItemValue::OfItem)
     }
 
     /// Checks that an item reads no register before it has written it: `None` if something may be
@@ -523,7 +530,7 @@ impl<'c, 'a> Proof<'c, 'a> {
             _ => return None,
         };
         let bound = match self.operand_value(bound) {
-            Value::Shared(Shared { parameter, offset: Some(0) }) => parameter,
+            ItemValue::Shared(Shared { parameter, offset: Some(0) }) => parameter,
             _ => None,
         };
         Some(GridStride { index_limit, bound, must_not_alias })

@@ -11,7 +11,7 @@ pub(super) struct Shared {
 
 /// What a register holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum ItemValue {
     Shared(Shared),
     /// A multiple of the position, or of the item's number in the loop, and more.
     Place {
@@ -32,7 +32,7 @@ pub(super) enum Value {
     OfLaunch,
 }
 
-impl Value {
+impl ItemValue {
     pub(super) const fn constant(value: i64) -> Self {
         Self::Shared(Shared { parameter: None, offset: Some(value) })
     }
@@ -104,7 +104,7 @@ impl Value {
 }
 
 /// Whether a product of 32 bits, widened, is that of the numbers.
-pub(super) fn is_wide(a: Value, b: Value) -> bool {
-    let is_small = |value: Value| value.as_constant().is_some_and(|value| (0..1 << 31).contains(&value));
+pub(super) fn is_wide(a: ItemValue, b: ItemValue) -> bool {
+    let is_small = |value: ItemValue| value.as_constant().is_some_and(|value| (0..1 << 31).contains(&value));
     (a.is_index() || is_small(a)) && (b.is_index() || is_small(b))
 }
