@@ -58,6 +58,8 @@ impl LeftOut {
 pub struct CountedLaunch {
     pub launch: RecordedLaunch,
     pub count: u64,
+    /// How long one of them took on the GPU; 0 if none was timed.
+    pub nanoseconds: u64,
     pub path: PathBuf,
 }
 
@@ -125,7 +127,8 @@ impl RecordedKernel {
                     let kind =
                         path.file_stem().and_then(OsStr::to_str).and_then(|name| u64::from_str_radix(name, 16).ok());
                     let count = kind.and_then(|kind| counts.remove(&kind)).unwrap_or(1).max(1);
-                    found.launches.push(CountedLaunch { launch, count, path: path.clone() });
+                    let nanoseconds = kind.and_then(|kind| times.get(&kind).copied()).unwrap_or_default();
+                    found.launches.push(CountedLaunch { launch, count, nanoseconds, path: path.clone() });
                 }
                 Err(error) => found.unusable.push(format!("'{}' {error}", path.display())),
             }
@@ -150,10 +153,13 @@ impl RecordedKernel {
         self.launches.iter().map(work).fold(0, u64::saturating_add)
     }
 
-    /// The launch that stands for the kernel: the kind with the most threads in all its
-    /// launches.
+    /// The launch that stands for the kernel: the kind with the most threads in all its launches,
+    /// and of equal ones the one that took longest, for a loop may do any work with as many threads.
     pub fn main_launch(&self) -> Option<&CountedLaunch> {
-        let work = |counted: &&CountedLaunch| counted.launch.threads().saturating_mul(counted.count);
+        let work = |counted: &&CountedLaunch| {
+            let of_all = |one: u64| one.saturating_mul(counted.count);
+            (of_all(counted.launch.threads()), of_all(counted.nanoseconds))
+        };
         // Of equals the first.
         self.launches.iter().rev().max_by_key(work)
     }
@@ -240,4 +246,40 @@ pub(super) fn counters(bytes: &[u8]) -> Option<Counters> {
     let kinds: Option<Vec<KindCounter>> = (0..KINDS).map(counter).collect();
     let is_used = |counter: &KindCounter| counter.kind != 0 && counter.count != 0;
     Some(Counters { kinds: kinds?.into_iter().filter(is_used).collect(), others: word(KINDS)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launch_that_stands_for_a_kernel_has_the_most_threads_and_then_the_longest_time() {
+        for (launches, expected) in [
+            // Blocks, how often, nanoseconds.
+            (&[(64, 20, 2_000), (64, 20, 90_000), (64, 20, 3_000)][..], 1),
+            (&[(64, 20, 90_000), (128, 20, 2_000)], 1),
+            (&[(64, 20, 90_000), (64, 41, 2_000)], 1),
+            (&[(64, 20, 0), (64, 20, 0)], 0),
+        ] {
+            let launch = |&(blocks, count, nanoseconds): &(u32, u64, u64)| CountedLaunch {
+                launch: RecordedLaunch {
+                    grid: [blocks, 1, 1],
+                    block: [256, 1, 1],
+                    shared: 0,
+                    arguments: Vec::new(),
+                    buffers: Vec::new(),
+                    pointers: Vec::new(),
+                    variables: Vec::new(),
+                    instance: String::new(),
+                    checksum: 0,
+                },
+                count,
+                nanoseconds,
+                path: PathBuf::new(),
+            };
+            let recorded = RecordedKernel { launches: launches.iter().map(launch).collect(), ..Default::default() };
+            let main = recorded.main_launch().expect("one of them");
+            assert!(std::ptr::eq(main, &recorded.launches[expected]), "{launches:?}");
+        }
+    }
 }
