@@ -198,8 +198,10 @@ def line(result):
         times = sorted(one["nvtune_us"] for one in winners for _ in range(one["chosen"]))
         alike = max(sum(abs(other / time - 1) <= 0.01 for other in times) for time in times)
         timed = statistics.median(one["timed"] for one in result["searches"])
-        worst = max(one["regret"] for one in winners)
-        text += f", {timed:.0f} of {result['space']['configurations']} timed, {alike} within 1% of one time, regret {100 * worst:.2f}% at worst"
+        text += f", {timed:.0f} of {result['space']['configurations']} timed, {alike} within 1% of one time"
+        for kind, which in (("regret", False), ("regret of the same code for any block", True)):
+            worst = max((one["regret"] for one in winners if bool(one["winner"].get("exact_block")) == which), default=None)
+            text += "" if worst is None else f", {kind} {100 * worst:.2f}% at worst"
     if "exhaustive" in result:
         each = statistics.mean(result["exhaustive"]["sample_s"])
         whole = each * result["exhaustive"]["configurations"]

@@ -59,8 +59,7 @@ fn fixed_grid(annotation: &Annotation) -> Option<(u32, u32)> {
 }
 
 /// Returns what must hold of a grid so that the loop's index cannot overflow: nothing for an
-/// index of 64 bits. The recorded grid has so many threads. `None` if the recorded launch does
-/// not meet it.
+/// index of 64 bits. `None` if the recorded launch, which has `threads` threads, does not meet it.
 ///
 /// The index of the program's own launch reaches the bound plus all its threads, so no fewer
 /// threads can make it overflow.
