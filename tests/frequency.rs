@@ -5,6 +5,7 @@ mod control_flow;
 mod counts;
 mod errors;
 mod sampling;
+mod spaces;
 mod values;
 
 use super::support::fixtures;

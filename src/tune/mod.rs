@@ -46,6 +46,7 @@ pub use launch_path::Build;
 pub use launches::infer_default_block;
 pub use macro_screening::spread as spread_macro_sets;
 pub use outcome::Tuned;
+pub use profiles::{Allowance, ProfileCache, Profiles};
 pub use recorded_input::recorded_scoring_input;
 pub use scoring::{DOES_NOT_FIT, NoBaseline, Scored, score};
 pub use scoring_input::{Code, ScoringInput, VariantSource, representatives};

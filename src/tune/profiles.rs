@@ -238,63 +238,6 @@ impl Profiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::RecordedSpace;
-    use crate::tune::recorded_input;
-    use std::path::Path;
-    use std::sync::LazyLock;
-
-    /// Returns a recorded space; the quick run leaves out all blocks but those with this many
-    /// threads.
-    ///
-    fn input(kernel: &str, quick_blocks: &[u32]) -> ScoringInput {
-        let file = format!("{}/kernels/results/h200/{kernel}.json.gz", env!("CARGO_MANIFEST_DIR"));
-        let mut input =
-            recorded_input::recorded_scoring_input(&RecordedSpace::read(Path::new(&file)).unwrap()).unwrap();
-        if std::env::var_os("NVTUNE_TEST_FULL").is_none_or(|value| value != "1") {
-            for (launch, variant) in input.launches.iter().zip(&mut input.variants) {
-                if !quick_blocks.contains(&launch.block_threads()) {
-                    *variant = Err("left out".to_owned());
-                }
-            }
-        }
-        input
-    }
-
-    /// In `particles` each lane of a warp has neighbours of its own: a warp takes far longer
-    /// than any of its threads.
-    static PARTICLES: LazyLock<(ScoringInput, ProfileCache, Profiles)> = LazyLock::new(|| {
-        let (input, mut known) = (input("particles", &[64, 128, 192, 256, 320]), ProfileCache::new(Allowance::TIMED));
-        let profiles = Profiles::for_space(&input, &mut known);
-        (input, known, profiles)
-    });
-
-    #[test]
-    fn diverging_warps_beyond_allowance_have_accesses() {
-        let (_, known, _) = &*PARTICLES;
-        assert!(known.own.len() >= 25, "{}", known.own.len());
-        for ((_, launch), own) in &known.own {
-            assert!(own.as_ref().is_some_and(|profile| !profile.accesses.is_empty()), "{launch:?}");
-        }
-    }
-
-    /// The warps of `particles` execute 1.56e8 instructions together, in whatever launch. Lanes
-    /// that are run alone execute a quarter less. Some launches are still wrong: of 256
-    /// threads those in 264 blocks give 1.1e8.
-    #[test]
-    fn diverging_warps_execute_equal_work_in_every_launch() {
-        let (input, _, profiles) = &*PARTICLES;
-        let mut seen = 0;
-        for (index, launch) in input.launches.iter().enumerate() {
-            let Some(profile) = profiles.index(index).and_then(|number| profiles.get(number)) else { continue };
-            if launch.block[0] == 256 && matches!(launch.grid[0], 1056 | 2112 | 4224) {
-                let warps = launch.blocks() * u64::from(launch.block_threads().div_ceil(WARP));
-                let total = profile.mean_instructions * warps as f64;
-                assert!((1.5e8..1.6e8).contains(&total), "{launch:?}: {total}");
-                seen += 1;
-            }
-        }
-        assert!(seen >= 3, "{seen}");
-    }
 
     #[test]
     fn launches_of_other_busiest_warps_do_other_work() {
@@ -314,38 +257,5 @@ mod tests {
             };
             assert_eq!(lender.does_same_work(&job, &profile(instructions)), does_same_work, "{instructions}");
         }
-    }
-
-    /// Profiles a kernel, of which all launches with equal macros do equal work, and compares
-    /// the instructions of each.
-    fn check_equal_work(kernel: &str, macro_sets: usize) {
-        let input = input(kernel, &[64, 256, 1024]);
-        let profiles = Profiles::for_space(&input, &mut ProfileCache::new(Allowance::TIMED));
-        let mut work: HashMap<&std::collections::BTreeMap<String, i64>, Vec<f64>> = HashMap::new();
-        for (index, configuration) in input.configurations.iter().enumerate() {
-            if let Some(profile) = profiles.index(index).and_then(|number| profiles.get(number)) {
-                let threads = input.launches[index].threads() as f64;
-                work.entry(&configuration.macros).or_default().push(profile.mean_instructions * threads);
-            }
-        }
-        assert_eq!(work.len(), macro_sets, "{kernel}");
-        for (macros, of) in work {
-            let (least, most) = of.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &n| (a.min(n), b.max(n)));
-            assert!(of.len() >= 3, "{kernel} {macros:?}: {of:?}");
-            assert!(least > 1e9 && most < least * 1.02, "{kernel} {macros:?}: {least} to {most}");
-        }
-    }
-
-    /// A block's threads load what decides how long its loops run: a whole block must be run,
-    /// and a large one costs much.
-    #[test]
-    fn launches_that_need_whole_blocks_have_equal_work() {
-        check_equal_work("rpes", 4);
-    }
-
-    /// Single threads differ by their position, and few warps can be run to their end.
-    #[test]
-    fn launches_of_position_dependent_threads_have_equal_work() {
-        check_equal_work("sound3d", 1);
     }
 }
