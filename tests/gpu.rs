@@ -158,7 +158,8 @@ fn a_program_is_tuned_on_what_it_recorded() {
     program.build_and_run("capture");
     let said = program.build_and_run("measure");
     let timed = |kernel: &str| said.lines().any(|line| line.starts_with(kernel) && line.contains(" points timed"));
-    assert!(timed("nvtune: scaled: ") && timed("nvtune: moved: "), "{said}");
+    assert!(timed("nvtune: scaled: ") && timed("nvtune: moved: ") && timed("nvtune: halved: "), "{said}");
+    assert!(!said.contains("nothing proves that it works"), "{said}");
 }
 
 /// A program whose kernel writes variables: the fast variant wins, the one that is wrong in a variable alone is refused.

@@ -12,4 +12,5 @@ pub mod shape_invariance;
 mod shared_memory;
 mod single_loop;
 pub mod work_coverage;
+pub mod written_only;
 pub mod written_variables;

@@ -6,7 +6,7 @@ use super::kernel::{compile_scope, machine};
 use super::launch_path::LaunchPath;
 use super::variants::{FrontEnds, Macros, options_for};
 use super::{Tuner, grid_axis, header_functions, launches, written_variables};
-use crate::analysis::{grid_sync, ptx_facts};
+use crate::analysis::{grid_sync, ptx_facts, written_only};
 use crate::comment;
 use crate::comment::{Annotation, NamedConstant};
 use crate::cuda::Spelled;
@@ -46,6 +46,8 @@ pub struct KernelInfo<'a> {
     pub launch_path: LaunchPath,
     /// The variables that the kernel may write under the baseline's macros.
     pub written: Vec<WrittenVariable>,
+    /// For each parameter, whether the kernel only writes the memory that it points at.
+    only_written: Vec<bool>,
     /// Whether all blocks of a launch must be resident at once: it is launched cooperatively.
     pub waits_for_grid: bool,
     /// Why the lock file's entry for it is not used.
@@ -126,7 +128,10 @@ impl KernelInfo<'_> {
             true => {
                 let entry = self.entry(&configuration.front_end()).unwrap_or(&self.entry);
                 let prepared = self.launch_path.prepared(&self.space, configuration);
-                let workload = workload::bind(self.annotation, entry, &self.space, &prepared)?;
+                let mut workload = workload::bind(self.annotation, entry, &self.space, &prepared)?;
+                if self.annotation.clauses.recorded.is_some() {
+                    workload.poison_outputs(&self.only_written);
+                }
                 Some(Workload { written: self.written.clone(), ..workload })
             }
             false => None,
@@ -209,6 +214,7 @@ pub fn inspect_kernel<'a>(
     let depends_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if depends_on_macros { unbounded } else { bounded };
     let written = written_variables::written(annotation, &entry, &module);
+    let only_written = written_only::parameters(&module, &entry.symbol);
     let launch_path = match tuner.surroundings() {
         Some(around) => LaunchPath::new(&space, &module, &entry, around.build()).with_written(&written),
         None => LaunchPath::in_place(&space),
@@ -226,6 +232,7 @@ pub fn inspect_kernel<'a>(
         machine,
         launch_path,
         written,
+        only_written,
         waits_for_grid,
         stale: None,
     };

@@ -4,6 +4,7 @@ use super::formula::Formula;
 use super::random::Random;
 use crate::cuda::Element;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -126,6 +127,16 @@ impl Argument {
         }
     }
 
+    /// The buffers whose addresses it has.
+    fn buffers(&self) -> impl Iterator<Item = usize> {
+        let (own, held): (Option<usize>, &[(usize, usize)]) = match self {
+            Argument::Scalar(_) => (None, &[]),
+            Argument::Buffer(index) => (Some(*index), &[]),
+            Argument::Struct { buffers, .. } => (None, buffers),
+        };
+        own.into_iter().chain(held.iter().map(|(_, index)| *index))
+    }
+
     /// The bytes that the kernel is passed, for these addresses of buffers; `Err` with the
     /// index of a buffer without one.
     pub fn bytes(&self, address: impl Fn(usize) -> Option<u64>) -> Result<Vec<u8>, usize> {
@@ -211,6 +222,15 @@ impl Buffer {
     pub fn bytes(&self) -> u64 {
         self.count.saturating_mul(self.element.size() as u64)
     }
+
+    /// The buffers whose addresses its contents hold.
+    fn pointers(&self) -> impl Iterator<Item = usize> {
+        let held = match &self.fill {
+            Fill::File(bytes) => bytes.pointers(),
+            _ => &[],
+        };
+        held.iter().map(|(_, buffer)| *buffer)
+    }
 }
 
 impl Workload {
@@ -225,6 +245,25 @@ impl Workload {
         let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
         for (position, buffer) in self.buffers.iter_mut().chain(symbols).enumerate() {
             buffer.seed = stream(base, position as u64);
+        }
+    }
+
+    /// Fills the buffers that the kernel only writes with poison. `only_written` says for each
+    /// parameter whether it does no more with what it points at.
+    ///
+    /// A recording has what lay there at the launch. Often these are the results already, of the
+    /// same launch a moment before; then nothing would show what a candidate writes.
+    pub fn poison_outputs(&mut self, only_written: &[bool]) {
+        let (mut written, mut read) = (BTreeSet::new(), BTreeSet::new());
+        for (index, argument) in self.arguments.iter().enumerate() {
+            let is_only_written = only_written.get(index).is_some_and(|known| *known);
+            if is_only_written { &mut written } else { &mut read }.extend(argument.buffers());
+        }
+        read.extend(self.all_buffers().flat_map(Buffer::pointers));
+        for index in written.difference(&read) {
+            if let Some(buffer) = self.buffers.get_mut(*index) {
+                buffer.fill = Fill::Poison;
+            }
         }
     }
 
@@ -277,4 +316,47 @@ impl Workload {
 /// The seed of the buffer at a position, for a workload's base.
 pub(crate) fn stream(base: u64, position: u64) -> u64 {
     Random::number_at(Random::number_at(base, 0).wrapping_add(position), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::Scalar;
+
+    /// A workload with these arguments and four recorded buffers, the last of which holds the
+    /// address of the third.
+    fn recorded(arguments: Vec<Argument>) -> Workload {
+        let buffer = |pointers: Vec<(u64, usize)>| Buffer {
+            name: String::new(),
+            element: Element { scalar: Scalar::F32, lanes: 1 },
+            count: 4,
+            fill: Fill::File(FileBytes::recorded(vec![0; 16].into(), 0..16, pointers)),
+            seed: 0,
+        };
+        let buffers = vec![buffer(vec![]), buffer(vec![]), buffer(vec![]), buffer(vec![(8, 2)])];
+        Workload { arguments, buffers, ..Workload::default() }
+    }
+
+    #[test]
+    fn only_what_nothing_reads_is_poisoned() {
+        let inside = |buffer| Argument::Struct { bytes: vec![8, 0, 0, 0, 0, 0, 0, 0], buffers: vec![(0, buffer)] };
+        for (what, arguments, only_written, expected) in [
+            ("an input and an output", vec![Argument::Buffer(0), Argument::Buffer(1)], vec![false, true], vec![1]),
+            ("parts of one allocation, one is read", vec![inside(1), Argument::Buffer(1)], vec![false, true], vec![]),
+            (
+                "parts of one allocation, both are written",
+                vec![inside(1), Argument::Buffer(1)],
+                vec![true, true],
+                vec![1],
+            ),
+            ("an address in another buffer, too", vec![Argument::Buffer(2)], vec![true], vec![]),
+            ("nothing is known of the parameter", vec![Argument::Buffer(0)], vec![], vec![]),
+            ("no buffer", vec![Argument::Scalar(vec![0; 4])], vec![true], vec![]),
+        ] {
+            let mut workload = recorded(arguments);
+            workload.poison_outputs(&only_written);
+            let is_poisoned = |index: &usize| workload.buffers[*index].fill == Fill::Poison;
+            assert_eq!((0..4).filter(is_poisoned).collect::<Vec<_>>(), expected, "{what}");
+        }
+    }
 }
