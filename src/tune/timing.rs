@@ -83,6 +83,18 @@ pub struct SearchLimits<'a> {
 /// What may keep launches of more blocks than the baseline's from ending.
 const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each other, write launch(cooperative)";
 
+/// Candidates that crash before their launches are blamed. Each costs the start of another
+/// measuring process, most of a second.
+const MOST_CRASHES: usize = 4;
+
+/// Why a configuration is not tried.
+const CRASHES_ELSEWHERE: &str = "not tried: every launch but the baseline's crashed";
+
+/// Returns whether a configuration has the baseline's launch.
+fn is_launched_alike(input: &ScoringInput, index: usize) -> bool {
+    input.launches[index] == input.launches[input.baseline]
+}
+
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
     (info, scored): (&KernelInfo<'_>, &Scored),
@@ -153,6 +165,10 @@ fn decide_on<M: Measurer>(
             if row.timing.is_some() || row.refused.is_some() {
                 continue;
             }
+            if tally.crashes_elsewhere(input) && !is_launched_alike(input, index) {
+                decision.configurations[index].refused = Some(CRASHES_ELSEWHERE.to_owned());
+                continue;
+            }
             match earlier.remove(&index) {
                 Some(found) => {
                     decision.resumed += 1;
@@ -210,6 +226,8 @@ struct Tally {
     refused: Vec<String>,
     /// Whether one of more blocks than the baseline's hung.
     may_wait: bool,
+    /// Candidates in another launch than the baseline's that ended the measuring process.
+    crashed_elsewhere: usize,
 }
 
 impl Tally {
@@ -243,6 +261,12 @@ impl Tally {
         progress::timed(name, 1 + all.len(), best);
     }
 
+    /// Returns whether several candidates crashed in other launches than the baseline's, and none
+    /// did not: the kernel works in its own launch alone.
+    fn crashes_elsewhere(&self, input: &ScoringInput) -> bool {
+        self.crashed_elsewhere >= MOST_CRASHES && self.times.keys().all(|&index| is_launched_alike(input, index))
+    }
+
     fn baseline(&mut self, input: &ScoringInput, decision: &mut Decision, timing: &Timing) {
         if self.baseline_us.is_none() {
             self.baseline_us = Some(timing.median_us);
@@ -265,6 +289,8 @@ impl Tally {
             Outcome::Refused(reason) => {
                 let more = input.launches[index].blocks() > input.launches[input.baseline].blocks();
                 self.may_wait |= more && !input.waits_for_grid && matches!(reason, Reason::Hung { .. });
+                let has_crashed = matches!(reason, Reason::Faulted { .. } | Reason::Hung { .. } | Reason::Died { .. });
+                self.crashed_elsewhere += usize::from(has_crashed && !is_launched_alike(input, index));
                 self.candidate(input, decision, index, PointOutcome::Refused(reason.to_string()));
             }
             Outcome::Skipped => decision.configurations[index].candidate = true,

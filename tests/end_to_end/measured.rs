@@ -327,6 +327,25 @@ fn baseline_that_crashes_is_kept() {
 }
 
 #[test]
+fn kernel_that_works_in_its_own_launch_alone_costs_few_crashes() {
+    let project = Project::new(&["saxpy.cu"]);
+    let crash = r#""refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#;
+    project.write(
+        "recorded.json",
+        &format!(
+            r#"{{"log": "log.txt", "device": {{"name": "NVIDIA H200", "compute_capability": 90}},
+                "entries": [{{"label": "block=256", "time_us": 10.0}}, {{{crash}}}]}}"#
+        ),
+    );
+    let ran = succeed(saxpy_cubin(&project).env("NVTUNE_REPLAY", "recorded.json"));
+    assert!(ran.stderr.contains("crashed on the GPU"), "{}", ran.stderr);
+    let log = project.read("log.txt");
+    let crashes = log.lines().filter(|line| line.starts_with("check ") && !line.contains("block=256")).count();
+    // A round that has begun is ended.
+    assert!((4..8).contains(&crashes), "{log}");
+}
+
+#[test]
 fn header_of_another_build_next_to_the_source_is_not_used() {
     let project = Project::new(&["tiled.cu"]);
     std::fs::create_dir(project.path("out")).expect("a folder");
