@@ -130,7 +130,7 @@ impl KernelInfo<'_> {
                 let prepared = self.launch_path.prepared(&self.space, configuration);
                 let mut workload = workload::bind(self.annotation, entry, &self.space, &prepared)?;
                 if self.annotation.clauses.recorded.is_some() {
-                    workload.poison_outputs(&self.only_written);
+                    workload.overwrite_outputs(&self.only_written);
                 }
                 Some(Workload { written: self.written.clone(), ..workload })
             }

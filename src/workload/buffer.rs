@@ -74,6 +74,8 @@ pub enum Fill {
     /// Written by the kernel only: filled with a pattern that no kernel is likely to produce
     /// (`out[n]`); see [`contents`](super::contents).
     Poison,
+    /// The same pattern, in memory of a recording that the kernel only writes, if at all.
+    Overwritten,
     /// `zeros[n]`
     Zeros,
     /// `iota[n]`: 0, 1, 2, ... over the scalars of all elements; integers wrap around.
@@ -91,6 +93,13 @@ pub enum Fill {
     /// `each(index * 32)[n]`: the formula's value at each scalar, converted as C does (integers
     /// wrap around).
     Each(Formula),
+}
+
+impl Fill {
+    /// Tells whether the kernel only writes the memory: what it holds before is a pattern.
+    pub fn is_only_written(&self) -> bool {
+        matches!(self, Fill::Poison | Fill::Overwritten)
+    }
 }
 
 /// A buffer in device memory.
@@ -248,12 +257,12 @@ impl Workload {
         }
     }
 
-    /// Fills the buffers that the kernel only writes with poison. `only_written` says for each
+    /// Gives the buffers that the kernel only writes a pattern. `only_written` says for each
     /// parameter whether it does no more with what it points at.
     ///
     /// A recording has what lay there at the launch. Often these are the results already, of the
     /// same launch a moment before; then nothing would show what a candidate writes.
-    pub fn poison_outputs(&mut self, only_written: &[bool]) {
+    pub fn overwrite_outputs(&mut self, only_written: &[bool]) {
         let (mut written, mut read) = (BTreeSet::new(), BTreeSet::new());
         for (index, argument) in self.arguments.iter().enumerate() {
             let is_only_written = only_written.get(index).is_some_and(|known| *known);
@@ -262,7 +271,7 @@ impl Workload {
         read.extend(self.all_buffers().flat_map(Buffer::pointers));
         for index in written.difference(&read) {
             if let Some(buffer) = self.buffers.get_mut(*index) {
-                buffer.fill = Fill::Poison;
+                buffer.fill = Fill::Overwritten;
             }
         }
     }
@@ -338,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nothing_reads_is_poisoned() {
+    fn only_what_nothing_reads_is_overwritten() {
         let inside = |buffer| Argument::Struct { bytes: vec![8, 0, 0, 0, 0, 0, 0, 0], buffers: vec![(0, buffer)] };
         for (what, arguments, only_written, expected) in [
             ("an input and an output", vec![Argument::Buffer(0), Argument::Buffer(1)], vec![false, true], vec![1]),
@@ -354,9 +363,9 @@ mod tests {
             ("no buffer", vec![Argument::Scalar(vec![0; 4])], vec![true], vec![]),
         ] {
             let mut workload = recorded(arguments);
-            workload.poison_outputs(&only_written);
-            let is_poisoned = |index: &usize| workload.buffers[*index].fill == Fill::Poison;
-            assert_eq!((0..4).filter(is_poisoned).collect::<Vec<_>>(), expected, "{what}");
+            workload.overwrite_outputs(&only_written);
+            let is_overwritten = |index: &usize| workload.buffers[*index].fill == Fill::Overwritten;
+            assert_eq!((0..4).filter(is_overwritten).collect::<Vec<_>>(), expected, "{what}");
         }
     }
 }

@@ -119,7 +119,7 @@ pub(crate) fn recipe(buffer: &Buffer) -> Option<Recipe> {
     Some(match buffer.fill {
         Fill::File(_) | Fill::Table(_) | Fill::Each(_) => return None,
         Fill::Zeros => Recipe::Bits(0),
-        Fill::Poison => Recipe::Bits(poison(scalar)),
+        Fill::Poison | Fill::Overwritten => Recipe::Bits(poison(scalar)),
         Fill::Constant(value) => Recipe::Bits(encode(scalar, value)),
         Fill::Iota => Recipe::Iota,
         Fill::Random { lo, hi } => match scalar.integer_bounds() {
@@ -169,7 +169,7 @@ fn scalar_bits(buffer: &Buffer, recipe: Option<Recipe>, lane: u64) -> u64 {
             // The elements that were probed have values (see `Formula::new`).
             None => 0,
         },
-        Fill::Zeros | Fill::Poison | Fill::Constant(_) | Fill::Iota | Fill::Random { .. } => 0,
+        Fill::Zeros | Fill::Poison | Fill::Overwritten | Fill::Constant(_) | Fill::Iota | Fill::Random { .. } => 0,
     }
 }
 

@@ -40,7 +40,7 @@ impl Slab {
     /// Tells whether the kernel may read it before writing it, so that its initial contents may
     /// affect the running time.
     pub fn is_read(&self) -> bool {
-        self.buffer.fill != Fill::Poison
+        !self.buffer.fill.is_only_written()
     }
 
     /// Restores the initial contents; does not wait. Does nothing for a buffer that no kernel

@@ -19,7 +19,7 @@ impl Thread<'_> {
     fn may_be_overwritten(&self, place: MemoryPlace) -> bool {
         let MemoryPlace::Global(address) = place else { return false };
         let buffer = in_region(address).and_then(|(index, _)| self.initial.buffers.get(index));
-        self.allowance.buffers_unknown || buffer.is_none_or(|buffer| buffer.fill == Fill::Poison)
+        self.allowance.buffers_unknown || buffer.is_none_or(|buffer| buffer.fill.is_only_written())
     }
 
     /// Checks an access for a violation, if it is certain that the thread makes it and the address

@@ -65,7 +65,7 @@ fn vector(buffer: &Buffer) -> Value {
     argument["Name"] = buffer.name.as_str().into();
     argument["Size"] = buffer.count.into();
     let (fill, value) = match buffer.fill {
-        Fill::Poison | Fill::Zeros => ("Constant", Some(0.0)),
+        Fill::Poison | Fill::Overwritten | Fill::Zeros => ("Constant", Some(0.0)),
         Fill::Constant(value) => ("Constant", Some(value)),
         Fill::Random { .. } => ("Random", None),
         Fill::Iota | Fill::Each(_) => ("Generator", None),
@@ -75,7 +75,7 @@ fn vector(buffer: &Buffer) -> Value {
     if let Some(value) = value.filter(|value| value.is_finite()) {
         argument["FillValue"] = value.into();
     }
-    if buffer.fill == Fill::Poison {
+    if buffer.fill.is_only_written() {
         argument["AccessType"] = "WriteOnly".into();
     }
     argument
