@@ -6,7 +6,6 @@ use crate::sim::arithmetic::{sign_extend, update_value};
 use crate::sim::memory::{MemoryPlace, accessed_place, in_region, region_of};
 use crate::sim::operation::is_signed;
 use crate::sim::program::{MemoryAccess, ProgramStep, Update};
-use crate::workload::Fill;
 
 impl Thread<'_> {
     fn address_of(&mut self, step: &ProgramStep, memory: &MemoryAccess) -> (MemoryPlace, bool) {
