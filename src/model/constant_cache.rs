@@ -1,5 +1,6 @@
 //! A kernel's reads of constant memory -> the lines that an SM's first constant cache misses.
 
+use super::calibration::Calibration;
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::Profile;
 
@@ -16,16 +17,9 @@ pub struct Constants {
 /// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al.,
 /// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CAPACITY_LINES: f64 = 32.0;
-/// A loop of at most this many iterations hits the cache when it is run again: of an address in a
-/// register, lines of four values are held and not of a fifth, however few lines they are
-/// (`kernels/results/h200/constants.txt`).
-const MAX_CACHED_ITERATIONS: f64 = 4.0;
 /// Lines whose numbers of executions differ by no more than this ratio are taken to be in one
 /// loop.
 const SAME_LOOP_RATIO: f64 = 1.01;
-/// Loads from memory hide a loop's misses if they are executed in at least this share of its
-/// iterations.
-const MIN_LOAD_SHARE: f64 = 0.5;
 
 /// Lines of constants that a loop, or the code outside of loops, reads in an iteration.
 struct LoopLoads {
@@ -36,7 +30,7 @@ struct LoopLoads {
 impl Constants {
     /// Collects loads of constants from the PTX, because many of them are operands of
     /// other machine instructions.
-    pub(super) fn from_profile(profile: &Profile) -> Self {
+    pub(super) fn from_profile(profile: &Profile, calibration: &Calibration) -> Self {
         let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
         let mut loops: Vec<LoopLoads> = Vec::new();
         for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
@@ -53,19 +47,20 @@ impl Constants {
                 && matches!(access.space, MemorySpace::Global | MemorySpace::Texture | MemorySpace::Local)
         });
         let most_loads = loads.map(|(line, _)| count(line)).fold(0.0, f64::max);
-        let is_exposed = |of: &LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * MIN_LOAD_SHARE;
+        let is_exposed = |of: &LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * calibration.min_load_share;
         let lines = |which: &dyn Fn(&LoopLoads) -> bool| {
             loops.iter().filter(|of| which(of)).map(|of| of.iterations * of.lines).sum::<f64>()
         };
         let beyond = |lines: f64| (lines - CAPACITY_LINES).max(0.0);
-        let indexed = lines(&|of| of.iterations > MAX_CACHED_ITERATIONS);
-        let in_code = lines(&|of| of.iterations <= MAX_CACHED_ITERATIONS);
+        let indexed = lines(&|of| of.iterations > calibration.max_cached_iterations);
+        let in_code = lines(&|of| of.iterations <= calibration.max_cached_iterations);
         Self { missed: indexed + beyond(in_code), exposed: beyond(lines(&is_exposed)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::calibration::CALIBRATION;
     use super::*;
     use crate::sim::profile::Access;
 
@@ -91,7 +86,7 @@ mod tests {
             for (line, &(count, lines)) in (2..).zip(&loads) {
                 add(line, MemorySpace::Constant, count, lines);
             }
-            let found = Constants::from_profile(&profile);
+            let found = Constants::from_profile(&profile, &CALIBRATION);
             let off = (found.missed - missed).abs() + (found.exposed - exposed).abs();
             assert!(off < 1e-9, "{what}: {found:?}");
         }
