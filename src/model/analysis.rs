@@ -5,7 +5,7 @@ use super::access_defaults::AccessDefaults;
 use super::block_frequency;
 use super::block_frequency::{BlockCounts, Code};
 use super::calibration::{CALIBRATION, Calibration};
-use super::constant_cache::Constants;
+use super::constant_cache::exposed_lines;
 use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::reuse;
 use super::reuse::{Reuse, Touch};
@@ -90,8 +90,6 @@ pub struct Traffic {
     /// Lines with a sector of which its block writes some bytes, and neither writes nor reads
     /// the others.
     pub unfinished: f64,
-    /// Bytes that it writes.
-    pub written: f64,
     /// Those of the written sectors to which a warp of the block has stored before.
     pub rewritten: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with its atomics, summed over lines.
@@ -127,7 +125,8 @@ pub struct Work {
     pub local_stored: f64,
     pub local_stored_lines: f64,
     pub local_partial: f64,
-    pub constants: Constants,
+    /// Lines of constants that miss the first constant cache and that nothing hides.
+    pub exposed_constants: f64,
     pub barriers: f64,
     /// Average number of lines that it has stored to and will store to again.
     pub open_lines: f64,
@@ -254,13 +253,12 @@ impl Analysis {
         let of_mean = issued_by(flow, &mean);
         let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
         let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
-        let constants =
-            profile.map_or_else(Constants::default, |profile| Constants::from_profile(profile, calibration));
+        let exposed_constants = profile.map_or(0.0, |profile| exposed_lines(profile, calibration));
         let guard_shares = profile.map_or_else(GuardShares::default, |profile| GuardShares::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
         let open_lines = profile.map_or(0.0, |profile| profile.open_lines);
-        let mut work = Work { open_lines, activity, straggling, idle, constants, ..Work::default() };
+        let mut work = Work { open_lines, activity, straggling, idle, exposed_constants, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let instruction_blocks = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
@@ -414,7 +412,6 @@ impl Traffic {
                 self.stored += sectors;
                 self.partial += count * access.partial;
                 self.completed += count * access.completed;
-                self.written += count * access.lanes * f64::from(access.width);
                 if access.sectors > 0.0 {
                     self.unfinished += count * access.unfinished * access.lines / access.sectors;
                 }

@@ -479,7 +479,8 @@ fn find_leader(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
-/// Whether ptxas seldom duplicates an instruction like this within a block.
+/// Whether ptxas seldom duplicates an instruction like this within a block. Spills have the line
+/// of some unrelated instruction nearby; constants are reloaded anywhere.
 fn has_own_line(instruction: &Instruction) -> bool {
     match instruction.opcode.class {
         Class::Load(space) | Class::Store(space) => !matches!(space, MemorySpace::Local | MemorySpace::Constant),
@@ -497,14 +498,7 @@ fn is_reliable(instruction: &Instruction) -> bool {
 
 /// The weight of the vote of an instruction's line.
 fn vote_weight(instruction: &Instruction, calibration: &Calibration) -> f64 {
-    let weight = match instruction.opcode.class {
-        _ if has_own_line(instruction) => calibration.reliable_weight,
-        // Spills have the line of some unrelated instruction nearby; constants are reloaded
-        // anywhere.
-        Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => calibration.unreliable_weight,
-        Class::Branch | Class::Converge | Class::Control | Class::Nop => calibration.unreliable_weight,
-        _ => 1.0,
-    };
+    let weight = if has_own_line(instruction) { calibration.reliable_weight } else { 1.0 };
     if instruction.guard.is_always() { weight } else { weight * calibration.guarded_factor }
 }
 

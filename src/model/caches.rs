@@ -181,23 +181,11 @@ impl<'a> Caches<'a> {
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
             moved.partial += of.partial;
             moved.completed += of.completed;
-            moved.unfinished += of.unfinished * self.evicted_unfinished_share(of);
+            moved.unfinished += of.unfinished;
             moved.stored += of.stored * SECTOR_BYTES;
             moved.stored_lines += of.stored * of.lines / of.sectors;
         }
         moved
-    }
-
-    /// Of the sectors of a buffer that a block leaves incomplete, the share that the level-2 cache
-    /// evicts before they are complete. If the grid writes the whole buffer, other blocks
-    /// complete them soon, except for lone sectors that each block writes all over the buffer.
-    fn evicted_unfinished_share(&self, of: &Traffic) -> f64 {
-        let size = self.buffer_bytes(of.buffer);
-        if of.written * self.warps < size * self.analysis.calibration.fully_written_share {
-            return 1.0;
-        }
-        let window = self.effective_l2_bytes() * self.analysis.calibration.finished_window;
-        lone_sector_share(of) * (of.spread.together * size / window).min(1.0)
     }
 
     /// Of `read` bytes of a buffer that an SM reads as lone sectors at random, those that hit its
@@ -217,7 +205,7 @@ impl<'a> Caches<'a> {
         let window = self.window_share(of.spread.together);
         let mut held = 0.0;
         for _ in 0..MAX_ITERATIONS {
-            let passing = (total - read + read * (1.0 - held) * self.analysis.calibration.gather_footprint) * window;
+            let passing = (total - read * held) * window;
             let part = (self.l1_bytes() / passing.max(1.0)).min(1.0);
             let none = (-reads * part).exp();
             let before = std::mem::replace(&mut held, 1.0 - (1.0 - none) / reads - (1.0 - part) * none);

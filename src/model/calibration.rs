@@ -61,10 +61,6 @@ calibration! {
     /// `l2_bw`).
     l2_bytes_per_cycle: 28.0, "bytes/cycle of an SM", "chipsandcheese.com 2023, accel-sim", neutral f64::INFINITY;
 
-    /// How many times as much an SM gets of the level-2 cache when few SMs use it: what the
-    /// recorded space of `reduction_adaptive` takes on an H200 in 16 blocks.
-    l2_port_ratio: 64.0 / 28.0, "ratio", "fitted to `reduction_adaptive`", neutral 1.0;
-
     /// Cycles of an SM for a line that misses its level-1 cache at least in part, when all SMs have
     /// such misses: the level-2 cache looks up one line after another, which bounds accesses to
     /// lone sectors. `ncu` counts at most 132,000 to 141,000 look-ups in a microsecond on an H200
@@ -105,21 +101,13 @@ calibration! {
     /// million requests). The value is a little less, because the time of device memory is added.
     unfinished_cycles: 7.0, "cycles/line", "h200/stores.txt", neutral 0.0;
 
-    /// Assumed: the smaller the part of a buffer that a few warps of a block write to, the likelier
-    /// do other blocks complete a sector before the level-2 cache evicts it. If that part is at
-    /// least this share of the cache, none is completed in time.
-    finished_window: 1.0 / 16.0, "share of the cache", "assumed", neutral f64::INFINITY;
-
-    /// A launch that writes at least this share of a buffer's bytes is assumed to write all.
-    fully_written_share: 0.95, "share of a buffer", "assumed", neutral f64::INFINITY;
-
     /// Lines of the level-2 cache that are updated atomically at the same time: at most
     /// this many (of 8 lines 2.1 at the same time, of 32 lines 7, of 64 lines 12, of many 54).
-    max_atomic_lines: 54.0, "lines", "h200/atomics.txt", neutral f64::INFINITY;
+    max_atomic_lines: 54.0, "lines", "h200/atomics.txt; no recorded kernel is bound by atomics", neutral f64::INFINITY;
 
     /// Of few lines, one in this many is updated at a time, because neighbouring lines share the
     /// unit that updates them.
-    atomic_unit_lines: 4.0, "lines", "h200/atomics.txt", neutral 1.0;
+    atomic_unit_lines: 4.0, "lines", "h200/atomics.txt; no recorded kernel is bound by atomics", neutral 1.0;
 
     // What the caches hold.
 
@@ -128,31 +116,17 @@ calibration! {
     /// warps do not keep step.
     eviction_start: 0.5, "share of the cache", "fitted", neutral 0.0;
 
-    /// Bytes of the level-1 cache that a byte of a lone sector takes: more than 1, because the
-    /// sector takes a line, and less than a line's 4, because other sectors of it may be read soon.
-    gather_footprint: 2.0, "bytes/byte", "fitted to `spmv`", neutral 1.0;
-
     // Constants.
-
-    /// A loop of at most this many iterations hits the constant cache when it is run again: of an
-    /// address in a register, lines of four values are held and not of a fifth, however few lines
-    /// they are.
-    max_cached_iterations: 4.0, "iterations", "h200/constants.txt", neutral f64::INFINITY;
 
     /// Loads from memory hide a loop's misses of the constant cache if they are executed in at
     /// least this share of its iterations.
     min_load_share: 0.5, "share of iterations", "h200/constants.txt", neutral f64::INFINITY;
 
-    /// Cycles of an SM for a line that misses its first constant cache.
-    constant_cycles: 5.5, "cycles/line", "h200/constants.txt", neutral 0.0;
-
-    /// The same in a loop that waits for no other memory: its warps do not keep step, so that they
-    /// do not use the lines that others have fetched. It is what the recorded space of `cp` takes
-    /// on an H200 where little is computed for a line; loops like it take 12 to 260.
-    constant_cycles_alone: 160.0, "cycles/line", "fitted to `cp`", neutral 0.0;
-
-    /// Cycles that a warp waits for such a line if it is alone.
-    constant_latency: 80.0, "cycles", "h200/constants.txt", neutral 0.0;
+    /// Cycles of an SM for a line that misses its first constant cache in a loop that waits for no
+    /// other memory: its warps do not keep step, so that they do not use the lines that others
+    /// have fetched. It is what the recorded space of `cp` takes on an H200 where little is
+    /// computed for a line; loops like it take 12 to 260 (`h200/constants.txt`).
+    constant_cycles: 160.0, "cycles/line", "fitted to `cp`", neutral 0.0;
 
     // Waits of a warp.
 
@@ -167,14 +141,8 @@ calibration! {
     /// hits the level-1 cache only if all of them do.
     max_coalesced_lines: 3.0, "lines", "fitted", neutral f64::INFINITY;
 
-    /// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18).
-    operand_read_cycles: 12.0, "cycles", "Huerta et al. 2025", neutral 0.0;
-
-    /// Cycles of an operation that releases a scoreboard and has no latency in the table.
-    unknown_cycles: 20.0, "cycles", "assumed", neutral 0.0;
-
     /// Cycles of a barrier in a block of one warp.
-    barrier_cycles: 22.0, "cycles", "measured at compute capability 10.3", neutral 0.0;
+    barrier_cycles: 22.0, "cycles", "measured at compute capability 10.3, with the next", neutral 0.0;
 
     /// Cycles of a barrier for each further warp of the block.
     barrier_cycles_per_warp: 2.0, "cycles/warp", "measured at compute capability 10.3", neutral 0.0;
@@ -184,9 +152,6 @@ calibration! {
     /// vote on each bit instead.
     match_cycles: 32.0, "cycles", "fitted to `radix_pass`", neutral 1.0;
 
-    /// Cycles that `cp.async` takes longer than a load from the level-2 cache.
-    async_copy_cycles: 10.0, "cycles", "Huerta et al. 2025", neutral 0.0;
-
     /// Accesses to local memory of one warp that overlap. Reloads are scheduled ahead and in
     /// groups, and nothing waits for a store.
     local_overlap: 16.0, "accesses", "assumed", neutral f64::INFINITY;
@@ -194,10 +159,7 @@ calibration! {
     // Launches and blocks.
 
     /// Constant overhead of a launch.
-    launch_us: 2.0, "us", "assumed", neutral 0.0;
-
-    /// Cycles from a block's start to its first instruction.
-    block_latency: 300.0, "cycles", "assumed", neutral 0.0;
+    launch_us: 2.0, "us", "assumed; no recorded kernel is shorter than 60 us", neutral 0.0;
 
     /// Cycles between the starts of two blocks anywhere on the GPU. In the recorded spaces of an
     /// H200, eight kernels whose blocks are short take 157 to 162 cycles of each of its 132 SMs for
@@ -239,9 +201,6 @@ calibration! {
     /// those within a block.
     reliable_weight: 4.0, "votes", "fitted", neutral 1.0;
 
-    /// Weight of the vote of a branch's line or the like: ptxas attaches those to some line nearby.
-    unreliable_weight: 0.25, "votes", "fitted", neutral 1.0;
-
     /// Factor of the weight if the instruction is guarded (predicated): so small that a few
     /// instructions without a guard outvote all with one.
     guarded_factor: 0.0625, "votes/vote", "fitted", neutral 1.0;
@@ -253,7 +212,7 @@ calibration! {
     /// Two loops are copies of one PTX loop if they share at least this part of the lines of the
     /// one with fewer lines. Different PTX loops share a few lines, too, of values that ptxas
     /// recomputes in each rather than keep them in a register.
-    copy_share: 0.25, "share of lines", "fitted", neutral 0.0;
+    copy_share: 0.25, "share of lines", "fitted; test of the fixture `lookups`", neutral 0.0;
 
     /// A block with at least this share of a loop's essential lines is a copy of its body; one with
     /// fewer has only code hoisted from it.

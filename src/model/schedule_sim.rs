@@ -133,13 +133,6 @@ impl Replay<'_> {
                 }
                 _ => instruction.control.write.into_iter().for_each(|board| warp.set_board(board, completes, is_long)),
             }
-            if let Some(board) = instruction.control.read {
-                warp.set_board(
-                    board,
-                    Operation { done: warp.now + self.calibration.operand_read_cycles, ..Operation::default() },
-                    false,
-                );
-            }
             if instruction.opcode.class == Class::Barrier {
                 warp.now += self.calibration.barrier_cycles;
                 cost.blocking += 1.0;
@@ -203,14 +196,10 @@ impl Replay<'_> {
             // they overflow it.
             Class::Load(MemorySpace::Local) => known.l1,
             Class::Load(MemorySpace::Texture) | Class::Store(MemorySpace::Texture) => known.texture.max(known.l2),
-            Class::Load(MemorySpace::Global) => return self.global_latency(access),
-            Class::AsyncCopy => {
-                let (cycles, growth) = self.global_latency(access);
-                return (cycles + self.calibration.async_copy_cycles, growth);
-            }
+            Class::Load(MemorySpace::Global) | Class::AsyncCopy => return self.global_latency(access),
             Class::Atomic(MemorySpace::Shared) => known.shared_atomic,
             Class::Atomic(_) => known.global_atomic,
-            _ => self.calibration.unknown_cycles,
+            _ => 0.0,
         };
         (cycles, WaitGrowth::default())
     }

@@ -71,8 +71,6 @@ pub fn predict_time(
     let local_miss_share = caches.local_miss_share(resident_warps);
     let cycles = analysis.cycles;
     let calibration = &analysis.calibration;
-    let busy = blocks.min(sms).max(1.0);
-    let l2_ratio = (sms / busy).min(calibration.l2_port_ratio);
     let mut model = Model {
         machine,
         analysis,
@@ -81,7 +79,6 @@ pub fn predict_time(
         cycles,
         l2_traffic: caches.moved_sectors(),
         caches,
-        l2_ratio,
         active_ratio: all / blocks,
     };
     let device = model.caches.device_traffic();
@@ -187,22 +184,15 @@ struct Model<'a> {
     /// cache.
     l2_traffic: L2Traffic,
     caches: Caches<'a>,
-    /// How many times as much an SM gets of the level-2 cache as if all SMs used it.
-    l2_ratio: f64,
     /// All blocks over those that have anything to do: the work of a warp of the latter over that
     /// of the average warp of the grid.
     active_ratio: f64,
 }
 
 impl Model<'_> {
-    /// Further cycles of a warp for barriers, for constant-cache misses, and for spilled values
-    /// that miss the level-1 cache.
+    /// Further cycles of a warp for barriers, and for spilled values that miss the level-1 cache.
     fn extra_cycles(&self) -> f64 {
-        self.barrier_cycles() + self.constant_cycles() + self.overflow_cycles()
-    }
-
-    fn constant_cycles(&self) -> f64 {
-        self.analysis.work.constants.missed * self.analysis.calibration.constant_latency
+        self.barrier_cycles() + self.overflow_cycles()
     }
 
     fn barrier_cycles(&self) -> f64 {
@@ -217,7 +207,7 @@ impl Model<'_> {
 
     /// Cycles of the longest warp if it is alone on its SM.
     fn lone_warp_cycles(&self) -> f64 {
-        self.analysis.calibration.block_latency + self.cycles + self.extra_cycles()
+        self.cycles + self.extra_cycles()
     }
 
     /// Computes a wave with this many blocks on each SM.
@@ -225,8 +215,7 @@ impl Model<'_> {
         let Analysis { work, calibration, .. } = self.analysis;
         let warps = blocks * self.block_warps * self.active_ratio;
         let extra = self.extra_cycles();
-        let residence = residence_ratio(work, self.active_ratio, calibration.straggler_power);
-        let alone = calibration.block_latency + (self.cycles + extra) * residence;
+        let alone = (self.cycles + extra) * residence_ratio(work, self.active_ratio, calibration.straggler_power);
 
         let again = self.caches.l1_misses(blocks * self.block_warps);
         // Spills are written through to the level-2 cache, and reloads hit the level-1 cache as
@@ -236,12 +225,9 @@ impl Model<'_> {
         let cache = self.l2_traffic.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.l2_traffic.lines + again * self.caches.lines_per_sector() + local_lines;
         let partial = self.l2_traffic.partial + work.local_partial;
-        // With fewer busy SMs each one gets more bytes and more look-ups in a cycle; the cost of
-        // partial sectors stays the same (an unseen kernel whose 10 to 20 blocks store lone words
-        // takes 2.5 cycles for each).
         let exchanged = |bytes: f64, lines: f64, partial: f64| {
             let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / calibration.l2_bytes_per_cycle;
-            bytes.max(lines * calibration.l2_line_cycles) / self.l2_ratio + partial * calibration.partial_store_cycles
+            bytes.max(lines * calibration.l2_line_cycles) + partial * calibration.partial_store_cycles
         };
         let in_parts = self.split_store_cycles(blocks * self.block_warps) + self.fetch_cycles();
         let stored =
@@ -260,9 +246,7 @@ impl Model<'_> {
             stored: if exchanged > 0.0 { (stored / exchanged).min(1.0) } else { 0.0 },
             device: 0.0,
             atomics: 0.0,
-            constant: warps
-                * (work.constants.missed * calibration.constant_cycles)
-                    .max(work.constants.exposed * calibration.constant_cycles_alone),
+            constant: warps * work.exposed_constants * calibration.constant_cycles,
             launch: blocks * self.active_ratio * calibration.block_interval * f64::from(self.machine.sms),
             queue: 0.0,
             overhead: 0.0,
@@ -305,7 +289,6 @@ impl Model<'_> {
             // With more registers nothing would be spilled.
             (Bottleneck::RegisterCapacity, self.overflow_cycles()),
             (Bottleneck::Barrier, self.barrier_cycles()),
-            (Bottleneck::ConstantCache, self.constant_cycles()),
         ];
         let of_memory = if memory * 2.0 > cycles { Bottleneck::GlobalLatency } else { Bottleneck::Latency };
         let (bound, _) =

@@ -213,12 +213,12 @@ fn constants_that_no_prediction_depends_on_are_told_from_those_that_count() {
         ablated.without[place]
     };
     // Blocks of saxpy take time to start; it stores whole sectors.
-    assert!(without("block_latency").is_some() && without("split_store_cycles").is_none());
+    assert!(without("block_interval").is_some() && without("split_store_cycles").is_none());
     let ran = nvtune_eval(&project, &["constants", "results"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let row = |name: &str| ran.stdout.lines().find(|line| line.starts_with(&format!("| `{name}`"))).expect("its row");
     assert!(row("split_store_cycles").contains("not exercised"), "{}", ran.stdout);
-    assert!(!row("block_latency").contains("not exercised"), "{}", ran.stdout);
+    assert!(!row("block_interval").contains("not exercised"), "{}", ran.stdout);
 }
 
 #[test]

@@ -14,7 +14,7 @@ const MEASURES: [Measure; 3] = [
 ];
 
 /// A kernel whose order gets worse by more than this on every GPU needs the constant.
-const NEEDED: f64 = 0.02;
+const NEEDED: f64 = 0.01;
 
 /// What the loss of a measure grows by without a constant, over all kernels.
 struct Growth {
@@ -90,7 +90,8 @@ pub fn text(ablated: &[Ablated]) -> String {
          candidates, and the model's single choice, get slower. Each is a mean over the kernels (of a kernel, over its GPUs) with its \
          noise, 1.96 standard errors of that mean. *Most*: the kernel whose tau falls most on every GPU.\n\n\
          A constant *buys* if a loss grows by more than its noise, or *buys for a kernel* if the tau of one falls by more than \
-         {NEEDED} on every GPU; it *costs* if a loss falls by more than its noise.\n\n{}",
+         {NEEDED} on every GPU; it *costs* if a loss falls by more than its noise. One that is neither has its \
+         reason to stay in its source.\n\n{}",
         kernels.len(),
         rows(&table)
     )
