@@ -31,7 +31,8 @@ pub struct Terms {
     /// Not a time: the share of the memory terms that is added to the latency; see
     /// `queue_share` in `time.rs`.
     pub queue: f64,
-    /// Constant overhead of a launch.
+    /// Constant overhead of a launch, the same for all.
+    #[serde(skip)]
     pub overhead: f64,
 }
 

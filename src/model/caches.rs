@@ -205,7 +205,7 @@ impl<'a> Caches<'a> {
         let window = self.window_share(of.spread.together);
         let mut held = 0.0;
         for _ in 0..MAX_ITERATIONS {
-            let passing = (total - read * held) * window;
+            let passing = (total - read + read * (1.0 - held) * self.analysis.calibration.gather_footprint) * window;
             let part = (self.l1_bytes() / passing.max(1.0)).min(1.0);
             let none = (-reads * part).exp();
             let before = std::mem::replace(&mut held, 1.0 - (1.0 - none) / reads - (1.0 - part) * none);
