@@ -28,7 +28,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build build-eval toolkit demo test test-full test-faults lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval docs man install deb wheel archive clean
+.PHONY: help build build-eval toolkit demo test test-full test-faults lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval eval-constants docs man install deb wheel archive clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -106,6 +106,12 @@ eval: build-eval ## judge the model and the strategies by the recorded spaces; t
 	'$(abspath $(NVTUNE_EVAL))' judge kernels/results > build/EVAL.md
 	mv build/EVAL.md kernels/results/EVAL.md
 	cat kernels/results/EVAL.md
+
+eval-constants: build-eval ## what each constant of the model buys on the recorded spaces; the table is kept in kernels/results/CALIBRATION.md
+	@mkdir -p build
+	'$(abspath $(NVTUNE_EVAL))' constants kernels/results > build/CALIBRATION.md
+	mv build/CALIBRATION.md kernels/results/CALIBRATION.md
+	cat kernels/results/CALIBRATION.md
 
 bench: build toolkit ## time compiles through nvtune against plain nvcc
 	@$(FIND_NVCC)

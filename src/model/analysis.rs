@@ -4,8 +4,8 @@
 use super::access_defaults::AccessDefaults;
 use super::block_frequency;
 use super::block_frequency::{BlockCounts, Code};
-use super::constant_cache::Constants;
-use super::latency;
+use super::calibration::{CALIBRATION, Calibration};
+use super::constant_cache::exposed_lines;
 use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::reuse;
 use super::reuse::{Reuse, Touch};
@@ -64,6 +64,8 @@ pub struct Analysis {
     pub variables: u64,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
+    /// The constants with which it was made, and with which its launches are predicted.
+    pub calibration: Calibration,
     decoded: Arc<Decoded>,
     /// Executions of each basic block by the average warp of the grid.
     mean: Vec<f64>,
@@ -88,8 +90,6 @@ pub struct Traffic {
     /// Lines with a sector of which its block writes some bytes, and neither writes nor reads
     /// the others.
     pub unfinished: f64,
-    /// Bytes that it writes.
-    pub written: f64,
     /// Those of the written sectors to which a warp of the block has stored before.
     pub rewritten: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with its atomics, summed over lines.
@@ -125,7 +125,8 @@ pub struct Work {
     pub local_stored: f64,
     pub local_stored_lines: f64,
     pub local_partial: f64,
-    pub constants: Constants,
+    /// Lines of constants that miss the first constant cache and that nothing hides.
+    pub exposed_constants: f64,
     pub barriers: f64,
     /// Average number of lines that it has stored to and will store to again.
     pub open_lines: f64,
@@ -157,12 +158,22 @@ impl Analysis {
     /// The same, with assumed `trips`, the iterations of loops that are not in the profile, from
     /// the outermost depth inwards.
     pub fn with_trips(kernel: &CubinKernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
+        Self::with_calibration(kernel, profile, trips, &CALIBRATION)
+    }
+
+    /// The same, with other constants of the model.
+    pub fn with_calibration(
+        kernel: &CubinKernel<'_>,
+        profile: Option<&Profile>,
+        trips: &[f64],
+        calibration: &Calibration,
+    ) -> Self {
         let instructions = instruction::decode_section(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
         let lines = instructions.iter().map(|instruction| kernel.lines.line_at(instruction.offset)).collect();
         let functions = kernel.functions.iter().map(|f| (f.name.to_owned(), f.offset, f.size)).collect();
         let decoded = Decoded { architecture: kernel.architecture, instructions, lines, flow, functions };
-        Self::from_decoded(Arc::new(decoded), kernel.resources.clone(), profile, trips)
+        Self::from_decoded(Arc::new(decoded), kernel.resources.clone(), profile, trips, calibration)
     }
 
     /// The decoded instructions.
@@ -180,7 +191,13 @@ impl Analysis {
         &self.mean
     }
 
-    fn from_decoded(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
+    fn from_decoded(
+        decoded: Arc<Decoded>,
+        resources: Resources,
+        profile: Option<&Profile>,
+        trips: &[f64],
+        calibration: &Calibration,
+    ) -> Self {
         let profile = profile.filter(|_| decoded.lines.iter().any(Option::is_some));
         let functions: Vec<_> = decoded
             .functions
@@ -188,7 +205,7 @@ impl Analysis {
             .map(|(name, offset, size)| crate::sass::DeviceFunction { name, offset: *offset, size: *size })
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
-        let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
+        let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions, calibration };
         let BlockCounts { busiest: counts, mean, divergence_overhead } =
             block_frequency::block_counts(&code, profile, trips);
         let defaults = profile.map(AccessDefaults::from_profile).unwrap_or_default();
@@ -211,7 +228,8 @@ impl Analysis {
         let replay = |reread_latency: f64, held: f64| {
             let service = LoadService { reread_latency, held };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
-            Replay { instructions, accesses, flow, counts, latencies, service, special_blocks }.block_costs()
+            Replay { instructions, accesses, flow, counts, calibration, latencies, service, special_blocks }
+                .block_costs()
         };
         let total = |costs: &[Cost], part: fn(&Cost) -> f64| {
             costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>()
@@ -235,12 +253,12 @@ impl Analysis {
         let of_mean = issued_by(flow, &mean);
         let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
         let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
-        let constants = profile.map_or_else(Constants::default, Constants::from_profile);
+        let exposed_constants = profile.map_or(0.0, |profile| exposed_lines(profile, calibration));
         let guard_shares = profile.map_or_else(GuardShares::default, |profile| GuardShares::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
         let open_lines = profile.map_or(0.0, |profile| profile.open_lines);
-        let mut work = Work { open_lines, activity, straggling, idle, constants, ..Work::default() };
+        let mut work = Work { open_lines, activity, straggling, idle, exposed_constants, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let instruction_blocks = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
@@ -265,7 +283,7 @@ impl Analysis {
                 });
                 traffic[index].add_access(access, count);
             }
-            work.add_instruction(&instructions[at], accesses[at].as_ref(), count, &throughput);
+            work.add_instruction(&instructions[at], accesses[at].as_ref(), count, &throughput, calibration);
         }
         let exact = profile.is_some_and(|profile| profile.exact);
         let profiled = profile.map_or(0.0, |profile| profile.counts.values().sum::<f64>());
@@ -286,6 +304,7 @@ impl Analysis {
             reuses,
             variables: profile.map_or(0, |profile| profile.variables),
             exact,
+            calibration: *calibration,
             decoded,
             mean,
         }
@@ -393,7 +412,6 @@ impl Traffic {
                 self.stored += sectors;
                 self.partial += count * access.partial;
                 self.completed += count * access.completed;
-                self.written += count * access.lanes * f64::from(access.width);
                 if access.sectors > 0.0 {
                     self.unfinished += count * access.unfinished * access.lines / access.sectors;
                 }
@@ -410,12 +428,13 @@ impl Work {
         access: Option<&Access>,
         count: f64,
         throughput: &Throughput,
+        calibration: &Calibration,
     ) {
         let pipe = instruction.opcode.pipe;
         let mut cycles = throughput.pipe_interval(pipe);
         match instruction.opcode.class {
             Class::AsyncTensor => cycles *= ASYNC_TENSOR_STEPS,
-            Class::Match => cycles = latency::MATCH_CYCLES,
+            Class::Match => cycles = calibration.match_cycles,
             _ => {}
         }
         if let Some(access) = access {

@@ -8,6 +8,7 @@
 //! ptxas's code. The counts of blocks without votes follow from flow conservation (see
 //! `flow_conservation.rs`).
 
+use super::calibration::Calibration;
 use crate::analysis::flow_conservation::conserve_flow;
 use crate::ptx::MemorySpace;
 use crate::sass::Class;
@@ -20,25 +21,6 @@ use std::collections::BTreeMap;
 /// Parts of the names of ptxas's subroutines for operands that the inlined code cannot treat
 /// (denormals, infinities), which are rare.
 const RARE_SUBROUTINES: [&str; 3] = ["slowpath", "mediumpath", "_full"];
-/// Weight of the vote of a memory or floating-point instruction's line: ptxas seldom duplicates
-/// those within a block.
-const RELIABLE_WEIGHT: f64 = 4.0;
-
-/// Weight of the vote of a branch's line or the like: ptxas attaches those to some line nearby.
-const UNRELIABLE_WEIGHT: f64 = 0.25;
-
-/// Votes that a block is executed more often than its loop is entered win over the others if they
-/// have at least this share of the others' weight.
-const MIN_VOTE_SHARE: f64 = 0.25;
-
-/// Two loops are copies of one PTX loop if they share at least this part of the lines of the one
-/// with fewer lines.
-const COPY_SHARE: f64 = 0.25;
-
-/// Factor of the weight if the instruction is guarded (predicated): so small that a few
-/// instructions without a guard outvote all with one.
-const GUARDED_FACTOR: f64 = 0.0625;
-
 /// The machine code whose blocks are counted.
 pub(super) struct Code<'a> {
     pub instructions: &'a [Instruction],
@@ -46,6 +28,7 @@ pub(super) struct Code<'a> {
     pub lines: &'a [Option<u32>],
     pub flow: &'a Flow,
     pub functions: &'a [DeviceFunction<'a>],
+    pub calibration: &'a Calibration,
 }
 
 /// Executions of each block.
@@ -207,9 +190,12 @@ impl<'a> Votes<'a> {
                 let known = groups[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
                 match known {
                     Some(known) => known.count += 1.0,
-                    None => {
-                        groups[line].push(LineGroup { region, mnemonic, count: 1.0, weight: vote_weight(instruction) })
-                    }
+                    None => groups[line].push(LineGroup {
+                        region,
+                        mnemonic,
+                        count: 1.0,
+                        weight: vote_weight(instruction, code.calibration),
+                    }),
                 }
             }
         }
@@ -295,7 +281,7 @@ impl<'a> Votes<'a> {
             }
         }
         let weight = |votes: &[(f64, f64)]| votes.iter().map(|vote| vote.1).sum::<f64>();
-        if weight(&votes) < MIN_VOTE_SHARE * weight(&moved) {
+        if weight(&votes) < self.code.calibration.min_vote_share * weight(&moved) {
             votes.append(&mut moved);
         }
         weighted_median(if votes.is_empty() { moved } else { votes })
@@ -335,8 +321,7 @@ impl<'a> Votes<'a> {
     }
 
     /// Groups of loops that are copies of one PTX loop: of the same parent, with shared lines (see
-    /// [`COPY_SHARE`]). Different PTX loops share a few lines, too, of values that ptxas
-    /// recomputes in each rather than keep them in a register.
+    /// [`Calibration::copy_share`]).
     fn unrolled_groups(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut own = vec![0_usize; loops.len()];
@@ -350,7 +335,7 @@ impl<'a> Votes<'a> {
         }
         let mut leader: Vec<usize> = (0..loops.len()).collect();
         for ((one, other), count) in shared {
-            if count as f64 >= COPY_SHARE * own[one].min(own[other]) as f64 {
+            if count as f64 >= self.code.calibration.copy_share * own[one].min(own[other]) as f64 {
                 let (a, b) = (find_leader(&leader, one), find_leader(&leader, other));
                 leader[a.max(b)] = a.min(b);
             }
@@ -422,7 +407,7 @@ impl<'a> Votes<'a> {
         let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
         let mut lines: Vec<usize> = blocks
             .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
-            .filter(|&at| vote_weight(&self.code.instructions[at]) == RELIABLE_WEIGHT)
+            .filter(|&at| is_reliable(&self.code.instructions[at]))
             .filter_map(|at| self.line_of[at])
             .collect();
         lines.sort_unstable();
@@ -445,7 +430,7 @@ impl<'a> Votes<'a> {
                 }
             }
             let found: Vec<(f64, f64)> = copies.into_iter().filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
-            if found.len() as f64 >= MIN_ESSENTIAL_SHARE * essential.len() as f64 {
+            if found.len() as f64 >= self.code.calibration.min_essential_share * essential.len() as f64 {
                 weighted_median(found)
             } else {
                 None
@@ -474,10 +459,6 @@ fn number_lines(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, V
     (of.iter().map(number).collect(), distinct.iter().map(line).collect())
 }
 
-/// A block with at least this share of a loop's essential lines is a copy of its body; one with
-/// fewer has only code hoisted from it.
-const MIN_ESSENTIAL_SHARE: f64 = 0.7;
-
 /// A copy of a PTX loop's body, `factor` iterations long.
 struct Copy {
     factor: f64,
@@ -498,26 +479,27 @@ fn find_leader(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
-/// The weight of the vote of an instruction's line. A guarded instruction has less: it was behind
-/// a branch in PTX, so that the line is executed less often than the block.
-fn vote_weight(instruction: &Instruction) -> f64 {
-    let part = if instruction.guard.is_always() { 1.0 } else { GUARDED_FACTOR };
-    part * match instruction.opcode.class {
-        // Spills have the line of some unrelated instruction nearby; constants are reloaded
-        // anywhere.
-        Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => UNRELIABLE_WEIGHT,
-        Class::Load(MemorySpace::Constant) => 1.0,
-        Class::Load(_)
-        | Class::Store(_)
-        | Class::Atomic(_)
-        | Class::Double
-        | Class::Half
-        | Class::Tensor
-        | Class::Special => RELIABLE_WEIGHT,
-        Class::Fma if instruction.opcode.mnemonic.starts_with('F') => RELIABLE_WEIGHT,
-        Class::Branch | Class::Converge | Class::Control | Class::Nop => UNRELIABLE_WEIGHT,
-        _ => 1.0,
+/// Whether ptxas seldom duplicates an instruction like this within a block. Spills have the line
+/// of some unrelated instruction nearby; constants are reloaded anywhere.
+fn has_own_line(instruction: &Instruction) -> bool {
+    match instruction.opcode.class {
+        Class::Load(space) | Class::Store(space) => !matches!(space, MemorySpace::Local | MemorySpace::Constant),
+        Class::Atomic(_) | Class::Double | Class::Half | Class::Tensor | Class::Special => true,
+        Class::Fma => instruction.opcode.mnemonic.starts_with('F'),
+        _ => false,
     }
+}
+
+/// Whether its line tells how often its block is executed. A guarded instruction was behind a
+/// branch in PTX, so that its line is executed less often than the block.
+fn is_reliable(instruction: &Instruction) -> bool {
+    has_own_line(instruction) && instruction.guard.is_always()
+}
+
+/// The weight of the vote of an instruction's line.
+fn vote_weight(instruction: &Instruction, calibration: &Calibration) -> f64 {
+    let weight = if has_own_line(instruction) { calibration.reliable_weight } else { 1.0 };
+    if instruction.guard.is_always() { weight } else { weight * calibration.guarded_factor }
 }
 
 /// The weighted (lower) median of pairs of value and weight.

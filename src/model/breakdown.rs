@@ -1,7 +1,7 @@
 //! The terms of a prediction (time of each resource, if nothing else took time) -> the launch's
 //! time.
 
-use super::calibration::LAUNCH_US;
+use super::calibration::CALIBRATION;
 use serde::{Deserialize, Serialize};
 
 /// The terms of a prediction, in microseconds: how long the launch would take if only that one
@@ -31,19 +31,24 @@ pub struct Terms {
     /// Not a time: the share of the memory terms that is added to the latency; see
     /// `queue_share` in `time.rs`.
     pub queue: f64,
+    /// Constant overhead of a launch, the same for all.
+    #[serde(skip)]
+    pub overhead: f64,
 }
 
 impl Terms {
     /// Returns the predicted time in microseconds.
     pub fn time_us(&self) -> f64 {
-        LAUNCH_US + self.time_without_launch()
+        self.overhead + self.time_without_launch()
     }
 
-    /// The same with another `exponent` of the power means that combine the terms than
-    /// [`CORNER_EXPONENT`](super::CORNER_EXPONENT): the greater it is, the better the terms
-    /// overlap.
+    /// The same with this `exponent` of the power means that combine the terms: the greater it
+    /// is, the better the terms overlap.
     pub fn time_us_with(&self, exponent: f64) -> f64 {
-        LAUNCH_US + self.with_corner(|a, b| power_mean(a, b, exponent))
+        if exponent == CALIBRATION.corner_exponent {
+            return self.time_us();
+        }
+        self.overhead + self.with_corner(|a, b| power_mean(a, b, exponent))
     }
 
     /// Lower bound of the time, from the throughput of issue and execution units: it depends on
@@ -73,8 +78,7 @@ impl Terms {
     }
 }
 
-/// A smooth maximum: [`power_mean`] with [`CORNER_EXPONENT`](super::CORNER_EXPONENT), computed
-/// faster.
+/// A smooth maximum: [`power_mean`] with the exponent of [`CALIBRATION`], computed faster.
 fn smooth_max(a: f64, b: f64) -> f64 {
     a.hypot(b)
 }
@@ -93,18 +97,17 @@ fn power_mean(a: f64, b: f64, exponent: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::CORNER_EXPONENT;
 
     #[test]
     fn with_the_models_exponent_another_mean_is_the_corner_and_a_greater_one_is_less() {
-        let terms = Terms { latency: 30.0, issue: 40.0, device: 120.0, ..Terms::default() };
+        let terms = Terms { latency: 30.0, issue: 40.0, device: 120.0, overhead: 2.0, ..Terms::default() };
         assert!(
-            (terms.time_us_with(CORNER_EXPONENT) - terms.time_us()).abs() < 1e-9
+            (power_mean(50.0, 120.0, CALIBRATION.corner_exponent) + 2.0 - terms.time_us()).abs() < 1e-9
                 && (terms.time_us() - 132.0).abs() < 1e-9
         );
         assert!((terms.time_us_with(1.0) - 192.0).abs() < 1e-9);
         assert!(terms.time_us_with(4.0) < terms.time_us() && terms.time_us_with(4.0) > 122.0);
-        for (latency, us) in [(0.0, LAUNCH_US), (f64::INFINITY, f64::INFINITY)] {
+        for (latency, us) in [(0.0, 0.0), (f64::INFINITY, f64::INFINITY)] {
             assert_eq!(Terms { latency, ..Terms::default() }.time_us_with(3.0), us);
         }
     }

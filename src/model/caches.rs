@@ -13,9 +13,6 @@ use crate::sim::profile::VARIABLES;
 /// long as its sectors' bytes would.
 pub(super) const LINE_BYTES: f64 = 128.0;
 pub(super) const SECTOR_BYTES: f64 = 32.0;
-/// Copies of a warp's data in a level-2 cache of two partitions, on average: half of the data
-/// belongs to the other partition's memory, and is in both.
-const L2_COPIES: f64 = 1.5;
 
 /// The caches of a machine, and the launch that uses them.
 pub(super) struct Caches<'a> {
@@ -98,7 +95,7 @@ impl<'a> Caches<'a> {
     /// Data that all SMs read is in both; data of a single warp is in both if its memory belongs
     /// to the other partition.
     fn effective_l2_bytes(&self) -> f64 {
-        let parts = if self.machine.architecture.capability >= 80 { L2_COPIES } else { 1.0 };
+        let parts = if self.machine.architecture.capability >= 80 { self.analysis.calibration.l2_copies } else { 1.0 };
         self.machine.l2_bytes as f64 / parts
     }
 
@@ -137,9 +134,14 @@ impl<'a> Caches<'a> {
     fn evicted_sectors(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
         let lost = |reuse: &Reuse| {
             let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
-            part(reuse) * evicted_share(bytes.sum(), cache)
+            part(reuse) * self.evicted_share(bytes.sum(), cache)
         };
         self.analysis.reuses.iter().map(lost).sum()
+    }
+
+    /// Share of data that a cache has evicted after `moved` further bytes were fetched.
+    fn evicted_share(&self, moved: f64, cache: f64) -> f64 {
+        (moved / cache.max(1.0) - self.analysis.calibration.eviction_start).clamp(0.0, 1.0)
     }
 
     fn traffic_of(&self, buffer: Option<u32>) -> Option<&Traffic> {
@@ -169,7 +171,7 @@ impl<'a> Caches<'a> {
             let once = read.min(self.buffer_bytes(of.buffer));
             let between = if read > 0.0 { total * once / read } else { 0.0 };
             // Whole lines are read again in the same order, lone sectors at random.
-            let in_turn = (read - once) * (1.0 - evicted_share(between, self.l1_bytes()));
+            let in_turn = (read - once) * (1.0 - self.evicted_share(between, self.l1_bytes()));
             let kept = match lone_sector_share(of) {
                 0.0 => in_turn,
                 lone => in_turn + (self.l1_gather_hits(of, read, total) - in_turn) * lone,
@@ -179,22 +181,11 @@ impl<'a> Caches<'a> {
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
             moved.partial += of.partial;
             moved.completed += of.completed;
-            moved.unfinished += of.unfinished * self.evicted_unfinished_share(of);
+            moved.unfinished += of.unfinished;
             moved.stored += of.stored * SECTOR_BYTES;
             moved.stored_lines += of.stored * of.lines / of.sectors;
         }
         moved
-    }
-
-    /// Of the sectors of a buffer that a block leaves incomplete, the share that the level-2 cache
-    /// evicts before they are complete. If the grid writes the whole buffer, other blocks
-    /// complete them soon, except for lone sectors that each block writes all over the buffer.
-    fn evicted_unfinished_share(&self, of: &Traffic) -> f64 {
-        let size = self.buffer_bytes(of.buffer);
-        if of.written * self.warps < size * FULLY_WRITTEN_SHARE {
-            return 1.0;
-        }
-        lone_sector_share(of) * (of.spread.together * size / (self.effective_l2_bytes() * FINISHED_WINDOW)).min(1.0)
     }
 
     /// Of `read` bytes of a buffer that an SM reads as lone sectors at random, those that hit its
@@ -214,7 +205,7 @@ impl<'a> Caches<'a> {
         let window = self.window_share(of.spread.together);
         let mut held = 0.0;
         for _ in 0..MAX_ITERATIONS {
-            let passing = (total - read + read * (1.0 - held) * GATHER_FOOTPRINT) * window;
+            let passing = (total - read + read * (1.0 - held) * self.analysis.calibration.gather_footprint) * window;
             let part = (self.l1_bytes() / passing.max(1.0)).min(1.0);
             let none = (-reads * part).exp();
             let before = std::mem::replace(&mut held, 1.0 - (1.0 - none) / reads - (1.0 - part) * none);
@@ -292,30 +283,10 @@ fn shared_memory_used(machine: &Machine, analysis: &Analysis, occupancy: &Occupa
     (f64::from(of_block) * f64::from(occupancy.blocks)).max(f64::from(carved))
 }
 
-/// A cache begins to evict data that is used again when this share of its capacity has been
-/// fetched since, and has evicted all of it after one capacity more: sets fill unevenly, and
-/// warps do not keep step.
-const EVICTION_START: f64 = 0.5;
-
-/// Share of data that a cache has evicted after `moved` further bytes were fetched.
-fn evicted_share(moved: f64, cache: f64) -> f64 {
-    (moved / cache.max(1.0) - EVICTION_START).clamp(0.0, 1.0)
-}
-
-/// Bytes of the level-1 cache that a byte of a lone sector takes: more than 1, because the sector
-/// takes a line, and less than a line's 4, because other sectors of it may be read soon.
-const GATHER_FOOTPRINT: f64 = 2.0;
 /// The iteration of [`Caches::l1_gather_hits`] ends after this many steps, or when the share of
 /// hits changes by less than this.
 const MAX_ITERATIONS: usize = 8;
 const CONVERGED: f64 = 0.001;
-
-/// A launch that writes at least this share of a buffer's bytes is assumed to write all.
-const FULLY_WRITTEN_SHARE: f64 = 0.95;
-/// Assumed: the smaller the part of a buffer that a few warps of a block write to, the likelier
-/// do other blocks complete a sector before the level-2 cache evicts it. If that part is at least
-/// this share of the cache, none is completed in time.
-const FINISHED_WINDOW: f64 = 1.0 / 16.0;
 
 /// A sector's share of a line.
 const LONE_SECTOR_SHARE: f64 = SECTOR_BYTES / LINE_BYTES;

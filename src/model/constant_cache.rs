@@ -1,31 +1,16 @@
-//! A kernel's reads of constant memory -> the lines that an SM's first constant cache misses.
+//! A kernel's reads of constant memory -> the lines that an SM's first constant cache misses and
+//! that nothing hides.
 
+use super::calibration::Calibration;
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::Profile;
-
-/// Lines of constant memory, of 64 bytes, that a warp reads one after another.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Constants {
-    /// Lines that miss the first constant cache.
-    pub missed: f64,
-    /// Lines beyond its capacity in loops that read a line or less in each iteration and hardly
-    /// load from memory, so that nothing hides the misses.
-    pub exposed: f64,
-}
 
 /// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al.,
 /// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CAPACITY_LINES: f64 = 32.0;
-/// A loop of at most this many iterations hits the cache when it is run again: of an address in a
-/// register, lines of four values are held and not of a fifth, however few lines they are
-/// (`kernels/results/h200/constants.txt`).
-const MAX_CACHED_ITERATIONS: f64 = 4.0;
 /// Lines whose numbers of executions differ by no more than this ratio are taken to be in one
 /// loop.
 const SAME_LOOP_RATIO: f64 = 1.01;
-/// Loads from memory hide a loop's misses if they are executed in at least this share of its
-/// iterations.
-const MIN_LOAD_SHARE: f64 = 0.5;
 
 /// Lines of constants that a loop, or the code outside of loops, reads in an iteration.
 struct LoopLoads {
@@ -33,54 +18,49 @@ struct LoopLoads {
     lines: f64,
 }
 
-impl Constants {
-    /// Collects loads of constants from the PTX, because many of them are operands of
-    /// other machine instructions.
-    pub(super) fn from_profile(profile: &Profile) -> Self {
-        let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
-        let mut loops: Vec<LoopLoads> = Vec::new();
-        for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
-            let (iterations, lines) = (count(line), access.lines * (1.0 - access.reuse.clamp(0.0, 1.0)));
-            let is_alike =
-                |of: &&mut LoopLoads| of.iterations.max(iterations) <= of.iterations.min(iterations) * SAME_LOOP_RATIO;
-            match loops.iter_mut().find(is_alike) {
-                Some(known) => known.lines += lines,
-                None => loops.push(LoopLoads { iterations, lines }),
-            }
+/// Returns the lines of constant memory, of 64 bytes, that a warp reads beyond the capacity of the
+/// first constant cache in loops that read a line or less in each iteration and hardly load from
+/// memory, so that nothing hides the misses. Other misses cost little
+/// (`kernels/results/h200/constants.txt`). Loads are those of the PTX, because many of them are
+/// operands of other machine instructions.
+pub(super) fn exposed_lines(profile: &Profile, calibration: &Calibration) -> f64 {
+    let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
+    let mut loops: Vec<LoopLoads> = Vec::new();
+    for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
+        let (iterations, lines) = (count(line), access.lines * (1.0 - access.reuse.clamp(0.0, 1.0)));
+        let is_alike =
+            |of: &&mut LoopLoads| of.iterations.max(iterations) <= of.iterations.min(iterations) * SAME_LOOP_RATIO;
+        match loops.iter_mut().find(is_alike) {
+            Some(known) => known.lines += lines,
+            None => loops.push(LoopLoads { iterations, lines }),
         }
-        let loads = profile.accesses.iter().filter(|(_, access)| {
-            access.kind == AccessKind::Load
-                && matches!(access.space, MemorySpace::Global | MemorySpace::Texture | MemorySpace::Local)
-        });
-        let most_loads = loads.map(|(line, _)| count(line)).fold(0.0, f64::max);
-        let is_exposed = |of: &LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * MIN_LOAD_SHARE;
-        let lines = |which: &dyn Fn(&LoopLoads) -> bool| {
-            loops.iter().filter(|of| which(of)).map(|of| of.iterations * of.lines).sum::<f64>()
-        };
-        let beyond = |lines: f64| (lines - CAPACITY_LINES).max(0.0);
-        let indexed = lines(&|of| of.iterations > MAX_CACHED_ITERATIONS);
-        let in_code = lines(&|of| of.iterations <= MAX_CACHED_ITERATIONS);
-        Self { missed: indexed + beyond(in_code), exposed: beyond(lines(&is_exposed)) }
     }
+    let loads = profile.accesses.iter().filter(|(_, access)| {
+        access.kind == AccessKind::Load
+            && matches!(access.space, MemorySpace::Global | MemorySpace::Texture | MemorySpace::Local)
+    });
+    let most_loads = loads.map(|(line, _)| count(line)).fold(0.0, f64::max);
+    let is_exposed = |of: &&LoopLoads| of.lines <= 1.0 && most_loads < of.iterations * calibration.min_load_share;
+    let lines: f64 = loops.iter().filter(is_exposed).map(|of| of.iterations * of.lines).sum();
+    (lines - CAPACITY_LINES).max(0.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::calibration::CALIBRATION;
     use super::*;
     use crate::sim::profile::Access;
 
     #[test]
-    fn lines_are_missed_by_how_their_addresses_change_and_what_else_a_loop_waits_for() {
+    fn lines_are_exposed_by_what_else_a_loop_waits_for() {
         // Loads of constants as (iterations, lines that one reads for the first time), iterations
-        // of loads from global memory; missed and alone.
-        for (what, loads, global, missed, exposed) in [
-            ("few lines in the code", vec![(1.0, 1.0); 20], 0.0, 0.0, 0.0),
-            ("many lines in the code", vec![(1.0, 1.0); 40], 1.0, 8.0, 0.0),
-            ("four iterations of ten lines", vec![(4.0, 1.0); 10], 4.0, 8.0, 0.0),
-            ("eight iterations of two lines", vec![(8.0, 1.0), (8.0, 1.0)], 0.0, 16.0, 0.0),
-            ("a loop that reads constants alone", vec![(400.0, 0.125), (400.0, 0.125)], 1.0, 100.0, 68.0),
-            ("a loop that loads besides", vec![(400.0, 0.25)], 400.0, 100.0, 0.0),
-            ("a loop that reads one address", vec![(400.0, 0.0025)], 0.0, 1.0, 0.0),
+        // of loads from global memory.
+        for (what, loads, global, exposed) in [
+            ("many lines in the code", vec![(1.0, 1.0); 40], 1.0, 0.0),
+            ("a loop of two lines an iteration", vec![(80.0, 1.0), (80.0, 1.0)], 0.0, 0.0),
+            ("a loop that reads constants alone", vec![(400.0, 0.125), (400.0, 0.125)], 1.0, 68.0),
+            ("a loop that loads besides", vec![(400.0, 0.25)], 400.0, 0.0),
+            ("a loop that reads one address", vec![(400.0, 0.0025)], 0.0, 0.0),
         ] {
             let mut profile = Profile::default();
             let mut add = |line: u32, space, count: f64, lines: f64| {
@@ -91,9 +71,8 @@ mod tests {
             for (line, &(count, lines)) in (2..).zip(&loads) {
                 add(line, MemorySpace::Constant, count, lines);
             }
-            let found = Constants::from_profile(&profile);
-            let off = (found.missed - missed).abs() + (found.exposed - exposed).abs();
-            assert!(off < 1e-9, "{what}: {found:?}");
+            let found = exposed_lines(&profile, &CALIBRATION);
+            assert!((found - exposed).abs() < 1e-9, "{what}: {found}");
         }
     }
 }

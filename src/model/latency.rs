@@ -13,6 +13,7 @@
 //! what is waited for, on an H200: `kernels/results/h200/latency.txt`. Throughputs: "Arithmetic
 //! Instructions" of NVIDIA's CUDA C++ programming and best-practices guides.
 
+use super::calibration::Calibration;
 use crate::sass::Pipe;
 
 /// Cycles until the result of an uncontended operation can be read.
@@ -37,22 +38,6 @@ pub struct Latencies {
     pub system_register: f64,
     pub fence: f64,
 }
-
-/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; predictions
-/// hardly depend on it).
-pub const OPERAND_READ_CYCLES: f64 = 12.0;
-/// Cycles of an operation that releases a scoreboard and has no latency in the table.
-pub const UNKNOWN_CYCLES: f64 = 20.0;
-/// Cycles of a barrier in a block of one warp, and of each further warp of the block (measured
-/// on compute capability 10.3).
-pub const BARRIER_CYCLES: f64 = 22.0;
-pub const BARRIER_CYCLES_PER_WARP: f64 = 2.0;
-/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With this value, the points
-/// of `radix_pass` (recorded on an H200) that use it are predicted as well as those that vote on
-/// each bit instead.
-pub const MATCH_CYCLES: f64 = 32.0;
-/// Cycles that `cp.async` takes longer than a load from the level-2 cache (Huerta et al.).
-pub const ASYNC_COPY_CYCLES: f64 = 10.0;
 
 /// One row of [`LATENCIES`], where the columns have their names.
 const fn latencies(
@@ -112,25 +97,21 @@ const LATENCIES: &[(u32, Latencies)] = &[
     (120, latencies([18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.])),
 ];
 
-/// By how much a load from device memory or the level-2 cache takes longer if it waits for twice
-/// as many sectors or lines, as a share of the latency.
-const DRAM_DOUBLING: f64 = 0.17;
-const L2_DOUBLING: f64 = 0.05;
 /// Sectors of a line: the table's latency of device memory is that of one line.
 const LINE_SECTORS: f64 = 4.0;
 
 impl Latencies {
     /// Returns the cycles until device memory has delivered this many sectors, and the extra
     /// cycles for twice as many.
-    pub fn dram_cycles(&self, sectors: f64) -> (f64, f64) {
-        let doubling = self.dram * DRAM_DOUBLING;
+    pub(super) fn dram_cycles(&self, sectors: f64, calibration: &Calibration) -> (f64, f64) {
+        let doubling = self.dram * calibration.dram_doubling;
         (self.dram + doubling * (sectors / LINE_SECTORS).log2(), doubling)
     }
 
     /// Returns the cycles until the level-2 cache has delivered the sectors of `lines`,
     /// and the extra cycles for twice as many.
-    pub fn l2_cycles(&self, lines: f64) -> (f64, f64) {
-        let doubling = self.l2 * L2_DOUBLING;
+    pub(super) fn l2_cycles(&self, lines: f64, calibration: &Calibration) -> (f64, f64) {
+        let doubling = self.l2 * calibration.l2_doubling;
         (self.l2 + doubling * lines.log2(), doubling)
     }
 
@@ -211,6 +192,7 @@ impl Throughput {
 
 #[cfg(test)]
 mod tests {
+    use super::super::calibration::CALIBRATION;
     use super::*;
 
     #[test]
@@ -219,12 +201,12 @@ mod tests {
         // Lines that a warp waits for at once, from device memory, and cycles (`latency.txt`, one
         // warp of each SM).
         for (lines, cycles) in [(1.0, 765.5), (4.0, 986.1), (8.0, 1136.6), (16.0, 1346.2)] {
-            let (wait, _) = known.dram_cycles(lines * LINE_SECTORS);
+            let (wait, _) = known.dram_cycles(lines * LINE_SECTORS, &CALIBRATION);
             assert!((wait / cycles - 1.0).abs() < 0.1, "{lines}: {wait:.0} for {cycles}");
         }
         // Lone lanes, from either; some 40 cycles of a step are none of the load's.
         for (lanes, near, far) in [(1.0, 320.3, 531.1), (4.0, 341.9, 618.7), (32.0, 406.2, 1207.6)] {
-            let ((l2, _), (dram, _)) = (known.l2_cycles(lanes), known.dram_cycles(lanes));
+            let ((l2, _), (dram, _)) = (known.l2_cycles(lanes, &CALIBRATION), known.dram_cycles(lanes, &CALIBRATION));
             assert!((l2 / (near - 40.0) - 1.0).abs() < 0.1, "{lanes}: {l2:.0} for {near}");
             assert!((dram / (far - 40.0) - 1.0).abs() < 0.3, "{lanes}: {dram:.0} for {far}");
         }

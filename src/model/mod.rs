@@ -24,7 +24,7 @@ mod time;
 pub use analysis::{Analysis, Spills, Traffic, Work};
 pub use bottleneck::Bottleneck;
 pub use breakdown::Terms;
-pub use calibration::CORNER_EXPONENT;
+pub use calibration::{CALIBRATION, CONSTANTS, Calibration, Constant};
 pub use occupancy::Limiter;
 pub use reuse::Reuse;
 pub use score::{Inputs, Score, score_configuration};

@@ -6,7 +6,7 @@
 //! latencies come from a table. Scoreboards are carried from block to block, and the blocks of a
 //! loop are replayed twice, so that they are in their steady state.
 
-use super::latency;
+use super::calibration::Calibration;
 use super::latency::Latencies;
 use crate::ptx::MemorySpace;
 use crate::sass::Class;
@@ -21,8 +21,6 @@ const MAX_OUTSTANDING: usize = 8;
 /// Sectors of a warp's access that arrive at the same time (a fully coalesced access of 4 bytes a
 /// thread).
 const COALESCED_SECTORS: f64 = 4.0;
-/// An access to more lines than this is a gather, whose lanes access unrelated addresses.
-const MAX_COALESCED_LINES: f64 = 3.0;
 
 /// The cycles of one execution of a basic block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -63,6 +61,7 @@ pub(super) struct Replay<'a> {
     pub accesses: &'a [Option<Access>],
     pub flow: &'a Flow,
     pub counts: &'a [f64],
+    pub calibration: &'a Calibration,
     pub latencies: Latencies,
     pub service: LoadService,
     /// Whether special functions count as long operations: only if no longer ones are executed.
@@ -134,15 +133,8 @@ impl Replay<'_> {
                 }
                 _ => instruction.control.write.into_iter().for_each(|board| warp.set_board(board, completes, is_long)),
             }
-            if let Some(board) = instruction.control.read {
-                warp.set_board(
-                    board,
-                    Operation { done: warp.now + latency::OPERAND_READ_CYCLES, ..Operation::default() },
-                    false,
-                );
-            }
             if instruction.opcode.class == Class::Barrier {
-                warp.now += latency::BARRIER_CYCLES;
+                warp.now += self.calibration.barrier_cycles;
                 cost.blocking += 1.0;
             }
             warp.now += f64::from(instruction.control.stall.max(1));
@@ -195,7 +187,7 @@ impl Replay<'_> {
             Class::Tensor | Class::AsyncTensor => known.tensor,
             Class::Shuffle => known.shuffle,
             Class::Reduce => known.reduce,
-            Class::Match => known.reduce + latency::MATCH_CYCLES,
+            Class::Match => known.reduce + self.calibration.match_cycles,
             Class::SystemRegister => known.system_register,
             Class::Fence => known.fence,
             Class::Load(MemorySpace::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
@@ -204,14 +196,10 @@ impl Replay<'_> {
             // they overflow it.
             Class::Load(MemorySpace::Local) => known.l1,
             Class::Load(MemorySpace::Texture) | Class::Store(MemorySpace::Texture) => known.texture.max(known.l2),
-            Class::Load(MemorySpace::Global) => return self.global_latency(access),
-            Class::AsyncCopy => {
-                let (cycles, growth) = self.global_latency(access);
-                return (cycles + latency::ASYNC_COPY_CYCLES, growth);
-            }
+            Class::Load(MemorySpace::Global) | Class::AsyncCopy => return self.global_latency(access),
             Class::Atomic(MemorySpace::Shared) => known.shared_atomic,
             Class::Atomic(_) => known.global_atomic,
-            _ => latency::UNKNOWN_CYCLES,
+            _ => 0.0,
         };
         (cycles, WaitGrowth::default())
     }
@@ -222,7 +210,7 @@ impl Replay<'_> {
     /// sectors at its edge have been fetched by another warp.
     fn global_latency(&self, access: Option<&Access>) -> (f64, WaitGrowth) {
         let (lines, sectors, again) = access.map_or((1.0, COALESCED_SECTORS, 0.0), |access| {
-            let again = if access.lines > MAX_COALESCED_LINES { access.hits } else { access.in_l1 };
+            let again = if access.lines > self.calibration.max_coalesced_lines { access.hits } else { access.in_l1 };
             (access.lines, access.sectors, again.clamp(0.0, 1.0))
         });
         let new = (lines * (1.0 - again)).max(1.0);
@@ -231,8 +219,8 @@ impl Replay<'_> {
         let near = access.map_or(0.0, |access| access.in_l2.clamp(0.0, 1.0)) * self.service.held;
         let far = 1.0 - near.powf(new);
         let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - near) / far).max(1.0) } else { 1.0 };
-        let (dram, dram_doubling) = self.latencies.dram_cycles(of_far);
-        let (l2, l2_doubling) = self.latencies.l2_cycles(new);
+        let (dram, dram_doubling) = self.latencies.dram_cycles(of_far, self.calibration);
+        let (l2, l2_doubling) = self.latencies.l2_cycles(new, self.calibration);
         let first = far * dram + (1.0 - far) * l2;
         let doubling = (1.0 - again) * (far * dram_doubling + (1.0 - far) * l2_doubling);
         let waited = far * of_far + (1.0 - far) * new;

@@ -12,12 +12,8 @@ use super::analysis::{Analysis, L2_HELD_SHARES, Traffic, Work};
 use super::bottleneck::Bottleneck;
 use super::breakdown::Terms;
 use super::caches::{Caches, L2Traffic, LINE_BYTES, SECTOR_BYTES};
-use super::calibration::{
-    ATOMIC_UNIT_LINES, BLOCK_INTERVAL, BLOCK_LATENCY, CONSTANT_CYCLES, CONSTANT_CYCLES_ALONE, CONSTANT_LATENCY,
-    FILL_CYCLES, L2_BYTES_PER_CYCLE, L2_LINE_CYCLES, L2_PORT_BYTES_PER_CYCLE, LOCAL_OVERLAP, MAX_ATOMIC_LINES,
-    PARTIAL_STORE_CYCLES, PLACEMENT_IMBALANCE, QUEUE_SHARE, SPLIT_STORE_CYCLES, STRAGGLER_POWER, UNFINISHED_CYCLES,
-};
-use super::latency::{BARRIER_CYCLES_PER_WARP, Latencies};
+use super::calibration::Calibration;
+use super::latency::Latencies;
 use super::occupancy::{Limiter, Occupancy};
 use crate::gpu::{Machine, WARP};
 use crate::launch::Launch;
@@ -74,8 +70,7 @@ pub fn predict_time(
     let resident_warps = max_blocks.min((blocks / sms).ceil()) * block_warps;
     let local_miss_share = caches.local_miss_share(resident_warps);
     let cycles = analysis.cycles;
-    let busy = blocks.min(sms).max(1.0);
-    let l2_bytes_per_cycle = (L2_BYTES_PER_CYCLE * sms / busy).min(L2_PORT_BYTES_PER_CYCLE);
+    let calibration = &analysis.calibration;
     let mut model = Model {
         machine,
         analysis,
@@ -84,7 +79,6 @@ pub fn predict_time(
         cycles,
         l2_traffic: caches.moved_sectors(),
         caches,
-        l2_bytes_per_cycle,
         active_ratio: all / blocks,
     };
     let device = model.caches.device_traffic();
@@ -96,7 +90,8 @@ pub fn predict_time(
     let whole = model.compute_wave(max_blocks);
     // Idle blocks take places on SMs, too: the working ones of a grid that fits at once are not
     // spread evenly.
-    let tail = model.compute_wave(fullest_blocks(left / sms, max_blocks, waves < 1.0 && blocks < all));
+    let imbalance = if waves < 1.0 && blocks < all { calibration.placement_imbalance } else { 1.0 };
+    let tail = model.compute_wave(fullest_blocks(left / sms, max_blocks, imbalance));
     let has_tail = left > 0.0;
     let per_us = machine.clock_ghz * 1e3;
     let part =
@@ -114,6 +109,7 @@ pub fn predict_time(
         constant: part(|of| of.constant),
         launch: part(|of| of.launch),
         queue: queue_share(analysis, max_blocks.min((blocks / sms).max(1.0))),
+        overhead: calibration.launch_us,
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     // The bottleneck is the greatest term.
@@ -138,7 +134,12 @@ pub fn predict_time(
         Limiter::SharedMemory if waits => Bottleneck::SharedCapacity,
         _ => bottleneck,
     };
-    Prediction { us: terms.time_us(), bottleneck, cycles: model.cycles + model.extra_cycles(), terms }
+    Prediction {
+        us: terms.time_us_with(calibration.corner_exponent),
+        bottleneck,
+        cycles: model.cycles + model.extra_cycles(),
+        terms,
+    }
 }
 
 /// The share of the memory terms that is added to the latency because of queueing, with this
@@ -152,24 +153,23 @@ pub fn predict_time(
 fn queue_share(analysis: &Analysis, blocks: f64) -> f64 {
     let stretches = analysis.work.barriers + 1.0;
     let waits = (analysis.regions / stretches).max(1.0);
-    QUEUE_SHARE / (waits * blocks)
+    analysis.calibration.queue_share / (waits * blocks)
 }
 
 /// Blocks of the fullest SM, with `each` blocks for each SM on average and at most `max_blocks`
-/// on one. `are_first` says that they are only the first blocks of a grid that fits at once,
-/// which are not spread evenly.
-fn fullest_blocks(each: f64, max_blocks: f64, are_first: bool) -> f64 {
-    (if are_first { each * PLACEMENT_IMBALANCE } else { each }).ceil().min(max_blocks)
+/// on one.
+fn fullest_blocks(each: f64, max_blocks: f64, imbalance: f64) -> f64 {
+    (each * imbalance).ceil().min(max_blocks)
 }
 
 /// How long the average block is resident, over the time of the busiest warp of the grid. A block
 /// is replaced by another one as soon as its last warp ends; with barriers its warps wait for
 /// each other.
-fn residence_ratio(work: &Work, active_ratio: f64) -> f64 {
+fn residence_ratio(work: &Work, active_ratio: f64, straggler_power: f64) -> f64 {
     if work.barriers > 0.0 {
         1.0
     } else {
-        (work.activity * active_ratio * work.straggling.powf(STRAGGLER_POWER)).min(1.0)
+        (work.activity * active_ratio * work.straggling.powf(straggler_power)).min(1.0)
     }
 }
 
@@ -184,45 +184,38 @@ struct Model<'a> {
     /// cache.
     l2_traffic: L2Traffic,
     caches: Caches<'a>,
-    /// Bytes that each SM may exchange with the level-2 cache in a cycle.
-    l2_bytes_per_cycle: f64,
     /// All blocks over those that have anything to do: the work of a warp of the latter over that
     /// of the average warp of the grid.
     active_ratio: f64,
 }
 
 impl Model<'_> {
-    /// Further cycles of a warp for barriers, for constant-cache misses, and for spilled values
-    /// that miss the level-1 cache.
+    /// Further cycles of a warp for barriers, and for spilled values that miss the level-1 cache.
     fn extra_cycles(&self) -> f64 {
-        self.barrier_cycles() + self.constant_cycles() + self.overflow_cycles()
-    }
-
-    fn constant_cycles(&self) -> f64 {
-        self.analysis.work.constants.missed * CONSTANT_LATENCY
+        self.barrier_cycles() + self.overflow_cycles()
     }
 
     fn barrier_cycles(&self) -> f64 {
-        self.analysis.work.barriers * BARRIER_CYCLES_PER_WARP * (self.block_warps - 1.0)
+        self.analysis.work.barriers * self.analysis.calibration.barrier_cycles_per_warp * (self.block_warps - 1.0)
     }
 
     fn overflow_cycles(&self) -> f64 {
         let latencies = Latencies::for_capability(self.machine.architecture.capability);
         let lost = self.local_miss_share * (self.analysis.work.local_loaded + self.analysis.work.local_stored);
-        lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / LOCAL_OVERLAP
+        lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / self.analysis.calibration.local_overlap
     }
 
     /// Cycles of the longest warp if it is alone on its SM.
     fn lone_warp_cycles(&self) -> f64 {
-        BLOCK_LATENCY + self.cycles + self.extra_cycles()
+        self.cycles + self.extra_cycles()
     }
 
     /// Computes a wave with this many blocks on each SM.
     fn compute_wave(&self, blocks: f64) -> Wave {
-        let work = &self.analysis.work;
+        let Analysis { work, calibration, .. } = self.analysis;
         let warps = blocks * self.block_warps * self.active_ratio;
         let extra = self.extra_cycles();
-        let alone = BLOCK_LATENCY + (self.cycles + extra) * residence_ratio(work, self.active_ratio);
+        let alone = (self.cycles + extra) * residence_ratio(work, self.active_ratio, calibration.straggler_power);
 
         let again = self.caches.l1_misses(blocks * self.block_warps);
         // Spills are written through to the level-2 cache, and reloads hit the level-1 cache as
@@ -232,13 +225,9 @@ impl Model<'_> {
         let cache = self.l2_traffic.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.l2_traffic.lines + again * self.caches.lines_per_sector() + local_lines;
         let partial = self.l2_traffic.partial + work.local_partial;
-        // With fewer busy SMs each one gets more bytes and more look-ups in a cycle; the cost of
-        // partial sectors stays the same (an unseen kernel whose 10 to 20 blocks store lone words
-        // takes 2.5 cycles for each).
         let exchanged = |bytes: f64, lines: f64, partial: f64| {
-            let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.l2_bytes_per_cycle;
-            bytes.max(lines * L2_LINE_CYCLES * L2_BYTES_PER_CYCLE / self.l2_bytes_per_cycle)
-                + partial * PARTIAL_STORE_CYCLES
+            let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / calibration.l2_bytes_per_cycle;
+            bytes.max(lines * calibration.l2_line_cycles) + partial * calibration.partial_store_cycles
         };
         let in_parts = self.split_store_cycles(blocks * self.block_warps) + self.fetch_cycles();
         let stored =
@@ -252,15 +241,15 @@ impl Model<'_> {
             latency: if blocks > 0.0 { alone } else { 0.0 },
             issue: warps * self.analysis.mean_instructions / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
-            memory_pipe: pipe(Pipe::Memory) + warps * lines * FILL_CYCLES,
+            memory_pipe: pipe(Pipe::Memory) + warps * lines * calibration.fill_cycles,
             cache: warps * exchanged,
             stored: if exchanged > 0.0 { (stored / exchanged).min(1.0) } else { 0.0 },
             device: 0.0,
             atomics: 0.0,
-            constant: warps
-                * (work.constants.missed * CONSTANT_CYCLES).max(work.constants.exposed * CONSTANT_CYCLES_ALONE),
-            launch: blocks * self.active_ratio * BLOCK_INTERVAL * f64::from(self.machine.sms),
+            constant: warps * work.exposed_constants * calibration.constant_cycles,
+            launch: blocks * self.active_ratio * calibration.block_interval * f64::from(self.machine.sms),
             queue: 0.0,
+            overhead: 0.0,
         };
         let memory_bound = match (work.shared_cycles, work.exchange_cycles) {
             (shared, _) if shared * 2.0 > memory => Bottleneck::SharedMemory,
@@ -283,13 +272,15 @@ impl Model<'_> {
     /// many warps on each SM.
     fn split_store_cycles(&self, warps: f64) -> f64 {
         let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
-        SPLIT_STORE_CYCLES * self.l2_traffic.completed * (open / self.machine.l2_bytes as f64).min(1.0)
+        self.analysis.calibration.split_store_cycles
+            * self.l2_traffic.completed
+            * (open / self.machine.l2_bytes as f64).min(1.0)
     }
 
     /// Cycles of an SM, for each warp, to fetch the other bytes of sectors that are evicted
     /// incomplete.
     fn fetch_cycles(&self) -> f64 {
-        UNFINISHED_CYCLES * self.l2_traffic.unfinished
+        self.analysis.calibration.unfinished_cycles * self.l2_traffic.unfinished
     }
 
     fn latency_bound(&self) -> Bottleneck {
@@ -298,7 +289,6 @@ impl Model<'_> {
             // With more registers nothing would be spilled.
             (Bottleneck::RegisterCapacity, self.overflow_cycles()),
             (Bottleneck::Barrier, self.barrier_cycles()),
-            (Bottleneck::ConstantCache, self.constant_cycles()),
         ];
         let of_memory = if memory * 2.0 > cycles { Bottleneck::GlobalLatency } else { Bottleneck::Latency };
         let (bound, _) =
@@ -324,7 +314,7 @@ impl Model<'_> {
     fn atomic_us(&self) -> f64 {
         let of = |of: &Traffic| {
             let lines = (self.caches.buffer_bytes(of.buffer) / LINE_BYTES).max(1.0);
-            of.busy_ns * self.caches.warps / concurrent_atomic_lines(lines) / 1e3
+            of.busy_ns * self.caches.warps / concurrent_atomic_lines(lines, &self.analysis.calibration) / 1e3
         };
         self.analysis.traffic.iter().map(of).fold(0.0, f64::max)
     }
@@ -344,18 +334,23 @@ fn l2_saved_cycles(analysis: &Analysis, held: f64) -> f64 {
 }
 
 /// How many lines are updated atomically at the same time, of this many.
-fn concurrent_atomic_lines(lines: f64) -> f64 {
-    (1.0 / (ATOMIC_UNIT_LINES / lines + 1.0 / MAX_ATOMIC_LINES)).max(1.0)
+fn concurrent_atomic_lines(lines: f64, calibration: &Calibration) -> f64 {
+    (1.0 / (calibration.atomic_unit_lines / lines + 1.0 / calibration.max_atomic_lines)).max(1.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::calibration::CALIBRATION;
     use super::*;
 
     #[test]
     fn a_block_stays_until_its_longest_warp_is_done() {
         let of = |activity: f64, straggling: f64, barriers: f64| {
-            residence_ratio(&Work { activity, straggling, barriers, ..Work::default() }, 1.0)
+            residence_ratio(
+                &Work { activity, straggling, barriers, ..Work::default() },
+                1.0,
+                CALIBRATION.straggler_power,
+            )
         };
         assert_eq!(of(1.0, 1.0, 0.0), 1.0);
         // Half of the blocks leave at once; in each of them one warp works; all wait at a barrier.
@@ -378,19 +373,20 @@ mod tests {
             (1056.0, 16.0, 11.0),
             (2112.0, 32.0, 22.0),
         ] {
-            assert_eq!(fullest_blocks(first / 132.0, max_blocks, true), most, "{first} of {max_blocks} each");
+            let imbalance = CALIBRATION.placement_imbalance;
+            assert_eq!(fullest_blocks(first / 132.0, max_blocks, imbalance), most, "{first} of {max_blocks} each");
         }
-        assert_eq!(fullest_blocks(2.96, 8.0, false), 3.0);
-        assert_eq!(fullest_blocks(7.0, 8.0, true), 8.0);
+        assert_eq!(fullest_blocks(2.96, 8.0, 1.0), 3.0);
+        assert_eq!(fullest_blocks(7.0, 8.0, CALIBRATION.placement_imbalance), 8.0);
     }
 
     #[test]
     fn lines_are_updated_at_once_as_on_an_h200() {
         // Those of `atomics.txt` that lanes update at random: one update of a line takes 0.64 ns.
         for (lines, updates) in [(32.0, 11_170.0), (64.0, 15_145.0), (256.0, 31_195.0), (65_536.0, 85_279.0)] {
-            let modelled: f64 = concurrent_atomic_lines(lines) / 0.64e-3;
+            let modelled: f64 = concurrent_atomic_lines(lines, &CALIBRATION) / 0.64e-3;
             assert!((modelled / updates - 1.0).abs() < 0.5, "{lines}: {modelled:.0} for {updates}");
         }
-        assert_eq!(concurrent_atomic_lines(1.0), 1.0);
+        assert_eq!(concurrent_atomic_lines(1.0, &CALIBRATION), 1.0);
     }
 }

@@ -12,7 +12,7 @@
 
 use super::point::sort_by_prediction;
 use super::problem::SearchProblem;
-use crate::model::{CORNER_EXPONENT, Score, Terms};
+use crate::model::{CALIBRATION, Score, Terms};
 use crate::workload::random::Random;
 
 /// Points that are considered: those of least predicted time, and the baseline.
@@ -88,7 +88,8 @@ impl PriorSamples {
                     // Not below zero: that more threads hide latency is in the other terms.
                     crowding: spread * CROWDING_DEVIATION * random.normal().abs(),
                     sharing: spread * SHARING_DEVIATION * random.normal(),
-                    corner: (corner > 0.0).then(|| CORNER_EXPONENT * (spread * corner * random.normal()).exp()),
+                    corner: (corner > 0.0)
+                        .then(|| CALIBRATION.corner_exponent * (spread * corner * random.normal()).exp()),
                 };
                 let drifts: Vec<f64> = (0..dimensions).map(|_| spread * drift * random.normal()).collect();
                 let is_damped = is_damped && number % DAMPED_PERIOD == DAMPED_PERIOD - 1;
@@ -171,6 +172,7 @@ impl ErrorSample {
             constant: terms.constant * constant,
             launch: terms.launch * launch,
             queue: terms.queue,
+            overhead: terms.overhead,
         };
         self.corner.map_or_else(|| perturbed.time_us(), |exponent| perturbed.time_us_with(exponent))
     }

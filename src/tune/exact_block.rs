@@ -139,6 +139,7 @@ pub fn score(input: &ScoringInput, winner: &Contender) -> Option<Score> {
     };
     let alone = ScoringInput {
         machine: input.machine,
+        calibration: input.calibration,
         configurations: vec![input.configurations[row].clone()],
         launches: vec![input.launches[row]],
         workloads: vec![input.workloads[row].clone()],

@@ -48,7 +48,7 @@ pub use macro_screening::spread as spread_macro_sets;
 pub use outcome::Tuned;
 pub use profiles::{Allowance, ProfileCache, Profiles};
 pub use recorded_input::recorded_scoring_input;
-pub use scoring::{DOES_NOT_FIT, NoBaseline, Scored, score};
+pub use scoring::{DOES_NOT_FIT, NoBaseline, Scored, score, score_again};
 pub use scoring_input::{Code, ScoringInput, VariantSource, representatives};
 pub use surroundings::Surroundings;
 pub use timing::{ROUNDS, baseline, candidates, finalists, settled};

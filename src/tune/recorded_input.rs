@@ -2,6 +2,7 @@
 
 use super::scoring_input::{Code, ScoringInput, VariantSource, representatives};
 use crate::gpu::{Architecture, Machine, architecture_number};
+use crate::model::CALIBRATION;
 use crate::record::{RecordedSpace, SpaceError, SpaceSource, SpaceVariant};
 use std::sync::Arc;
 
@@ -42,6 +43,7 @@ pub fn recorded_scoring_input(space: &RecordedSpace) -> Result<ScoringInput, Spa
     };
     Ok(ScoringInput {
         machine: Machine::from_device(architecture, &space.device),
+        calibration: CALIBRATION,
         configurations: space.configurations.iter().map(|found| found.configuration.clone()).collect(),
         workloads: space.configurations.iter().map(|found| workloads.get(found.workload).map(Arc::clone)).collect(),
         source_of: space.configurations.iter().map(|found| found.source).collect(),

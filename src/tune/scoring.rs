@@ -97,7 +97,8 @@ pub fn score_again(mut input: ScoringInput, known: &mut ProfileCache) -> Result<
             // It was parsed once already, to tell variants apart.
             let cubin = Cubin::parse(&code.cubin).ok();
             let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&code.symbol));
-            let analysis = kernel.map(|kernel| Analysis::with_trips(kernel, profile, trips[*assumed]));
+            let analysis =
+                kernel.map(|kernel| Analysis::with_calibration(kernel, profile, trips[*assumed], &input.calibration));
             members
                 .iter()
                 .filter_map(|&index| {

@@ -13,7 +13,7 @@ use super::written_variables;
 use crate::analysis::grid_sync;
 use crate::gpu::Machine;
 use crate::launch::{Configuration, FrontEndOptions, Launch, MathOption};
-use crate::model::Score;
+use crate::model::{CALIBRATION, Calibration, Score};
 use crate::ptx::{Destination, Edits, Module, Transplant, calls_by_address};
 use crate::workload::{Entry, Workload, WrittenVariable};
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ use std::sync::Arc;
 /// to `configurations`.
 pub struct ScoringInput {
     pub machine: Machine,
+    /// The constants of the model.
+    pub calibration: Calibration,
     pub configurations: Vec<Configuration>,
     pub launches: Vec<Launch>,
     pub workloads: Vec<Option<Arc<Workload>>>,
@@ -159,6 +161,7 @@ impl ScoringInput {
         let needs_comparison = (0..configurations.len()).map(needs_comparison).collect();
         Ok(Self {
             machine: info.machine,
+            calibration: CALIBRATION,
             representative,
             configurations,
             launches,

@@ -2,16 +2,16 @@
 
 use super::*;
 
-/// What takes longest counts, alone where it is the start of blocks, rounded where two meet; 2 us are the launch's. What blocks wait
+/// What takes longest counts, alone where it is the start of blocks, rounded where two meet, and then the launch's overhead. What blocks wait
 /// for memory in a queue makes them live longer.
 #[test]
 fn terms_combine_into_time() {
     let rows = [
-        (Terms { launch: 300.0, latency: 100.0, device: 100.0, ..Terms::default() }, 302.0),
-        (Terms { launch: 30.0, latency: 30.0, issue: 40.0, ..Terms::default() }, 52.0),
-        (Terms { issue: 40.0, memory_pipe: 30.0, constant: 20.0, ..Terms::default() }, 42.0),
-        (Terms { constant: 120.0, device: 50.0, ..Terms::default() }, 132.0),
-        (Terms { device: 40.0, queue: 0.75, ..Terms::default() }, 52.0),
+        (Terms { launch: 300.0, latency: 100.0, device: 100.0, ..Terms::default() }, 300.0),
+        (Terms { launch: 30.0, latency: 30.0, issue: 40.0, overhead: 2.0, ..Terms::default() }, 52.0),
+        (Terms { issue: 40.0, memory_pipe: 30.0, constant: 20.0, ..Terms::default() }, 40.0),
+        (Terms { constant: 120.0, device: 50.0, ..Terms::default() }, 130.0),
+        (Terms { device: 40.0, queue: 0.75, ..Terms::default() }, 50.0),
     ];
     for (terms, us) in rows {
         assert_eq!(terms.time_us(), us, "{terms:?}");

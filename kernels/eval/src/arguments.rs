@@ -27,6 +27,13 @@ pub enum Subcommand {
         #[arg(value_name = "RECORD", default_value = "kernels/results")]
         records: Vec<PathBuf>,
     },
+    /// Sets each constant of the model to the value with which its term vanishes, and shows what the model alone loses by that on
+    /// the recorded spaces
+    Constants {
+        /// Records, or folders of them
+        #[arg(value_name = "RECORD", default_value = "kernels/results")]
+        records: Vec<PathBuf>,
+    },
     /// Writes a record in the formats that other tuners share: T1, the tuning problem, and T4, the results
     #[command(group = clap::ArgGroup::new("format").required(true).multiple(true))]
     Export {

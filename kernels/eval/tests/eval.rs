@@ -9,9 +9,10 @@ mod json_schema;
 
 mod export;
 
+use nvtune::model::CONSTANTS;
 use nvtune::record::RecordedSpace;
 use nvtune::settings::Strategy;
-use nvtune_eval::judge;
+use nvtune_eval::{constants, judge};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolkit::nvcc;
@@ -201,6 +202,23 @@ fn strategies_are_judged_by_the_recorded_times() {
     let both = nvtune_eval(&project, &["judge", "results"]).stdout;
     let second = ran.stdout.replace(&format!("## {}\n", judged.device), "## NVIDIA Z9\n");
     assert_eq!(both, format!("{}\n{second}", ran.stdout));
+}
+
+#[test]
+fn constants_that_no_prediction_depends_on_are_told_from_those_that_count() {
+    let (project, space) = recorded(&[]);
+    let ablated = constants::ablate(&space).unwrap_or_else(|error| panic!("it {error}"));
+    let without = |name: &str| {
+        let place = CONSTANTS.iter().position(|constant| constant.name == name).expect("a constant");
+        ablated.without[place]
+    };
+    // Every launch has its overhead; saxpy stores whole sectors.
+    assert!(without("launch_us").is_some() && without("split_store_cycles").is_none());
+    let ran = nvtune_eval(&project, &["constants", "results"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let row = |name: &str| ran.stdout.lines().find(|line| line.starts_with(&format!("| `{name}`"))).expect("its row");
+    assert!(row("split_store_cycles").contains("not exercised"), "{}", ran.stdout);
+    assert!(!row("launch_us").contains("not exercised"), "{}", ran.stdout);
 }
 
 #[test]

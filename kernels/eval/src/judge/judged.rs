@@ -1,6 +1,7 @@
 //! One recorded space -> what each strategy finds on it, and how well the model's metrics order it.
 
 use super::kendall::tau_b;
+use nvtune::model::Score;
 use nvtune::record::{RecordedSpace, SpaceError};
 use nvtune::settings::Strategy;
 use nvtune::tune;
@@ -76,11 +77,7 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
         let others = sent.iter().filter(|&&index| index != space.baseline).count();
         Found { strategy, timed: others + 1, regret: us / best_us - 1.0, speed: baseline_us / us }
     };
-    let candidates = scored.candidates(Strategy::Refit);
-    let first = candidates.get(..FIRST).unwrap_or(&candidates);
-    let choices = scored.choices(Strategy::Refit);
-    let predicted = scored.predicted_winner(&scored.promises(&choices)).map_or(space.baseline, |(winner, _)| winner);
-    let predicted_us = truth.time(predicted);
+    let predicted_us = truth.predicted();
     let screened_us = truth.time(truth.screened_choice());
     Ok(Judged {
         kernel: space.kernel.clone(),
@@ -93,12 +90,32 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
         found: Strategy::ALL.iter().map(|&(_, strategy)| found(strategy, usize::MAX)).collect(),
         few: found(Strategy::Refit, FIRST),
         pareto: far(truth.best_of(&scored.pareto())),
-        first: far(truth.best_of(first)),
+        first: far(truth.first()),
         predicted: far(predicted_us),
         predicted_speed: predicted_us.map(|us| baseline_us / us),
         screened_speed: screened_us.map(|us| baseline_us / us),
         tau: truth.taus(),
     })
+}
+
+/// How far the model alone is from the best of a space.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// 1 less Kendall's tau-b between predicted and recorded time.
+    pub order: f64,
+    /// How far the best of the first `FIRST` candidates, and the single choice, are from the best; 1 where it did not run.
+    pub first: f64,
+    pub choice: f64,
+}
+
+/// What the model's scores of a recorded space lose.
+pub fn losses(space: &RecordedSpace, scored: &Scored) -> Losses {
+    let times: Vec<Option<f64>> = space.configurations.iter().map(|found| found.time.map(|time| time.us())).collect();
+    let best_us = times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let truth = Truth { scored, times: &times };
+    let far = |us: Option<f64>| us.map_or(1.0, |us| us / best_us - 1.0).min(1.0);
+    let order = 1.0 - truth.tau(|score| score.predicted_us);
+    Losses { order, first: far(truth.first()), choice: far(truth.predicted()) }
 }
 
 /// The model's scores beside the recorded times.
@@ -116,6 +133,18 @@ impl Truth<'_> {
 
     fn best_of(&self, indices: &[usize]) -> Option<f64> {
         indices.iter().filter_map(|&index| self.time(index)).min_by(f64::total_cmp)
+    }
+
+    /// The best of the first candidates.
+    fn first(&self) -> Option<f64> {
+        let candidates = self.scored.candidates(Strategy::Refit);
+        self.best_of(candidates.get(..FIRST).unwrap_or(&candidates))
+    }
+
+    /// The model's single choice.
+    fn predicted(&self) -> Option<f64> {
+        let winner = self.scored.predicted_winner(&self.scored.promises(&self.scored.choices(Strategy::Refit)));
+        self.time(winner.map_or(self.scored.input.baseline, |(winner, _)| winner))
     }
 
     /// The model's choice if only some sets of macros are compiled.
@@ -158,13 +187,18 @@ impl Truth<'_> {
     }
 
     fn taus(&self) -> [f64; METRICS.len()] {
-        let (indices, points) = self.scored.points();
-        let timed = indices.iter().zip(&points).filter_map(|(&index, point)| Some((point.score, self.time(index)?)));
-        let timed: Vec<_> = timed.collect();
-        let of = |metric: fn(&nvtune::model::Score) -> f64| {
-            tau_b(&timed.iter().map(|(score, us)| (metric(score), *us)).collect::<Vec<_>>())
-        };
         // More of RO and efficiency is better, less of C and time.
-        [of(|score| score.c), of(|score| -score.ro), of(|score| -score.efficiency), of(|score| score.predicted_us)]
+        [
+            self.tau(|score| score.c),
+            self.tau(|score| -score.ro),
+            self.tau(|score| -score.efficiency),
+            self.tau(|score| score.predicted_us),
+        ]
+    }
+
+    fn tau(&self, metric: fn(&Score) -> f64) -> f64 {
+        let (indices, points) = self.scored.points();
+        let timed = indices.iter().zip(&points);
+        tau_b(&timed.filter_map(|(&index, point)| Some((metric(&point.score), self.time(index)?))).collect::<Vec<_>>())
     }
 }

@@ -9,8 +9,9 @@ mod kendall;
 mod table;
 
 pub use instructions::{Block, Instructions, instructions};
-pub use judged::{Found, Judged, judge};
+pub use judged::{FIRST, Found, Judged, Losses, judge, losses};
 pub use kendall::tau_b;
+pub(crate) use table::rows;
 
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION, SpaceError};
 use nvtune::{put, put_on, say};
@@ -47,7 +48,7 @@ pub fn run_instructions(paths: &[PathBuf]) -> u8 {
 }
 
 /// The records among these files and below these folders; none, and why is said, where there are none.
-fn files(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
+pub(crate) fn files(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if let Err(error) = records(path, &mut files) {
@@ -64,7 +65,7 @@ fn files(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
 }
 
 /// What is found of each record, in their order, and what is wrong with the others.
-fn of_each<T: Send>(
+pub(crate) fn of_each<T: Send>(
     files: &[PathBuf],
     find: impl Fn(&RecordedSpace) -> Result<T, SpaceError> + Sync,
 ) -> (Vec<T>, Vec<String>) {

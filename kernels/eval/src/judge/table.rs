@@ -142,15 +142,16 @@ fn model(judged: &[Judged]) -> Vec<Vec<String>> {
 }
 
 /// A Markdown table: the first column to the left, the others to the right.
-fn rows(table: &[Vec<String>]) -> String {
+pub(crate) fn rows(table: &[Vec<String>]) -> String {
     let columns = table.first().map_or(0, Vec::len);
-    let width =
-        |column: usize| table.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0).max(3);
+    let width = |column: usize| {
+        table.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0).max(3)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for (number, row) in table.iter().enumerate() {
         for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            let padding = " ".repeat(width - cell.len());
+            let padding = " ".repeat(width - cell.chars().count());
             text.push_str(&if column == 0 { format!("| {cell}{padding} |") } else { format!(" {padding}{cell} |") });
         }
         text.push('\n');
