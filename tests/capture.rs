@@ -201,6 +201,135 @@ fn first_launch_of_each_kind_is_recorded_with_the_memory_that_it_reaches() {
 }
 
 #[test]
+fn only_accessed_parts_of_a_large_allocation_are_recorded() {
+    let (folder, printed) = recorded("5", &[("NVTUNE_CAPTURE_BYTES", "1M")]);
+    expect![[r#"
+        probe grid 4 block 256 of 1000
+        _Z6scaledifPKfPf grid 4 1 1 block 256 1 1 shared 0
+        probe grid 4 block 256 of 999
+        error 0
+        0 0
+    "#]]
+    .assert_eq(&printed);
+    check(
+        folder.path(),
+        "scaled",
+        expect![[r#"
+        1 x grid [4, 1, 1] block [256, 1, 1] shared 0
+          Signed 999
+          Float 0.5
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [8192]
+          argument 2 + 0 -> buffer 0 + 0
+          argument 3 + 0 -> buffer 0 + 4000
+          weights: 16 bytes
+          target: 16 bytes
+        1 x grid [4, 1, 1] block [256, 1, 1] shared 0
+          Signed 1000
+          Float 0.5
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [4096, 256]
+          argument 2 + 0 -> buffer 0 + 0
+          argument 3 + 0 -> buffer 1 + 0
+          weights: 16 bytes
+          target: 16 bytes
+        1 x grid [4, 1, 1] block [256, 1, 1] shared 0
+          Signed 998
+          Float 0.5
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [4000, 8000]
+          argument 2 + 0 -> buffer 0 + 0
+          argument 3 + 0 -> buffer 1 + 0
+          weights: 16 bytes
+          target: 16 bytes
+    "#]],
+    );
+    let scaled = kernel(folder.path(), "scaled");
+    let counted = scaled.launches.iter().find(|counted| counted.launch.arguments[0].integer() == Some(1000));
+    let counted = counted.expect("the first launch");
+    let file = std::fs::read(&counted.path).expect("read");
+    let place = counted.launch.buffers[0].start as usize;
+    assert_eq!(file[place + 4 * 999..place + 4000], 999f32.to_le_bytes());
+}
+
+#[test]
+fn part_of_a_pointer_holds_what_it_points_at() {
+    let (folder, _) = recorded("8", &[]);
+    check(
+        folder.path(),
+        "scaled",
+        expect![[r#"
+        1 x grid [4, 1, 1] block [256, 1, 1] shared 0
+          Signed 1000
+          Float 0.5
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [4096, 256]
+          argument 2 + 0 -> buffer 0 + 0
+          argument 3 + 0 -> buffer 1 + 0
+          weights: 16 bytes
+          target: 16 bytes
+    "#]],
+    );
+}
+
+#[test]
+fn allocations_are_recorded_whole_if_their_parts_are_not_known() {
+    for argument in ["6", "7"] {
+        let (folder, printed) = recorded(argument, &[]);
+        assert!(printed.contains("\nerror 0\n"), "{printed}");
+        let launch = &kernel(folder.path(), "scaled").launches[0].launch;
+        let sizes: Vec<u64> = launch.buffers.iter().map(|place| place.end - place.start).collect();
+        assert_eq!(sizes, [17 << 20], "{argument}");
+        let targets: Vec<u64> = launch.pointers.iter().map(|pointer| pointer.target).collect();
+        assert_eq!(targets, [1 << 20, 8 << 20], "{argument}");
+    }
+    let (folder, _) = recorded("6", &[("NVTUNE_CAPTURE_BYTES", "1M")]);
+    check(
+        folder.path(),
+        "scaled",
+        expect![[r#"
+        1 others
+        left out: TooLarge { needed: 17825792, most: 1048576 }
+    "#]],
+    );
+}
+
+#[test]
+fn launch_that_may_write_what_its_addresses_depend_on_is_recorded_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(source("gathered.cu"), folder.path().join("launches.cu")).expect("copied");
+    let built = command(folder.path(), "capture", Headers::Cuda).output().expect("it starts");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    link(folder.path());
+    let ran = Command::new(folder.path().join("program")).current_dir(folder.path()).output().expect("it starts");
+    assert!(ran.status.success(), "{ran:?}");
+    check(
+        folder.path(),
+        "gathered",
+        expect![[r#"
+        1 x grid [2, 1, 1] block [256, 1, 1] shared 0
+          Signed 500
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [17825792]
+          argument 1 + 0 -> buffer 0 + 0
+          argument 2 + 0 -> buffer 0 + 1048576
+        1 x grid [4, 1, 1] block [256, 1, 1] shared 0
+          Signed 1000
+          Pointer of 8 bytes
+          Pointer of 8 bytes
+          buffers [4096, 4096]
+          argument 1 + 0 -> buffer 0 + 0
+          argument 2 + 0 -> buffer 1 + 0
+    "#]],
+    );
+}
+
+#[test]
 fn kinds_beyond_the_sixteenth_are_counted_together() {
     let (folder, _) = recorded("1", &[]);
     let hidden = kernel(folder.path(), "hidden");

@@ -15,6 +15,7 @@ use nvtune::measure::verdict::{Verdict, faster};
 use nvtune::measure::{
     Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Process, ProcessPool, Timing, Timings, sanitize,
 };
+use nvtune::recording::RecordedKernel;
 use nvtune::workload::{Argument, Buffer, Check, Fill, Symbol, VariableCheck, Workload, WrittenVariable};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -66,6 +67,7 @@ const CASES: &[(&str, fn())] = &[
     ("remapped_launches", remapped_launches),
     ("launches_by_the_header", launches_by_the_header),
     ("a_program_is_tuned_on_what_it_recorded", a_program_is_tuned_on_what_it_recorded),
+    ("only_accessed_parts_of_a_slab_are_recorded", only_accessed_parts_of_a_slab_are_recorded),
     (
         "variant_that_writes_another_value_to_a_variable_never_wins",
         variant_that_writes_another_value_to_a_variable_never_wins,
@@ -160,6 +162,22 @@ fn a_program_is_tuned_on_what_it_recorded() {
     let timed = |kernel: &str| said.lines().any(|line| line.starts_with(kernel) && line.contains(" points timed"));
     assert!(timed("nvtune: scaled: ") && timed("nvtune: moved: ") && timed("nvtune: halved: "), "{said}");
     assert!(!said.contains("nothing proves that it works"), "{said}");
+}
+
+/// A program whose slab is larger than its recordings may be: parts of it are recorded, and its kernels are tuned on them.
+fn only_accessed_parts_of_a_slab_are_recorded() {
+    let program = CheckedProgram::new(include_str!("gpu/slab.cu"));
+    program.build_and_run("capture");
+    for (kernel, arrays) in [("scaled", 2), ("gathered", 3)] {
+        let recorded = RecordedKernel::read(&program.folder.path().join("program.capture"), kernel);
+        assert!(recorded.left_out.is_empty() && recorded.launches.len() == 1, "{kernel}: {recorded:?}");
+        let sizes: Vec<u64> = recorded.launches[0].launch.buffers.iter().map(|place| place.end - place.start).collect();
+        let is_array = |bytes: &u64| (4 << 20..(4 << 20) + 512).contains(bytes);
+        assert!(sizes.len() == arrays && sizes.iter().all(is_array), "{kernel}: {sizes:?}");
+    }
+    let said = program.build_and_run("measure");
+    let timed = |kernel: &str| said.lines().any(|line| line.starts_with(kernel) && line.contains(" points timed"));
+    assert!(timed("nvtune: scaled: ") && timed("nvtune: gathered: "), "{said}");
 }
 
 /// A program whose kernel writes variables: the fast variant wins, the one that is wrong in a variable alone is refused.

@@ -5,7 +5,7 @@
 
 use super::shared_memory::has_dynamic_shared;
 use crate::launch::{Dim3, Launch};
-use crate::ptx::{AccessKind, Body, Mnemonic, Module, Operand, StateSpace, Statement};
+use crate::ptx::{ASSERTION, AccessKind, Body, Mnemonic, Module, Operand, StateSpace, Statement};
 use crate::sim;
 use crate::sim::LaunchViolation;
 use crate::space::Overrun;
@@ -63,7 +63,7 @@ fn stray_of_block(
 fn may_fail(module: &Module) -> bool {
     let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
     bodies.flat_map(Body::instructions).any(|instruction| {
-        let names_it = |operand: &Operand| matches!(operand, Operand::Name(name) if &**name == sim::ASSERTION);
+        let names_it = |operand: &Operand| matches!(operand, Operand::Name(name) if &**name == ASSERTION);
         instruction.opcode.mnemonic == Mnemonic::Trap
             || instruction.is_call() && instruction.operands.iter().any(names_it)
     })

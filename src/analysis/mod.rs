@@ -2,11 +2,13 @@
 //! shapes it allows.
 
 mod address_flow;
+mod address_slice;
 pub mod flow_conservation;
 pub mod grid_stride;
 pub mod grid_sync;
 mod item_value;
 pub mod memory_check;
+mod memory_probe;
 pub mod ptx_facts;
 pub mod shape_invariance;
 mod shared_memory;
@@ -14,3 +16,6 @@ mod single_loop;
 pub mod work_coverage;
 pub mod written_only;
 pub mod written_variables;
+
+pub use address_slice::SliceProblem;
+pub use memory_probe::{ENTRY as PROBE_ENTRY, MemoryProbe, PointerArgument, ProbeRow, TABLE as PROBE_TABLE};

@@ -222,7 +222,7 @@ fn reaching_instructions(body: &Body) -> impl Iterator<Item = &Instruction> {
 
 /// Returns the bytes that a load or store (`st.global.v4.f32`) moves; 0 if it cannot reach a
 /// buffer.
-fn access_width(opcode: &Opcode) -> Option<u64> {
+pub(super) fn access_width(opcode: &Opcode) -> Option<u64> {
     let is_other =
         |space| matches!(space, StateSpace::Local | StateSpace::Param | StateSpace::Shared | StateSpace::Const);
     if opcode.spaces().any(is_other) {

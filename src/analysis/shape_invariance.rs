@@ -92,7 +92,7 @@ fn called_functions(body: &Body, extents: Extents) -> Option<Vec<&str>> {
 }
 
 /// The names in an operand that an instruction may write.
-fn written_names(operand: &Operand) -> Vec<&str> {
+pub(super) fn written_names(operand: &Operand) -> Vec<&str> {
     match operand {
         Operand::Name(name) => vec![name],
         Operand::Vector(operands) => operands.iter().flat_map(written_names).collect(),

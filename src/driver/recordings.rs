@@ -194,11 +194,12 @@ impl Build<'_> {
         };
         for (annotation, found) in annotations.iter().zip(found) {
             match found {
-                Ok(KernelStub { mangled, symbol, toolkit }) => {
+                Ok(KernelStub { mangled, symbol, toolkit, probe }) => {
                     let (kernel, name) = (annotation.name.clone(), folder.display());
                     self.console.summary(&format!("{kernel}: launches are recorded below '{name}'"));
                     let instance = annotation.instance_name().unwrap_or_default();
-                    let capture = Capture { folder: folder.as_os_str().as_bytes().to_vec(), kernel, instance, toolkit };
+                    let folder = folder.as_os_str().as_bytes().to_vec();
+                    let capture = Capture { folder, kernel, instance, toolkit, probe };
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }

@@ -6,6 +6,7 @@
 //! that the program runs as plain nvcc's does. [`recording`](crate::recording) reads what they
 //! write.
 
+use crate::analysis::MemoryProbe;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -28,6 +29,9 @@ pub struct Capture {
     pub instance: String,
     /// The toolkit's `CUDART_VERSION`: 12050 for 12.5.
     pub toolkit: u32,
+    /// What finds out which memory a launch accesses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<MemoryProbe>,
 }
 
 /// An argument of a launch in its stub.
@@ -44,11 +48,14 @@ impl Capture {
     /// Returns the statements to insert before the stub's `__cudaLaunch`, whose first argument is
     /// `function`. The launch is timed until the stub's end.
     pub(super) fn text(&self, function: &str, arguments: &[StubArgument<'_>]) -> String {
+        let probe = self.probe.as_ref().filter(|probe| probe.parameters == arguments.len());
         let mut text = format!(
-            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\nstatic __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
+            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\n{}static __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
+            probe.map(probe_text).unwrap_or_default(),
             literal(&self.folder),
             literal(self.kernel.as_bytes()),
-            literal(self.instance.as_bytes())
+            literal(self.instance.as_bytes()),
+            if probe.is_some() { "&__nvtune_probe" } else { "0" }
         );
         for (index, StubArgument { expression }) in arguments.iter().enumerate() {
             let _ = writeln!(
@@ -63,6 +70,25 @@ impl Capture {
         );
         text
     }
+}
+
+/// Returns the probe of a kernel as a static variable of its stub.
+fn probe_text(probe: &MemoryProbe) -> String {
+    let pointers = probe.rows.iter().enumerate().flat_map(|(row, of)| {
+        of.pointers.iter().map(move |pointer| format!("{{{row}, {}, {}}}", pointer.parameter, pointer.offset))
+    });
+    let pointers: Vec<String> = pointers.collect();
+    let rows = probe.rows.iter().map(|row| format!("{{{}, {}}}", row.is_watched, row.is_written));
+    let lines = probe.ptx.split_inclusive('\n').map(|line| literal(line.as_bytes()));
+    format!(
+        "static const __nvtune_capture::ProbeRow __nvtune_rows[] = {{{}}};\nstatic const __nvtune_capture::ProbePointer __nvtune_pointers[] = {{{}}};\nstatic const __nvtune_capture::Probe __nvtune_probe = {{\n{},\n{}, {}, {}, __nvtune_rows, __nvtune_pointers}};\n",
+        rows.collect::<Vec<_>>().join(", "),
+        pointers.join(", "),
+        lines.collect::<Vec<_>>().join("\n"),
+        probe.architecture,
+        probe.rows.len(),
+        pointers.len()
+    )
 }
 
 /// Returns the functions that list the variables of a module: symbol, name and bytes of each.
@@ -80,8 +106,10 @@ pub(super) fn variables_text(variables: &[[&str; 3]]) -> String {
 /// Returns a string literal of C.
 fn literal(bytes: &[u8]) -> String {
     let letter = |byte: &u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' | b' ' => char::from(*byte).to_string(),
-        byte => format!("\\{byte:03o}"),
+        b'\n' => "\\n".to_owned(),
+        // A trigraph begins with two question marks.
+        b'"' | b'\'' | b'\\' | b'?' | 0..32 | 127.. => format!("\\{byte:03o}"),
+        byte => char::from(*byte).to_string(),
     };
     format!("\"{}\"", bytes.iter().map(letter).collect::<String>())
 }

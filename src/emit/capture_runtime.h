@@ -23,6 +23,12 @@ typedef unsigned long long word;
 
 enum { MOST_KINDS = 16, MOST_BUFFERS = 4096, MOST_POINTERS = 1 << 16, MOST_QUESTIONS = 1 << 16, PIECE = 16 << 20 };
 
+/* Bytes up to which allocations are recorded whole: less is not worth a probe, which takes a compile. */
+enum { SMALL = 16 << 20 };
+
+/* Parts of allocations begin and end where an allocation may. */
+enum { PART = 256 };
+
 /* How often a launch that is timed is looked at, every 100 us: for about ten seconds. One that waits for what the program
    does after it would never end. */
 enum { MOST_LOOKS = 100000, LOOK_US = 100 };
@@ -44,10 +50,31 @@ struct Variable {
   word size;
 };
 
+/* A pointer in the arguments, and the row of a probe's table that accesses through it are in. */
+struct ProbePointer {
+  int row, argument;
+  word offset;
+};
+
+/* A row of a probe's table. It counts only if no row that is written overlaps one that is watched. */
+struct ProbeRow {
+  bool is_watched, is_written;
+};
+
+/* A kernel that takes the arguments of another and finds out which memory that one accesses: its PTX, for code of this
+   architecture. Its table has the lowest address and the end for each row. */
+struct Probe {
+  const char *code;
+  int architecture, row_count, pointer_count;
+  const ProbeRow *rows;
+  const ProbePointer *pointers;
+};
+
 /* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
    one for all that are not distinguished. */
 struct Kernel {
   const char *folder, *name, *instance;
+  const Probe *probe;
   int lock, kinds;
   word keys[MOST_KINDS];
   int is_done[MOST_KINDS];
@@ -176,7 +203,7 @@ struct Writer {
   }
 };
 
-/* An allocation of the device, and where its contents are in the file. */
+/* An allocation of the device or a part of one, and where its contents are in the file. */
 struct Buffer {
   word address, size, place;
 };
@@ -191,31 +218,38 @@ struct Pointer {
 static const char *const TOO_LARGE = "bytes";
 
 typedef int (*AddressRange)(word *, ::size_t *, word);
+typedef int (*LoadModule)(void **, const void *);
+typedef int (*UnloadModule)(void *);
+typedef int (*FindFunction)(void **, void *, const char *);
+typedef int (*FindVariable)(word *, ::size_t *, void *, const char *);
+typedef int (*LaunchFunction)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                              void **);
 
-/* One launch that is being recorded. */
+/* One launch that is being recorded, of the kernel with this host function. `is_closed`: all memory that it accesses is
+   known. */
 struct Recording {
   AddressRange address_range;
+  const void *function;
   Buffer *buffers;
   Pointer *pointers;
   word buffer_count, pointer_count, questions, bytes, most_bytes;
   const char *problem;
+  bool is_closed;
 };
 
 /* The headers of the toolkit are behind the preprocessor here: __NVTUNE_TOOLKIT stands for CUDART_VERSION. */
-static AddressRange find_address_range() {
+static void *driver_function(const char *name) {
   void *function = 0;
   cudaDriverEntryPointQueryResult found;
 #if __NVTUNE_TOOLKIT >= 12050
-  const cudaError_t error =
-      cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function, 12000, cudaEnableDefault, &found);
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found);
 #elif __NVTUNE_TOOLKIT >= 12000
-  const cudaError_t error = cudaGetDriverEntryPoint("cuMemGetAddressRange", &function, cudaEnableDefault, &found);
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #else
-  const cudaError_t error = cudaGetDriverEntryPoint("cuMemGetAddressRange", &function, cudaEnableDefault);
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault);
   found = cudaDriverEntryPointSuccess;
 #endif
-  if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) return 0;
-  return reinterpret_cast<AddressRange>(function);
+  return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? function : 0;
 }
 
 /* Returns the number of the buffer that an address is in, or MOST_BUFFERS if it is in none. */
@@ -224,7 +258,7 @@ static word buffer_at(Recording &recording, word address) {
     if (address - recording.buffers[i].address < recording.buffers[i].size) return i;
   word base = 0;
   ::size_t size = 0;
-  if (recording.questions >= MOST_QUESTIONS) return MOST_BUFFERS;
+  if (recording.is_closed || recording.questions >= MOST_QUESTIONS) return MOST_BUFFERS;
   ++recording.questions;
   if (recording.address_range(&base, &size, address) != 0 || address - base >= size) return MOST_BUFFERS;
   if (recording.buffer_count == MOST_BUFFERS) {
@@ -250,6 +284,143 @@ static bool note_pointer(Recording &recording, word holder, word offset, word va
   const Pointer found = {holder, offset, buffer, value - recording.buffers[buffer].address};
   recording.pointers[recording.pointer_count++] = found;
   return true;
+}
+
+/* Runs a probe with the arguments of a launch, before that; returns whether its table is filled. It stores nothing
+   else, and loads only what the launch will load. */
+static bool run_probe(const Probe &probe, const Recording &recording, const Shape &shape, const Argument *arguments, int count,
+                      cudaStream_t stream, word *table) {
+  cudaFuncAttributes attributes;
+  if (cudaFuncGetAttributes(&attributes, recording.function) != cudaSuccess || attributes.ptxVersion != probe.architecture)
+    return false;
+  const LoadModule load = reinterpret_cast<LoadModule>(driver_function("cuModuleLoadData"));
+  const UnloadModule unload = reinterpret_cast<UnloadModule>(driver_function("cuModuleUnload"));
+  const FindFunction find_function = reinterpret_cast<FindFunction>(driver_function("cuModuleGetFunction"));
+  const FindVariable find_variable = reinterpret_cast<FindVariable>(driver_function("cuModuleGetGlobal"));
+  const LaunchFunction launch = reinterpret_cast<LaunchFunction>(driver_function("cuLaunchKernel"));
+  void **given = static_cast<void **>(__nvtune_malloc((static_cast<word>(count) + 1) * sizeof(void *)));
+  void *module = 0, *function = 0;
+  word place = 0;
+  ::size_t size = 0;
+  bool has_run = false;
+  if (load && unload && find_function && find_variable && launch && given && load(&module, probe.code) == 0) {
+    for (int i = 0; i < count; ++i) given[i] = const_cast<void *>(arguments[i].bytes);
+    const word *const extents = shape.value;
+    has_run = find_function(&function, module, "nvtune_probe") == 0 &&
+              find_variable(&place, &size, module, "nvtune_table") == 0 &&
+              size == static_cast<word>(probe.row_count) * 2 * sizeof(word) &&
+              launch(function, static_cast<unsigned>(extents[0]), static_cast<unsigned>(extents[1]),
+                     static_cast<unsigned>(extents[2]), static_cast<unsigned>(extents[3]), static_cast<unsigned>(extents[4]),
+                     static_cast<unsigned>(extents[5]), 0, stream, given, 0) == 0 &&
+              cudaMemcpyAsync(table, reinterpret_cast<const void *>(place), size, cudaMemcpyDefault, stream) == cudaSuccess &&
+              cudaStreamSynchronize(stream) == cudaSuccess;
+    unload(module);
+  }
+  __nvtune_free(given);
+  return has_run;
+}
+
+/* Bytes of memory that belong to one allocation. */
+struct Part {
+  word allocation, begin, end;
+};
+
+/* Adds bytes of an allocation to a sorted list, widened to where a part may begin and end. */
+static void add_part(const Recording &recording, Part *parts, word &count, Part added) {
+  const Buffer &whole = recording.buffers[added.allocation];
+  const word end = whole.address + whole.size;
+  added.begin &= ~static_cast<word>(PART - 1);
+  if (added.begin < whole.address) added.begin = whole.address;
+  added.end = (added.end + PART - 1) & ~static_cast<word>(PART - 1);
+  if (added.end > end) added.end = end;
+  word at = count++;
+  for (; at > 0 && parts[at - 1].begin > added.begin; --at) parts[at] = parts[at - 1];
+  parts[at] = added;
+}
+
+/* Returns whether a launch may write what its accesses depend on. */
+static bool writes_watched(const Probe &probe, const word *table) {
+  for (int a = 0; a < probe.row_count; ++a)
+    for (int b = 0; b < probe.row_count; ++b)
+      if (probe.rows[a].is_watched && probe.rows[b].is_written && table[2 * a] < table[2 * b + 1] &&
+          table[2 * b] < table[2 * a + 1])
+        return true;
+  return false;
+}
+
+/* Lists the parts that a launch accesses or points at; returns whether all of them are known. What is accessed through a
+   pointer is in one part with what that points at. */
+static bool list_parts(const Recording &recording, const Probe &probe, const word *table, Part *parts, word &count) {
+  for (word i = 0; i < recording.pointer_count; ++i) {
+    const Pointer &pointer = recording.pointers[i];
+    const word address = recording.buffers[pointer.buffer].address + pointer.target;
+    const Part part = {pointer.buffer, address, address + 1};
+    add_part(recording, parts, count, part);
+  }
+  for (int row = 0; row < probe.row_count; ++row) {
+    Part part = {0, table[2 * row], table[2 * row + 1]};
+    if (part.begin >= part.end) continue;
+    const Buffer *whole = recording.buffers;
+    for (; part.allocation < recording.buffer_count && part.begin - whole->address >= whole->size; ++whole) ++part.allocation;
+    if (part.allocation == recording.buffer_count || part.end - whole->address > whole->size) return false;
+    bool is_known = false;
+    for (int i = 0; i < probe.pointer_count; ++i) {
+      const ProbePointer &through = probe.pointers[i];
+      for (word at = 0; at < recording.pointer_count; ++at) {
+        const Pointer &pointer = recording.pointers[at];
+        if (through.row != row || pointer.holder != static_cast<word>(through.argument) || pointer.offset != through.offset ||
+            pointer.buffer != part.allocation)
+          continue;
+        const word address = whole->address + pointer.target;
+        if (address < part.begin) part.begin = address;
+        if (address >= part.end) part.end = address + 1;
+        is_known = true;
+      }
+    }
+    if (!is_known) return false;
+    add_part(recording, parts, count, part);
+  }
+  word merged = 0;
+  for (word i = 0; i < count; ++i) {
+    Part *last = merged > 0 ? &parts[merged - 1] : 0;
+    if (!last || last->allocation != parts[i].allocation || parts[i].begin > last->end) parts[merged++] = parts[i];
+    else if (parts[i].end > last->end) last->end = parts[i].end;
+  }
+  count = merged;
+  return merged <= MOST_BUFFERS;
+}
+
+/* Replaces the allocations that the arguments point into by the parts that the launch accesses, if they are large and the
+   kernel has a probe. */
+static void keep_accessed(const Kernel &kernel, Recording &recording, const Shape &shape, const Argument *arguments, int count,
+                          cudaStream_t stream) {
+  const bool is_large = recording.problem ? recording.problem == TOO_LARGE : recording.bytes > SMALL;
+  if (!kernel.probe || !is_large) return;
+  const word rows = static_cast<word>(kernel.probe->row_count);
+  word *table = static_cast<word *>(__nvtune_malloc(rows * 2 * sizeof(word)));
+  Part *parts = static_cast<Part *>(__nvtune_malloc((recording.pointer_count + rows) * sizeof(Part)));
+  word part_count = 0;
+  if (table && parts && run_probe(*kernel.probe, recording, shape, arguments, count, stream, table) &&
+      !writes_watched(*kernel.probe, table) && list_parts(recording, *kernel.probe, table, parts, part_count)) {
+    for (word i = 0; i < recording.pointer_count; ++i) {
+      Pointer &pointer = recording.pointers[i];
+      const word address = recording.buffers[pointer.buffer].address + pointer.target;
+      pointer.buffer = 0;
+      while (address - parts[pointer.buffer].begin >= parts[pointer.buffer].end - parts[pointer.buffer].begin) ++pointer.buffer;
+      pointer.target = address - parts[pointer.buffer].begin;
+    }
+    recording.bytes = 0;
+    recording.buffer_count = part_count;
+    for (word i = 0; i < part_count; ++i) {
+      const Buffer part = {parts[i].begin, parts[i].end - parts[i].begin, 0};
+      recording.buffers[i] = part;
+      recording.bytes += part.size;
+    }
+    recording.problem = recording.bytes > recording.most_bytes ? TOO_LARGE : 0;
+    recording.is_closed = true;
+  }
+  __nvtune_free(table);
+  __nvtune_free(parts);
 }
 
 /* Writes a part of the device's memory as the launch would find it. */
@@ -351,6 +522,7 @@ static void record(Kernel &kernel, Recording &recording, const char *folder, wor
         if (may_be_address(arguments[i], value)) note_pointer(recording, static_cast<word>(i), at, value);
       }
     }
+    keep_accessed(kernel, recording, shape, arguments, count, stream);
     for (int i = 0; i < variable_count && !recording.problem; ++i) {
       void *address = 0;
       places[i] = 0;
@@ -481,7 +653,8 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
   if (may_ask && cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone) {
     const Uncaptured uncaptured;
     const word most = most_bytes();
-    Recording recording = {find_address_range(), 0, 0, 0, 0, 0, 0, most > kernel.bytes ? most - kernel.bytes : 0, 0};
+    Recording recording = {reinterpret_cast<AddressRange>(driver_function("cuMemGetAddressRange")), function, 0, 0, 0, 0, 0, 0,
+                           most > kernel.bytes ? most - kernel.bytes : 0, 0, false};
     recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
     recording.pointers = static_cast<Pointer *>(__nvtune_malloc(MOST_POINTERS * sizeof(Pointer)));
     if (!recording.address_range) recording.problem = "the driver does not tell the sizes of buffers";

@@ -35,7 +35,7 @@ pub fn set_cache_operators(text: &str, operators: &[(&str, LoadCacheOperator)]) 
         }
         for instruction in entry.body.iter().flat_map(|body| body.instructions()) {
             if let Some(offset) = operator_offset(&instruction.opcode, operator) {
-                let at = instruction.start + offset;
+                let at = instruction.span.start + offset;
                 edits.push((at..at, format!(".{operator}")));
             }
         }

@@ -9,6 +9,7 @@
 
 pub mod cache;
 pub mod canonical;
+mod control_flow;
 pub mod directives;
 mod edit;
 mod error;
@@ -23,12 +24,13 @@ mod standalone;
 mod transplant;
 mod types;
 
+pub use control_flow::ControlFlow;
 pub use edit::{Edits, edit_entries};
 pub use error::PtxError;
 pub use memory::{AccessKind, MemorySpace};
 pub use module::{
-    Body, Directive, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, PtxFunction, PtxVariable,
-    Registers, Statement,
+    ASSERTION, Body, Directive, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, PtxFunction,
+    PtxVariable, Registers, Statement,
 };
 pub use opcode::Opcode;
 pub use standalone::{calls_by_address, isolate_entry};

@@ -169,14 +169,23 @@ pub struct Label {
 pub struct Instruction {
     /// 1-based line of the opcode.
     pub line: u32,
-    /// Byte of the opcode in the text.
-    pub start: usize,
+    /// Bytes of the text, from the opcode to the semicolon.
+    pub span: Range<usize>,
     pub guard: Option<Guard>,
     pub opcode: Opcode,
     pub operands: Vec<Operand>,
 }
 
+/// What device code calls where an `assert` does not hold.
+pub const ASSERTION: &str = "__assertfail";
+
 impl Instruction {
+    /// Whether the thread leaves the function here, if the guard holds.
+    pub fn leaves(&self) -> bool {
+        matches!(self.opcode.mnemonic, Mnemonic::Ret | Mnemonic::Exit | Mnemonic::Trap)
+            || self.is_call() && self.callee() == Some(ASSERTION)
+    }
+
     pub fn is_call(&self) -> bool {
         self.opcode.mnemonic == Mnemonic::Call
     }

@@ -40,7 +40,6 @@ mod thread;
 
 pub use limits::Limits;
 pub use profile::Profile;
-pub use program::ASSERTION;
 pub use thread::LaunchViolation;
 
 use crate::launch::Launch;

@@ -300,9 +300,6 @@ impl Program {
     }
 }
 
-/// What device code calls where an `assert` does not hold.
-pub const ASSERTION: &str = "__assertfail";
-
 pub(crate) fn blank_step(operation: Operation, line: u32) -> ProgramStep {
     ProgramStep { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
 }

@@ -5,9 +5,11 @@ use super::fingerprint;
 use super::header_functions;
 use super::kernel_info;
 use super::variants::{FrontEnds, Macros};
+use crate::analysis::MemoryProbe;
 use crate::comment::{Annotation, TemplateInstances};
 use crate::nvcc::Toolchain;
 use crate::process;
+use crate::ptx::Module;
 use crate::workload;
 
 /// A kernel's launch stub: the mangled name that it is called after, and the kernel's symbol.
@@ -16,6 +18,8 @@ pub struct KernelStub {
     pub symbol: String,
     /// The toolkit as its `CUDART_VERSION` says it: 12050 for 12.5.
     pub toolkit: u32,
+    /// None where only the kernel itself finds out which memory it accesses.
+    pub probe: Option<MemoryProbe>,
 }
 
 /// Finds the instances of templates that the compiler makes of a source.
@@ -46,6 +50,8 @@ pub fn kernel_stubs(
     let mut front_ends = FrontEnds::new(toolchain);
     let front_end = kernel_info::baseline_front_end(&mut front_ends)?;
     let (entries, toolkit) = (workload::entries(&front_end.stub), fingerprint::toolkit_number(&front_end.ptx));
+    let module = Module::parse(&front_end.ptx).ok();
+    let probe = |symbol: &str| MemoryProbe::new(&front_end.ptx, module.as_ref()?, symbol).ok();
     let found = annotations.iter().map(|annotation| {
         let baseline = header_functions::baseline(annotation, toolchain.architecture());
         let own = baseline.map(|found| found.macros).unwrap_or_default();
@@ -55,7 +61,8 @@ pub fn kernel_stubs(
         }
         let entry = kernel_info::find(toolchain, annotation, &entries, &own, &Macros::new())?;
         let mangled = entry.mangled.clone().unwrap_or_else(|| entry.symbol.clone());
-        Ok(KernelStub { mangled, symbol: entry.symbol, toolkit })
+        let probe = probe(&entry.symbol);
+        Ok(KernelStub { mangled, symbol: entry.symbol, toolkit, probe })
     });
     Ok(found.collect())
 }

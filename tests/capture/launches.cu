@@ -6,6 +6,7 @@
 
 extern "C" void fake_capturing(int is_capturing);
 extern "C" void fake_endless();
+extern "C" void fake_probe(const void *const *bounds, size_t words);
 
 struct View {
     float *data;
@@ -85,6 +86,29 @@ int main(int count, char **arguments) {
             scaled<<<2, 256>>>(300, 0.5f, x, y);
             printf("error %d\n", static_cast<int>(cudaPeekAtLastError()));
             break;
+        case 5:   /* Arrays in one allocation, of which a probe tells the parts. */
+        case 6:   /* The same, and the probe cannot be loaded. */
+        case 7:   /* It tells more than the allocation has. */
+        case 8: { /* What `x` points at is not in its part. */
+            char *slab;
+            const size_t bytes = 17 << 20;
+            cudaMalloc(&slab, bytes);
+            memset(slab, 0, bytes);
+            float *a = reinterpret_cast<float *>(slab + (1 << 20)), *b = reinterpret_cast<float *>(slab + (8 << 20));
+            memcpy(a, x, 4000);
+            const void *none = reinterpret_cast<const void *>(-1L);
+            const void *apart[] = {a, a + 1000, none, nullptr}, *adjacent[] = {a, a + 1000, a + 1000, a + 1999};
+            const void *beyond[] = {a, slab + bytes + 1, none, nullptr}, *behind[] = {a + 512, a + 1000, none, nullptr};
+            fake_probe(kind == 7 ? beyond : kind == 8 ? behind : apart, kind == 6 ? 0 : 4);
+            scaled<<<4, 256>>>(1000, 0.5f, a, b);
+            if (kind == 5) {
+                fake_probe(adjacent, 4);
+                scaled<<<4, 256>>>(999, 0.5f, a, a + 1000);
+                scaled<<<4, 256>>>(998, 0.5f, x, y); /* Too small for a probe. */
+            }
+            printf("error %d\n", static_cast<int>(cudaPeekAtLastError()));
+            break;
+        }
     }
     printf("%g %g\n", y[1], y[999]);
 }

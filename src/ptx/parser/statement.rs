@@ -99,7 +99,7 @@ impl Parser<'_> {
         }
         statements.push(Statement::Instruction(Instruction {
             line: token.line,
-            start: token.start,
+            span: token.start..self.ended,
             guard,
             opcode: Opcode::parse(word),
             operands,

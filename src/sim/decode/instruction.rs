@@ -1,10 +1,9 @@
 //! Single instructions: opcode, modifiers and operands -> [`ProgramStep`].
 
 use super::{Decoder, Names, Target};
-use crate::ptx::{AccessKind, Initial, Instruction, MemorySpace, Mnemonic, Operand, Scalar, StateSpace};
+use crate::ptx::{ASSERTION, AccessKind, Initial, Instruction, MemorySpace, Mnemonic, Operand, Scalar, StateSpace};
 use crate::sim::operation;
 use crate::sim::operation::{Alu, Combine, Compare, Mode, bit_count, is_float};
-use crate::sim::program::ASSERTION;
 use crate::sim::program::blank_step;
 use crate::sim::program::{
     Callee, Collective, MemoryAccess, Operation, ParameterLocation, ProgramStep, Reduction, RoutineCall, Shuffle, Slot,
