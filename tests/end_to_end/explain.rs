@@ -54,7 +54,7 @@ fn marked_kernel_has_its_launch_bottleneck_and_uncoalesced_lines() {
                       barriers
           launch      block 128, grid 512: the baseline of its comment
           occupancy   100%: 16 blocks on an SM, limited by the warps of an SM
-          bottleneck  global memory bandwidth; predicted to take 4.27 us
+          bottleneck  global memory bandwidth; predicted to take 4.21 us
           mix         memory 47%, integer multiplication 18%, branches 12%, integer and
                       logic 12%, uniform 12% (of what the average warp executes)
           local       0 loads and 0 stores of local memory
@@ -97,7 +97,7 @@ fn spills_and_void_caps_have_their_lines() {
                       barriers
           launch      block 128, grid 512: the baseline of its comment
           occupancy   100%: 16 blocks on an SM, limited by the warps of an SM
-          bottleneck  global memory bandwidth; predicted to take 4.27 us
+          bottleneck  global memory bandwidth; predicted to take 4.21 us
           mix         memory 47%, integer multiplication 18%, branches 12%, integer and
                       logic 12%, uniform 12% (of what the average warp executes)
           local       0 loads and 0 stores of local memory
