@@ -2,6 +2,7 @@
 
 use super::module::{Body, Instruction, Operand, Statement};
 use super::opcode::Mnemonic;
+use super::postdominators;
 use std::collections::HashMap;
 
 /// Which instructions of a body may follow which.
@@ -42,59 +43,7 @@ impl<'a> ControlFlow<'a> {
     /// For each instruction the nearest other one, or the end, that all ways from it pass; none
     /// where no way leads to the end.
     pub fn immediate_postdominators(&self) -> Vec<Option<usize>> {
-        const NONE: usize = usize::MAX;
-        let end = self.instructions.len();
-        let order = self.post_order_from_end();
-        let mut position = vec![0; end + 1];
-        order.iter().enumerate().for_each(|(number, &at)| position[at] = number);
-        // The iteration of Cooper, Harvey and Kennedy on the graph backwards.
-        let mut found = vec![NONE; end + 1];
-        found[end] = end;
-        let mut has_changed = true;
-        while has_changed {
-            has_changed = false;
-            for &at in order.iter().rev().filter(|&&at| at != end) {
-                let known = self.successors[at].iter().copied().filter(|&next| found[next] != NONE);
-                let common = |mut a: usize, mut b: usize| {
-                    while a != b {
-                        let nearer = if position[a] < position[b] { &mut a } else { &mut b };
-                        *nearer = found[*nearer];
-                    }
-                    a
-                };
-                let new = known.reduce(common).unwrap_or(NONE);
-                has_changed |= std::mem::replace(&mut found[at], new) != new;
-            }
-        }
-        found[..end].iter().map(|&after| Some(after).filter(|&after| after != NONE)).collect()
-    }
-
-    /// What leads to the end, and the end, each behind all that a search backwards finds from it.
-    fn post_order_from_end(&self) -> Vec<usize> {
-        let end = self.instructions.len();
-        let mut predecessors = vec![Vec::new(); end + 1];
-        for (at, next) in self.successors.iter().enumerate() {
-            next.iter().for_each(|&next| predecessors[next].push(at));
-        }
-        let mut order = Vec::with_capacity(end + 1);
-        let mut is_seen = vec![false; end + 1];
-        is_seen[end] = true;
-        let mut path = vec![(end, 0)];
-        while let Some((at, step)) = path.last_mut() {
-            match predecessors[*at].get(*step) {
-                Some(&before) => {
-                    *step += 1;
-                    if !std::mem::replace(&mut is_seen[before], true) {
-                        path.push((before, 0));
-                    }
-                }
-                None => {
-                    order.push(*at);
-                    path.pop();
-                }
-            }
-        }
-        order
+        postdominators::immediate_postdominators(&self.successors)
     }
 }
 

@@ -19,6 +19,7 @@ mod module;
 pub mod opcode;
 mod order;
 mod parser;
+mod postdominators;
 mod references;
 mod standalone;
 mod transplant;
@@ -33,6 +34,7 @@ pub use module::{
     PtxVariable, Registers, Statement,
 };
 pub use opcode::Opcode;
+pub use postdominators::immediate_postdominators;
 pub use standalone::{calls_by_address, isolate_entry};
 pub use transplant::{Destination, Transplant, TransplantError, insert_transplants};
 pub use types::{Scalar, StateSpace};

@@ -7,6 +7,7 @@
 use super::instruction::{INSTRUCTION_BYTES, Instruction};
 use super::kernel::CubinKernel;
 use super::opcode::Class;
+use crate::ptx;
 use std::ops::Range;
 
 /// Loops nested deeper than this are not looked at: no program has them, and each level holds
@@ -126,44 +127,11 @@ impl Flow {
     /// For each block the nearest other one that all ways from it pass; none where that is the
     /// end of the kernel, or no end is reached.
     fn immediate_postdominators(&self) -> Vec<Option<usize>> {
-        const NONE: usize = usize::MAX;
-        // The graph backwards, from an end behind all blocks that may leave.
         let end = self.blocks.len();
-        let mut order = Vec::with_capacity(end + 1);
-        let mut seen = vec![false; end];
-        let mut stack: Vec<(usize, usize)> = Vec::new();
-        for start in (0..end).filter(|&index| self.blocks[index].leaves) {
-            if !std::mem::replace(&mut seen[start], true) {
-                stack.push((start, 0));
-            }
-            while let Some((index, step)) = stack.pop() {
-                if let Some(&before) = self.blocks[index].predecessors.get(step) {
-                    stack.push((index, step + 1));
-                    if !std::mem::replace(&mut seen[before], true) {
-                        stack.push((before, 0));
-                    }
-                } else {
-                    order.push(index);
-                }
-            }
-        }
-        let mut position = vec![0; end + 1];
-        position[end] = order.len();
-        order.iter().enumerate().for_each(|(number, &index)| position[index] = number);
-        let mut found = vec![NONE; end + 1];
-        found[end] = end;
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for &index in order.iter().rev() {
-                let block = &self.blocks[index];
-                let ways = block.successors.iter().copied().chain(block.leaves.then_some(end));
-                let known = ways.filter(|&way| found[way] != NONE);
-                let new = known.reduce(|a, b| common_dominator(&found, &position, a, b)).unwrap_or(NONE);
-                changed |= std::mem::replace(&mut found[index], new) != new;
-            }
-        }
-        (0..end).map(|index| Some(found[index]).filter(|&after| after < end)).collect()
+        let followed = |block: &Block| block.successors.iter().copied().chain(block.leaves.then_some(end)).collect();
+        let successors: Vec<Vec<usize>> = self.blocks.iter().map(followed).collect();
+        let after = ptx::immediate_postdominators(&successors);
+        after.into_iter().map(|after| after.filter(|&after| after < end)).collect()
     }
 
     fn connect_blocks(&mut self, kernel: &CubinKernel<'_>, instructions: &[Instruction]) {
