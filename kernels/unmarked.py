@@ -2,8 +2,8 @@
 """Programs that no comment marks: recorded by one run, tuned on that, built again, and timed against what plain nvcc builds.
 
 In: a folder of programs, each with a Makefile that takes CC and ARCH and has a target `run` (as HeCBench's), nvcc, nvtune
-(NVTUNE_BINARY). Out: a JSON file (--out) with, for each program, what nvtune said, the seconds of each step, what the program
-says of its own results, and the microseconds of all its kernels (kernels/unmarked.cpp); a table on stdout.
+(NVTUNE_BINARY). Out: a JSON file (--out) with, for each program, what nvtune said, the seconds of each step and of each search, what the
+program says of its own results, and the microseconds of all its kernels (kernels/unmarked.cpp); a table on stdout.
 Invariant: both programs are built by the same Makefile and run in turns, alone on their GPU. A program that plain nvcc does not
 build, or that does not run (data that is not there, too long), is listed with the reason.
 
@@ -119,6 +119,8 @@ class Program:
         if captured != said:
             raise Failure(f"capture: the program says {captured}, not {said}: {output[-400:]}")
         self.row["messages"] = self.build(tuned, compiler, "tuned build", NVTUNE="measure", **marks)
+        decisions = [kernel for path in tuned.rglob("*.tune.json") for kernel in json.loads(path.read_text())["kernels"]]
+        self.row["search seconds"] = {kernel["name"]: kernel["seconds"] for kernel in decisions if "seconds" in kernel}
         runs = {"plain": [microseconds], "tuned": []}
         for turn in range(self.options.turns):
             for which, folder in (("tuned", tuned), ("plain", plain)):
