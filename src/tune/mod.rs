@@ -9,6 +9,7 @@ mod capture_stub;
 mod compile_budget;
 mod compile_space;
 mod exact_block;
+mod failed_launches;
 mod failure;
 mod final_rounds;
 mod fingerprint;

@@ -1,5 +1,6 @@
 //! Candidates on the GPU: who wins.
 
+use super::failed_launches::FailedLaunches;
 use super::final_rounds::Finals;
 use super::kernel_info::KernelInfo;
 use super::overlap::{OverlappedRound, OverlappedTiming};
@@ -83,18 +84,6 @@ pub struct SearchLimits<'a> {
 /// What may keep launches of more blocks than the baseline's from ending.
 const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each other, write launch(cooperative)";
 
-/// Candidates that crash before their launches are blamed. Each costs the start of another
-/// measuring process, most of a second.
-const MOST_CRASHES: usize = 4;
-
-/// Why a configuration is not tried.
-const CRASHES_ELSEWHERE: &str = "not tried: every launch but the baseline's crashed";
-
-/// Returns whether a configuration has the baseline's launch.
-fn is_launched_alike(input: &ScoringInput, index: usize) -> bool {
-    input.launches[index] == input.launches[input.baseline]
-}
-
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
     (info, scored): (&KernelInfo<'_>, &Scored),
@@ -165,8 +154,8 @@ fn decide_on<M: Measurer>(
             if row.timing.is_some() || row.refused.is_some() {
                 continue;
             }
-            if tally.crashes_elsewhere(input) && !is_launched_alike(input, index) {
-                decision.configurations[index].refused = Some(CRASHES_ELSEWHERE.to_owned());
+            if let Some(reason) = tally.failed_launches.reason_against(input, index) {
+                decision.configurations[index].refused = Some(reason.to_owned());
                 continue;
             }
             match earlier.remove(&index) {
@@ -226,8 +215,7 @@ struct Tally {
     refused: Vec<String>,
     /// Whether one of more blocks than the baseline's hung.
     may_wait: bool,
-    /// Candidates in another launch than the baseline's that ended the measuring process.
-    crashed_elsewhere: usize,
+    failed_launches: FailedLaunches,
 }
 
 impl Tally {
@@ -261,12 +249,6 @@ impl Tally {
         progress::timed(name, 1 + all.len(), best);
     }
 
-    /// Returns whether several candidates crashed in other launches than the baseline's, and none
-    /// did not: the kernel works in its own launch alone.
-    fn crashes_elsewhere(&self, input: &ScoringInput) -> bool {
-        self.crashed_elsewhere >= MOST_CRASHES && self.times.keys().all(|&index| is_launched_alike(input, index))
-    }
-
     fn baseline(&mut self, input: &ScoringInput, decision: &mut Decision, timing: &Timing) {
         if self.baseline_us.is_none() {
             self.baseline_us = Some(timing.median_us);
@@ -289,8 +271,7 @@ impl Tally {
             Outcome::Refused(reason) => {
                 let more = input.launches[index].blocks() > input.launches[input.baseline].blocks();
                 self.may_wait |= more && !input.waits_for_grid && matches!(reason, Reason::Hung { .. });
-                let has_crashed = matches!(reason, Reason::Faulted { .. } | Reason::Hung { .. } | Reason::Died { .. });
-                self.crashed_elsewhere += usize::from(has_crashed && !is_launched_alike(input, index));
+                self.failed_launches.refused(input, index, &reason);
                 self.candidate(input, decision, index, PointOutcome::Refused(reason.to_string()));
             }
             Outcome::Skipped => decision.configurations[index].candidate = true,
@@ -305,6 +286,7 @@ impl Tally {
                 let timing = RecordedTiming { order: Some(1 + self.ranked.len()), ..timing };
                 record(input, decision, index, &timing);
                 self.times.insert(index, timing.median_us);
+                self.failed_launches.works(input, index);
             }
             PointOutcome::Refused(reason) => {
                 self.refused.push(format!("{}: {reason}", input.configurations[index]));

@@ -326,23 +326,34 @@ fn baseline_that_crashes_is_kept() {
     assert!(ran.stderr.contains("nvtune: tiled: block=256 WORK=1 (kept: "), "{}", ran.stderr);
 }
 
-#[test]
-fn kernel_that_works_in_its_own_launch_alone_costs_few_crashes() {
+/// The labels of the candidates that were tried where these entries are what a GPU answers.
+fn tried(entries: &str) -> Vec<String> {
     let project = Project::new(&["saxpy.cu"]);
+    let device = r#""device": {"name": "NVIDIA H200", "compute_capability": 90}"#;
+    project.write("recorded.json", &format!(r#"{{"log": "log.txt", {device}, "entries": [{entries}]}}"#));
+    succeed(saxpy_cubin(&project).env("NVTUNE_REPLAY", "recorded.json"));
+    project.read("log.txt").lines().filter_map(|line| line.strip_prefix("check ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn kernel_that_works_in_its_own_launch_alone_costs_few_refusals() {
+    let difference =
+        r#"{"differs": {"buffer": "y", "index": 0, "lane": 0, "expected": "1", "got": "2", "count": 1, "of": 9}}"#;
+    for refused in [r#"{"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#, difference] {
+        let tried = tried(&format!(r#"{{"label": "block=256", "time_us": 10.0}}, {{"refused": {refused}}}"#));
+        let elsewhere = tried.iter().filter(|label| !label.contains("block=256")).count();
+        // A round that has begun is ended.
+        assert!((6..10).contains(&elsewhere), "{tried:?}");
+    }
+}
+
+#[test]
+fn refused_launch_is_not_tried_with_other_registers() {
     let crash = r#""refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#;
-    project.write(
-        "recorded.json",
-        &format!(
-            r#"{{"log": "log.txt", "device": {{"name": "NVIDIA H200", "compute_capability": 90}},
-                "entries": [{{"label": "block=256", "time_us": 10.0}}, {{{crash}}}]}}"#
-        ),
-    );
-    let ran = succeed(saxpy_cubin(&project).env("NVTUNE_REPLAY", "recorded.json"));
-    assert!(ran.stderr.contains("crashed on the GPU"), "{}", ran.stderr);
-    let log = project.read("log.txt");
-    let crashes = log.lines().filter(|line| line.starts_with("check ") && !line.contains("block=256")).count();
-    // A round that has begun is ended.
-    assert!((4..8).contains(&crashes), "{log}");
+    let entries = |other: &str| format!(r#"{{"label": "block=128", {other}}}, {{"time_us": 10.0}}"#);
+    let count = |tried: &[String]| tried.iter().filter(|label| label.contains("block=128")).count();
+    assert!(count(&tried(&entries(r#""time_us": 9.0"#))) > 1);
+    assert_eq!(count(&tried(&entries(crash))), 1);
 }
 
 #[test]
