@@ -7,11 +7,12 @@
 //! write.
 
 use crate::analysis::MemoryProbe;
+use crate::cuda::OpaqueHandle;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// The functions that the statements call, for the head of a stub file.
-const RUNTIME: &str = include_str!("capture_runtime.h");
+const RUNTIME: &str = concat!(include_str!("capture_runtime.h"), include_str!("capture_textures.h"));
 
 /// Declares [`variables_text`]'s functions.
 const VARIABLES_DECLARATIONS: &str =
@@ -32,6 +33,9 @@ pub struct Capture {
     /// What finds out which memory a launch accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<MemoryProbe>,
+    /// The arguments that are handles of texture and surface objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handles: Vec<(usize, OpaqueHandle)>,
 }
 
 /// An argument of a launch in its stub.
@@ -58,10 +62,12 @@ impl Capture {
             if probe.is_some() { "&__nvtune_probe" } else { "0" }
         );
         for (index, StubArgument { expression }) in arguments.iter().enumerate() {
-            let _ = writeln!(
-                text,
-                "{{__args_arr[{index}], sizeof({expression}), __nvtune_capture::type_of(__cudaAddressOf({expression}))}},"
-            );
+            let kind = match self.handles.iter().find(|(argument, _)| *argument == index) {
+                Some((_, OpaqueHandle::Texture)) => "'t'".to_owned(),
+                Some((_, OpaqueHandle::Surface)) => "'o'".to_owned(),
+                None => format!("__nvtune_capture::type_of(__cudaAddressOf({expression}))"),
+            };
+            let _ = writeln!(text, "{{__args_arr[{index}], sizeof({expression}), {kind}}},");
         }
         let _ = write!(
             text,

@@ -44,18 +44,17 @@ pub fn bind(
         return Err(vec![source.error(MessageCode::ParameterMissing, annotation.comment, message)]);
     };
     let mut problems = Vec::new();
-    let mut workload = Workload::default();
-    if let Some(memory) = &annotation.clauses.recorded {
-        (workload.buffers, workload.symbols) = bind_memory(memory);
-    }
+    let recorded = annotation.clauses.recorded.as_deref();
+    let mut workload = recorded.map(bind_memory).unwrap_or_default();
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
             problems.push(source.error(MessageCode::ParameterMissing, kernel.span, message));
             continue;
         };
-        if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| opaque_handle(declaration)) {
-            let message = format!("`{}` is a {handle}, which a comment cannot describe", given.name);
+        let handle = kernel.declarations.get(index).and_then(|declaration| opaque_handle(declaration));
+        if let Some(handle) = handle.filter(|_| recorded.is_none()) {
+            let message = format!("`{}` is a {}, which a comment cannot describe", given.name, handle.name());
             problems
                 .push(source.error(MessageCode::UnknownType, given.span, message).with(left_out(annotation, given)));
             continue;
