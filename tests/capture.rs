@@ -114,7 +114,11 @@ fn described(recorded: &RecordedKernel) -> String {
             let _ = writeln!(text, "  {symbol}: {} bytes", place.end - place.start);
         }
         for TextureArray { buffer, extent, texel, flags } in arrays {
-            let _ = writeln!(text, "  array {extent:?} of {}x{:?}, flags {flags} = buffer {buffer}", texel.lanes, texel.scalar);
+            let _ = writeln!(
+                text,
+                "  array {extent:?} of {}x{:?}, flags {flags} = buffer {buffer}",
+                texel.lanes, texel.scalar
+            );
         }
         for TextureObject { argument, memory, sampling } in textures {
             let _ = writeln!(text, "  argument {argument} = {memory:?}");

@@ -66,7 +66,7 @@ static word note_array(Recording &recording, void *handle) {
                         descriptor[3] >> 32, low(descriptor[4]) & KEPT_FLAGS}};
   const word texel = texel_bytes(array.index[ARRAY_FORMAT], array.index[ARRAY_CHANNELS]);
   if (texel == 0 || (low(descriptor[4]) & ~static_cast<word>(KEPT_FLAGS | IGNORED_FLAGS)) != 0) {
-    recording.problem = "it has an array of a format that is not recorded";
+    recording.problem = "it has an array of a kind that is not recorded";
     return number;
   }
   const word size = descriptor[0] * at_least_one(descriptor[1]) * at_least_one(descriptor[2]) * texel;
@@ -89,8 +89,8 @@ static void note_texture(Recording &recording, word argument, bool is_sampled, w
   if (index[OBJECT_TYPE] == OF_MIPMAPPED_ARRAY) {
     recording.problem = "it has a mipmapped array";
   } else if (index[OBJECT_TYPE] == OF_ARRAY) {
-    /* Without a view this is an error of the driver's. */
-    texture.has_view = is_sampled && describe("cuTexObjectGetResourceViewDesc", texture.view, object);
+    /* Without a view this is an error of the driver's. A view has a width. */
+    texture.has_view = is_sampled && describe("cuTexObjectGetResourceViewDesc", texture.view, object) && texture.view[1] != 0;
     index[OBJECT_MEMORY] = note_array(recording, reinterpret_cast<void *>(resource[1]));
   } else {
     index[OBJECT_FORMAT] = low(resource[2]);
@@ -107,7 +107,7 @@ static void note_texture(Recording &recording, word argument, bool is_sampled, w
     }
     index[OBJECT_OFFSET] = resource[1] - recording.buffers[index[OBJECT_MEMORY]].address;
     if (texel_bytes(index[OBJECT_FORMAT], index[OBJECT_CHANNELS]) == 0)
-      recording.problem = "it has a texture of a format that is not recorded";
+      recording.problem = "it has texels of a format that is not recorded";
   }
   recording.textures[recording.texture_count++] = texture;
 }

@@ -47,6 +47,11 @@ pub enum Problem {
     /// The comment leaves all values to a recording, and its launch depends on one.
     #[error("no value is given for `{name}` and no launch recorded: build with NVTUNE=capture and run it")]
     NotRecorded { name: String },
+    /// Handles within structures or in memory are recorded as numbers.
+    #[error(
+        "its recording cannot be used: it has none of the textures and surfaces that the kernel reads: make their handles arguments of their own"
+    )]
+    TexturesNotRecorded,
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },
 }
@@ -101,6 +106,7 @@ impl Problem {
             Self::Default { .. } => MessageCode::WrongDefault,
             Self::Architecture(_) => MessageCode::UnknownArchitecture,
             Self::NotRecorded { .. } => MessageCode::NotRecorded,
+            Self::TexturesNotRecorded => MessageCode::RecordingNotUsed,
             Self::Baseline { .. } => MessageCode::BaselineUnusable,
         }
     }

@@ -55,8 +55,8 @@ pub fn bind(
         let handle = kernel.declarations.get(index).and_then(|declaration| opaque_handle(declaration));
         if let Some(handle) = handle.filter(|_| recorded.is_none()) {
             let message = format!("`{}` is a {}, which a comment cannot describe", given.name, handle.name());
-            problems
-                .push(source.error(MessageCode::UnknownType, given.span, message).with(left_out(annotation, given)));
+            let note = left_out(annotation, given, "; or remove args(...) and record a launch");
+            problems.push(source.error(MessageCode::UnknownType, given.span, message).with(note));
             continue;
         }
         let layout = entry.layouts.get(&index);
@@ -73,7 +73,7 @@ pub fn bind(
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
             Err(problem) if kernel.declarations.get(index).is_some_and(|declaration| takes_no_value(declaration)) => {
-                problems.push(problem.with(left_out(annotation, given)));
+                problems.push(problem.with(left_out(annotation, given, "")));
             }
             Err(problem) => problems.push(*problem),
         }
@@ -100,8 +100,9 @@ pub fn bind(
 }
 
 /// What to do with a parameter that takes no value.
-fn left_out(annotation: &Annotation, given: &Given) -> Diagnostic {
-    let message = format!("leave it out of args(...): then the model alone tunes `{}`", annotation.kernel.name);
+fn left_out(annotation: &Annotation, given: &Given, otherwise: &str) -> Diagnostic {
+    let kernel = &annotation.kernel.name;
+    let message = format!("leave it out of args(...): then the model alone tunes `{kernel}`{otherwise}");
     annotation.source.note(given.span, message)
 }
 

@@ -17,6 +17,23 @@ __global__ void resampled(int w, int h, cudaTextureObject_t image, const cudaTex
     surf2DLayeredwrite(static_cast<unsigned char>(x), marks, x, y, 1);
 }
 
+struct Image {
+    cudaTextureObject_t texture;
+    int width;
+};
+
+//@tune
+__global__ void held(Image image, float *out) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x < image.width) out[x] = tex1Dfetch<float>(image.texture, x);
+}
+
+//@tune
+__global__ void listed(int n, const cudaTextureObject_t *images, float *out) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x < n) out[x] = tex1Dfetch<float>(images[x % 2], x);
+}
+
 int main(int count, char **arguments) {
     const int kind = count > 1 ? atoi(arguments[1]) : 0;
     enum { ARRAY, MIPMAPPED, LINEAR, PITCHED };
@@ -45,6 +62,14 @@ int main(int count, char **arguments) {
             image = fake_object(1, ARRAY, fake_array(8, 4, 0, FLOAT, 1, 0x40, texels), 0, 0, 0, 0, 0);
             break;
         case 6: image = fake_object(1, ARRAY, fake_array(8, 4, 0, 0xb0, 1, 0, texels), 0, 0, 0, 0, 0); break;
+        case 8: { /* Handles elsewhere than in parameters of their own. */
+            word *images;
+            cudaMalloc(&images, 2 * sizeof *images);
+            images[0] = images[1] = linear;
+            held<<<1, 32>>>(Image{linear, 32}, out);
+            listed<<<1, 32>>>(32, images, out);
+            break;
+        }
         case 7: linear = fake_object(1, LINEAR, reinterpret_cast<word>(texels), float1, 32, 0, 0, 0); break;
     }
     for (int i = 0; i < 3; ++i) {

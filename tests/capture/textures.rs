@@ -41,7 +41,24 @@ fn objects_are_recorded_with_their_arrays_and_memory() {
     check(
         folder.path(),
         "resampled",
-        expect![[r#""#]],
+        expect![[r#"
+        3 x grid [1, 2, 1] block [8, 2, 1] shared 0
+          Signed 8
+          Signed 4
+          Texture of 8 bytes
+          Texture of 8 bytes
+          Surface of 8 bytes
+          Pointer of 8 bytes
+          buffers [128, 128, 4096, 30]
+          argument 5 + 0 -> buffer 0 + 0
+          array [8, 4, 0] of 1xF32, flags 0 = buffer 1
+          array [5, 3, 2] of 1xU8, flags 3 = buffer 3
+          argument 2 = Array(0)
+            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
+          argument 3 = Linear { buffer: 2, offset: 512, bytes: 256, texel: Element { scalar: F32, lanes: 1 } }
+            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
+          argument 4 = Array(1)
+    "#]],
     );
     let texels: Vec<u8> = (0..32).flat_map(|i| (0.5 * i as f32).to_le_bytes()).collect();
     assert_eq!(contents(folder.path(), 1), texels);
@@ -53,7 +70,23 @@ fn rows_of_memory_views_and_arrays_of_two_objects_are_recorded() {
     check(
         recorded("1").path(),
         "resampled",
-        expect![[r#""#]],
+        expect![[r#"
+        3 x grid [1, 2, 1] block [8, 2, 1] shared 0
+          Signed 8
+          Signed 4
+          Texture of 8 bytes
+          Texture of 8 bytes
+          Surface of 8 bytes
+          Pointer of 8 bytes
+          buffers [128, 30, 4096]
+          argument 5 + 0 -> buffer 0 + 0
+          array [5, 3, 2] of 1xU8, flags 3 = buffer 1
+          argument 2 = Array(0)
+            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] Some([1, 5, 3, 2, 0, 0])
+          argument 3 = Pitched { buffer: 2, offset: 512, width: 6, height: 3, pitch: 512, texel: Element { scalar: F32, lanes: 1 } }
+            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
+          argument 4 = Array(0)
+    "#]],
     );
 }
 
@@ -70,8 +103,8 @@ fn objects_that_cannot_be_replayed_are_left_out_with_the_reason() {
     for (argument, reason) in [
         ("2", "it has a mipmapped array"),
         ("3", "the driver does not describe its texture or surface"),
-        ("5", "it has an array of a format that is not recorded"),
-        ("6", "it has an array of a format that is not recorded"),
+        ("5", "it has an array of a kind that is not recorded"),
+        ("6", "it has an array of a kind that is not recorded"),
         ("7", "its texture is of memory that the driver does not know"),
     ] {
         let recorded = kernel(recorded(argument).path(), "resampled");
@@ -80,8 +113,8 @@ fn objects_that_cannot_be_replayed_are_left_out_with_the_reason() {
     }
 }
 
-/// Builds with what a run recorded, and timings for it or none; returns what is said.
-fn tuned(folder: &Path, mode: &str) -> String {
+/// Builds with what a run recorded; returns what is said, and the record.
+fn tuned(folder: &Path, mode: &str) -> (String, serde_json::Value) {
     let sources = tempfile::tempdir().expect("a folder");
     std::fs::copy(source("textured.cu"), sources.path().join("launches.cu")).expect("copied");
     let timings = r#"{"device": {"name": "NVIDIA H200", "compute_capability": 90},
@@ -92,16 +125,30 @@ fn tuned(folder: &Path, mode: &str) -> String {
     let ran = build.output().expect("it starts");
     let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.to_string_lossy(), "FOLDER");
     assert!(ran.status.success(), "{said}");
-    said
+    let record = std::fs::read_to_string(sources.path().join("launches.tune.json")).unwrap_or_default();
+    (said, serde_json::from_str(&record).unwrap_or_default())
 }
 
 #[test]
 fn kernel_with_textures_is_tuned_on_its_recording() {
-    let said = tuned(recorded("0").path(), "measure");
-    assert_eq!(timed(&said), "nvtune: resampled: timed\n");
-    // Without a GPU the model predicts its time.
-    let said = tuned(recorded("0").path(), "static");
-    assert!(said.starts_with("nvtune: resampled: block=") && said.contains("predicted"), "{said}");
+    let folder = recorded("0");
+    let (said, _) = tuned(folder.path(), "measure");
+    assert!(timed(&said).contains("nvtune: resampled: timed\n") && said.contains("; 4 of 408 points timed"), "{said}");
+    // Without a GPU the model predicts its times.
+    let (said, record) = tuned(folder.path(), "static");
+    let rows = record["kernels"][0]["configurations"].as_array().unwrap_or_else(|| panic!("{said}"));
+    let is_predicted = |row: &serde_json::Value| row["score"]["predicted_us"].as_f64().is_some_and(|time| time > 0.0);
+    assert!(rows.len() > 100 && rows.iter().all(is_predicted), "{record}");
+}
+
+#[test]
+fn kernel_with_handles_that_are_no_parameters_is_not_tuned() {
+    let (said, _) = tuned(recorded("8").path(), "measure");
+    let lines = said.lines().filter(|line| line.contains("recording cannot be used"));
+    expect![[r#"
+        nvtune warning : listed: not tuned: its recording cannot be used: `images` points to textures, which a recording cannot replay [N0095]
+        nvtune warning : held: not tuned: its recording cannot be used: it has none of the textures and surfaces that the kernel reads: make their handles arguments of their own [N0095]
+    "#]].assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
 }
 
 #[test]

@@ -81,7 +81,8 @@ fn write_into_an_array_that_the_baseline_only_reads_is_refused_and_undone() {
 
 #[test]
 fn object_that_the_driver_does_not_take_is_refused_alone() {
-    let of = |memory, mode| with_object("fetches", buffer("y", Scalar::U32, COUNT, Fill::Poison), 2, memory, Some(mode));
+    let of =
+        |memory, mode| with_object("fetches", buffer("y", Scalar::U32, COUNT, Fill::Poison), 2, memory, Some(mode));
     let beyond = TextureMemory::Linear { buffer: 0, offset: 8, bytes: 4 * COUNT, texel: TEXEL };
     let mut misshapen = of(TextureMemory::Array(0), 1);
     Arc::make_mut(&mut misshapen.workload).arrays[0].extent[1] = 11;
