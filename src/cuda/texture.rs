@@ -110,7 +110,7 @@ impl TextureMemory {
         }
     }
 
-    /// Whether it is a known array, or lies within its buffer. `sizes` are the bytes of the buffers.
+    /// Whether it is a known array, or lies within its buffer. `sizes` are the bytes of buffers.
     pub fn is_within(&self, arrays: &[TextureArray], sizes: &[u64]) -> bool {
         let (buffer, offset, bytes) = match *self {
             TextureMemory::Array(array) => return array < arrays.len(),

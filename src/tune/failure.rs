@@ -48,9 +48,7 @@ pub enum Problem {
     #[error("no value is given for `{name}` and no launch recorded: build with NVTUNE=capture and run it")]
     NotRecorded { name: String },
     /// Handles within structures or in memory are recorded as numbers.
-    #[error(
-        "its recording cannot be used: it has none of the textures and surfaces that the kernel reads: make their handles arguments of their own"
-    )]
+    #[error("its recording cannot be used: it has none of the kernel's textures: make their handles parameters")]
     TexturesNotRecorded,
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },

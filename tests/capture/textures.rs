@@ -147,7 +147,7 @@ fn kernel_with_handles_that_are_no_parameters_is_not_tuned() {
     let lines = said.lines().filter(|line| line.contains("recording cannot be used"));
     expect![[r#"
         nvtune warning : listed: not tuned: its recording cannot be used: `images` points to textures, which a recording cannot replay [N0095]
-        nvtune warning : held: not tuned: its recording cannot be used: it has none of the textures and surfaces that the kernel reads: make their handles arguments of their own [N0095]
+        nvtune warning : held: not tuned: its recording cannot be used: it has none of the kernel's textures: make their handles parameters [N0095]
     "#]].assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
 }
 

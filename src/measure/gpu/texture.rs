@@ -90,7 +90,7 @@ impl BoundTextures {
     /// Puts the handles in the place of their arguments.
     pub fn put_handles(&self, arguments: &mut [Vec<u8>]) {
         for (texture, object) in self.textures.iter().zip(&self.objects) {
-            if let Some(argument) = arguments.get_mut(texture.argument) {
+            if let Some(argument) = arguments.get_mut(texture.argument).filter(|argument| argument.len() == 8) {
                 *argument = object.handle.to_le_bytes().to_vec();
             }
         }
@@ -128,8 +128,8 @@ impl DeviceArray {
         let words = [width, height, depth, format_word(texel)?, flags.into()];
         const { assert!(size_of::<[u64; 5]>() == size_of::<sys::CUDA_ARRAY3D_DESCRIPTOR>()) };
         let mut handle = null_mut();
-        // SAFETY: a context is current on this thread, as the borrowed one shows; the words have the
-        // layout of the descriptor, and `handle` is a place for the handle.
+        // SAFETY: a context is current on this thread, as the borrowed one shows; the words have
+        // the layout of the descriptor, and `handle` is a place for the handle.
         unsafe { sys::cuArray3DCreate_v2(&mut handle, words.as_ptr().cast()) }.result()?;
         Ok(DeviceArray { handle, description: description.clone(), _here: PhantomData })
     }
@@ -173,14 +173,16 @@ impl DeviceArray {
             Height: rows,
             Depth: self.description.layers() as usize,
         };
-        // SAFETY: array and memory exist, and have at least the bytes of the copy; a stream keeps the order.
+        // SAFETY: array and memory exist, and have at least the bytes of the copy; a stream keeps
+        // the order.
         unsafe { sys::cuMemcpy3DAsync_v2(&copy, stream.0) }.result()
     }
 }
 
 impl Drop for DeviceArray {
     fn drop(&mut self) {
-        // SAFETY: the array is this value's alone. An error means that the context is gone, and the array with it.
+        // SAFETY: the array is this value's alone. An error means that the context is gone, and the
+        // array with it.
         let _ = unsafe { sys::cuArrayDestroy(self.handle) };
     }
 }
@@ -190,8 +192,9 @@ impl Object {
     fn new(_: &Context, resource: &[u64; 18], sampling: Option<&Sampling>) -> Result<Object> {
         let mut handle = 0;
         let Some(Sampling { descriptor, view }) = sampling else {
-            // SAFETY: a context is current on this thread, as the borrowed one shows; the words have the layout
-            // of the descriptor, whose array or memory exists, and `handle` is a place for the handle.
+            // SAFETY: a context is current on this thread, as the borrowed one shows; the words
+            // have the layout of the descriptor, whose array or memory exists, and `handle` is a
+            // place for the handle.
             unsafe { sys::cuSurfObjectCreate(&mut handle, resource.as_ptr().cast()) }.result()?;
             return Ok(Object { handle, is_texture: false, _here: PhantomData });
         };
@@ -211,7 +214,8 @@ impl Object {
 
 impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: the object is this value's alone. An error means that the context is gone, and the object with it.
+        // SAFETY: the object is this value's alone. An error means that the context is gone, and
+        // the object with it.
         let _ = unsafe {
             match self.is_texture {
                 true => sys::cuTexObjectDestroy(self.handle),
