@@ -120,8 +120,8 @@ fn described(recorded: &RecordedKernel) -> String {
                 texel.lanes, texel.scalar
             );
         }
-        for TextureObject { argument, memory, sampling } in textures {
-            let _ = writeln!(text, "  argument {argument} = {memory:?}");
+        for TextureObject { argument, field, memory, sampling } in textures {
+            let _ = writeln!(text, "  argument {argument} + {field} = {memory:?}");
             if let Some(Sampling { descriptor, view }) = sampling {
                 let _ = writeln!(text, "    {descriptor:?} {view:?}");
             }

@@ -51,5 +51,5 @@ pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_o
 pub use template_instance::Spelled;
 pub(crate) use template_instance::template_arguments as instance_arguments;
 pub use template_use::may_be_used;
-pub use texture::{OpaqueHandle, Sampling, TextureArray, TextureMemory, TextureObject};
+pub use texture::{HandlePlace, OpaqueHandle, Sampling, TextureArray, TextureMemory, TextureObject};
 pub use types::{Type, vector_fields};

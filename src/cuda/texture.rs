@@ -9,10 +9,19 @@ use serde::{Deserialize, Serialize};
 const ARRAY_FLAGS: u32 = 0x0f;
 
 /// What a handle stands for that means something only in the process that made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OpaqueHandle {
     Texture,
     Surface,
+}
+
+/// Where among its arguments a launch has a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HandlePlace {
+    pub argument: usize,
+    /// In a structure the byte where its field begins.
+    pub offset: u64,
+    pub kind: OpaqueHandle,
 }
 
 impl OpaqueHandle {
@@ -59,8 +68,9 @@ pub struct Sampling {
 /// A texture or surface object that a launch is passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextureObject {
-    /// The argument that has its handle.
+    /// The argument that has its handle, and the byte in that.
     pub argument: usize,
+    pub field: u64,
     pub memory: TextureMemory,
     /// `None` for a surface.
     pub sampling: Option<Sampling>,

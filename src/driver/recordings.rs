@@ -4,7 +4,6 @@ use super::build::Build;
 use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
-use crate::cuda::declarations::handle_by_value;
 use crate::diag::{MessageCode, in_units};
 use crate::emit::{Capture, StubChange, StubText};
 use crate::nvcc::{Dryrun, Programs};
@@ -195,14 +194,12 @@ impl Build<'_> {
         };
         for (annotation, found) in annotations.iter().zip(found) {
             match found {
-                Ok(KernelStub { mangled, symbol, toolkit, probe }) => {
+                Ok(KernelStub { mangled, symbol, toolkit, probe, handles }) => {
                     let (kernel, name) = (annotation.name.clone(), folder.display());
                     self.console.summary(&format!("{kernel}: launches are recorded below '{name}'"));
                     let instance = annotation.instance_name().unwrap_or_default();
                     let folder = folder.as_os_str().as_bytes().to_vec();
-                    let declarations = annotation.kernel.declarations.iter().enumerate();
-                    let handles = declarations.filter_map(|(index, text)| Some((index, handle_by_value(text)?)));
-                    let capture = Capture { folder, kernel, instance, toolkit, probe, handles: handles.collect() };
+                    let capture = Capture { folder, kernel, instance, toolkit, probe, handles };
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }

@@ -71,11 +71,20 @@ struct Probe {
   const ProbePointer *pointers;
 };
 
+/* A handle of a texture or surface object: in which argument, and at which byte. */
+struct Handle {
+  int argument;
+  word offset;
+  bool is_texture;
+};
+
 /* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
    one for all that are not distinguished. */
 struct Kernel {
   const char *folder, *name, *instance;
   const Probe *probe;
+  const Handle *handles;
+  int handle_count;
   int lock, kinds;
   word keys[MOST_KINDS];
   int is_done[MOST_KINDS];
@@ -120,19 +129,23 @@ static inline bool may_be_address(const Argument &argument, word value) {
   return argument.type != 'i' && argument.type != 'f' && value >> 32 != 0 && value >> 48 == 0;
 }
 
-/* Returns whether an argument is the handle of a texture or surface object. */
-static inline bool is_object(const Argument &argument) { return argument.type == 't' || argument.type == 'o'; }
+/* Returns whether a word of an argument is the handle of a texture or surface object. */
+static bool is_handle(const Kernel &kernel, int argument, word offset) {
+  for (int i = 0; i < kernel.handle_count; ++i)
+    if (kernel.handles[i].argument == argument && kernel.handles[i].offset == offset) return true;
+  return false;
+}
 
 /* Returns what tells one kind of launch from another: shape and arguments, all but addresses and handles. */
-static word kind_of(const Shape &shape, const Argument *arguments, int count) {
+static word kind_of(const Kernel &kernel, const Shape &shape, const Argument *arguments, int count) {
   word digest = 14695981039346656037ULL;
   for (int i = 0; i < 7; ++i) mix(digest, shape.value[i]);
   for (int i = 0; i < count; ++i) {
-    if (arguments[i].type == 'p' || is_object(arguments[i])) continue;
+    if (arguments[i].type == 'p') continue;
     word at = 0;
     for (; at + 8 <= arguments[i].size; at += 8) {
       const word value = word_at(arguments[i].bytes, at);
-      mix(digest, may_be_address(arguments[i], value) ? 0 : value);
+      mix(digest, may_be_address(arguments[i], value) || is_handle(kernel, i, at) ? 0 : value);
     }
     for (; at < arguments[i].size; ++at) mix(digest, static_cast<const unsigned char *>(arguments[i].bytes)[at]);
   }
@@ -251,7 +264,7 @@ struct Recording {
 };
 
 /* Of capture_textures.h. */
-static void note_textures(Recording &, const Argument *, int);
+static void note_textures(const Kernel &, Recording &, const Argument *, int);
 static void put_array(Recording &, Writer &, word, cudaStream_t);
 static void put_textures(const Recording &, Writer &);
 
@@ -495,8 +508,7 @@ static void put_index(const Kernel &kernel, Recording &recording, Writer &writer
   for (int i = 0; i < count; ++i) {
     writer.put(static_cast<word>(arguments[i].type));
     writer.put(arguments[i].size);
-    if (is_object(arguments[i])) writer.put(static_cast<word>(0));
-    else writer.put(arguments[i].bytes, arguments[i].size);
+    writer.put(arguments[i].bytes, arguments[i].size);
     writer.pad();
   }
   writer.put(recording.buffer_count);
@@ -542,13 +554,14 @@ static void record(Kernel &kernel, Recording &recording, const char *folder, wor
     if (!piece || !places) recording.problem = "there is no memory for it";
     writer.put("nvtrec3\n", 8);
     for (int i = 0; i < count; ++i) {
-      if (arguments[i].type == 'i' || arguments[i].type == 'f' || is_object(arguments[i])) continue;
+      if (arguments[i].type == 'i' || arguments[i].type == 'f') continue;
       for (word at = 0; at + 8 <= arguments[i].size; at += 8) {
         const word value = word_at(arguments[i].bytes, at);
-        if (may_be_address(arguments[i], value)) note_pointer(recording, static_cast<word>(i), at, value);
+        if (may_be_address(arguments[i], value) && !is_handle(kernel, i, at))
+          note_pointer(recording, static_cast<word>(i), at, value);
       }
     }
-    note_textures(recording, arguments, count);
+    note_textures(kernel, recording, arguments, count);
     keep_accessed(kernel, recording, shape, arguments, count, stream);
     for (int i = 0; i < variable_count && !recording.problem; ++i) {
       void *address = 0;
@@ -709,7 +722,7 @@ static void launch(Kernel &kernel, const Argument *arguments, int count, const V
   void *stream = 0;
   if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) != cudaSuccess) return;
   const Shape shape = {{grid.x, grid.y, grid.z, block.x, block.y, block.z, shared}};
-  const word kind = kind_of(shape, arguments, count);
+  const word kind = kind_of(kernel, shape, arguments, count);
   const int kinds = __atomic_load_n(&kernel.kinds, __ATOMIC_ACQUIRE);
   int at = 0;
   while (at < kinds && kernel.keys[at] != kind) ++at;

@@ -18,8 +18,8 @@ struct Array {
 
 /* A texture or surface object, and its words in the index. Those of the texture and the view descriptor that are reserved
    are not among them. */
-enum { OBJECT_ARGUMENT, OBJECT_TYPE, OBJECT_MEMORY, OBJECT_OFFSET, OBJECT_FORMAT, OBJECT_CHANNELS, OBJECT_WIDTH,
-       OBJECT_HEIGHT, OBJECT_PITCH, OBJECT_WORDS };
+enum { OBJECT_ARGUMENT, OBJECT_FIELD, OBJECT_TYPE, OBJECT_MEMORY, OBJECT_OFFSET, OBJECT_FORMAT, OBJECT_CHANNELS,
+       OBJECT_WIDTH, OBJECT_HEIGHT, OBJECT_PITCH, OBJECT_WORDS };
 struct Texture {
   word index[OBJECT_WORDS];
   bool is_sampled, has_view;
@@ -74,11 +74,12 @@ static word note_array(Recording &recording, void *handle) {
   return number;
 }
 
-/* Notes the object that an argument is the handle of. */
-static void note_texture(Recording &recording, word argument, bool is_sampled, word object) {
+/* Notes an object by its handle. */
+static void note_texture(Recording &recording, const Handle &handle, word object) {
+  const bool is_sampled = handle.is_texture;
   const char *const unknown = "the driver does not describe its texture or surface";
   word resource[RESOURCE_WORDS] = {0};
-  Texture texture = {{argument}, is_sampled, false, {0}, {0}};
+  Texture texture = {{static_cast<word>(handle.argument), handle.offset}, is_sampled, false, {0}, {0}};
   if (!describe(is_sampled ? "cuTexObjectGetResourceDesc" : "cuSurfObjectGetResourceDesc", resource, object) ||
       (is_sampled && !describe("cuTexObjectGetTextureDesc", texture.sampling, object))) {
     recording.problem = unknown;
@@ -114,16 +115,18 @@ static void note_texture(Recording &recording, word argument, bool is_sampled, w
 
 /* Notes the texture and surface objects of a launch and the memory behind them. No handle is 0: such a one is passed as it
    is. */
-static void note_textures(Recording &recording, const Argument *arguments, int count) {
-  word objects = 0;
-  for (int i = 0; i < count; ++i) objects += is_object(arguments[i]);
-  if (objects == 0) return;
-  recording.arrays = static_cast<Array *>(__nvtune_malloc(objects * sizeof(Array)));
-  recording.textures = static_cast<Texture *>(__nvtune_malloc(objects * sizeof(Texture)));
+static void note_textures(const Kernel &kernel, Recording &recording, const Argument *arguments, int count) {
+  const word most = static_cast<word>(kernel.handle_count);
+  if (most == 0) return;
+  recording.arrays = static_cast<Array *>(__nvtune_malloc(most * sizeof(Array)));
+  recording.textures = static_cast<Texture *>(__nvtune_malloc(most * sizeof(Texture)));
   if (!recording.arrays || !recording.textures) recording.problem = "there is no memory for it";
-  for (int i = 0; i < count && (!recording.problem || recording.problem == TOO_LARGE); ++i)
-    if (is_object(arguments[i]) && word_at(arguments[i].bytes, 0) != 0)
-      note_texture(recording, static_cast<word>(i), arguments[i].type == 't', word_at(arguments[i].bytes, 0));
+  for (int i = 0; i < kernel.handle_count && (!recording.problem || recording.problem == TOO_LARGE); ++i) {
+    const Handle &handle = kernel.handles[i];
+    if (handle.argument >= count || handle.offset + 8 > arguments[handle.argument].size) continue;
+    const word object = word_at(arguments[handle.argument].bytes, handle.offset);
+    if (object != 0) note_texture(recording, handle, object);
+  }
 }
 
 /* Writes the contents of the array that a buffer stands for: texel by texel, row by row, layer by layer. */

@@ -336,7 +336,7 @@ fn parse_arrays(words: &mut Words<'_>, sizes: &[u64]) -> Result<Vec<TextureArray
     Ok(arrays)
 }
 
-/// Reads texture and surface objects, by rising numbers of their arguments.
+/// Reads texture and surface objects, by rising places of their handles.
 fn parse_textures(
     words: &mut Words<'_>,
     arguments: &[RecordedArgument],
@@ -345,7 +345,7 @@ fn parse_textures(
 ) -> Result<Vec<TextureObject>, RecordingError> {
     let mut textures: Vec<TextureObject> = Vec::new();
     for _ in 0..words.count()? {
-        let argument = words.number()?;
+        let (argument, field) = (words.number()?, words.word()?);
         let memory = parse_memory(words)?;
         let (descriptor, view) = (words.optional::<7>()?, words.optional::<6>()?);
         let halves = |words: [u64; 7]| {
@@ -353,13 +353,17 @@ fn parse_textures(
         };
         let sampling = descriptor.map(|words| Sampling { descriptor: halves(words), view });
         let expected = if sampling.is_some() { ArgumentKind::Texture } else { ArgumentKind::Surface };
-        let is_handle = arguments.get(argument).is_some_and(|own| own.kind == expected && own.bytes.len() == 8);
-        let rises = textures.last().is_none_or(|last| last.argument < argument);
+        let has_handle = |own: &RecordedArgument| match own.kind {
+            ArgumentKind::Other => field.checked_add(8).is_some_and(|end| end <= own.bytes.len() as u64),
+            kind => kind == expected && own.bytes.len() == 8 && field == 0,
+        };
+        let is_handle = arguments.get(argument).is_some_and(has_handle);
+        let rises = textures.last().is_none_or(|last| (last.argument, last.field) < (argument, field));
         let has_place = sampling.is_some() || view.is_none() && matches!(memory, TextureMemory::Array(_));
         if !is_handle || !rises || !has_place || !memory.is_within(arrays, sizes) {
             return Err(RecordingError::Damaged);
         }
-        textures.push(TextureObject { argument, memory, sampling });
+        textures.push(TextureObject { argument, field, memory, sampling });
     }
     Ok(textures)
 }

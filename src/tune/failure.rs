@@ -47,7 +47,7 @@ pub enum Problem {
     /// The comment leaves all values to a recording, and its launch depends on one.
     #[error("no value is given for `{name}` and no launch recorded: build with NVTUNE=capture and run it")]
     NotRecorded { name: String },
-    /// Handles within structures or in memory are recorded as numbers.
+    /// Handles in memory are recorded as numbers.
     #[error("its recording cannot be used: it has none of the kernel's textures: make their handles parameters")]
     TexturesNotRecorded,
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]

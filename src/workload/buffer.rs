@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn array_is_overwritten_if_all_its_surfaces_are_only_written() {
         let texel = Element { scalar: Scalar::F32, lanes: 1 };
-        let object = |argument| TextureObject { argument, memory: TextureMemory::Array(0), sampling: None };
+        let object = |argument| TextureObject { argument, field: 0, memory: TextureMemory::Array(0), sampling: None };
         for (only_written, expected) in [([true, true], true), ([true, false], false), ([false, false], false)] {
             let mut workload = recorded(vec![Argument::Scalar(vec![0; 8]), Argument::Scalar(vec![0; 8])]);
             workload.arrays = vec![TextureArray { buffer: 1, extent: [2, 2, 0], texel, flags: 2 }];

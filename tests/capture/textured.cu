@@ -18,8 +18,8 @@ __global__ void resampled(int w, int h, cudaTextureObject_t image, const cudaTex
 }
 
 struct Image {
-    cudaTextureObject_t texture;
     int width;
+    cudaTextureObject_t texture;
 };
 
 //@tune
@@ -32,6 +32,14 @@ __global__ void held(Image image, float *out) {
 __global__ void listed(int n, const cudaTextureObject_t *images, float *out) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x;
     if (x < n) out[x] = tex1Dfetch<float>(images[x % 2], x);
+}
+
+__constant__ cudaTextureObject_t image_of_all;
+
+//@tune
+__global__ void stored(int n, float *out) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x < n) out[x] = tex1Dfetch<float>(image_of_all, x);
 }
 
 int main(int count, char **arguments) {
@@ -62,12 +70,14 @@ int main(int count, char **arguments) {
             image = fake_object(1, ARRAY, fake_array(8, 4, 0, FLOAT, 1, 0x40, texels), 0, 0, 0, 0, 0);
             break;
         case 6: image = fake_object(1, ARRAY, fake_array(8, 4, 0, 0xb0, 1, 0, texels), 0, 0, 0, 0, 0); break;
-        case 8: { /* Handles elsewhere than in parameters of their own. */
+        case 8: { /* Handles in a structure, in memory and in a variable. */
             word *images;
             cudaMalloc(&images, 2 * sizeof *images);
             images[0] = images[1] = linear;
-            held<<<1, 32>>>(Image{linear, 32}, out);
+            for (int i = 0; i < 3; ++i)
+                held<<<1, 32>>>(Image{32, fake_object(1, LINEAR, reinterpret_cast<word>(table) + 512, float1, 256, 0, 0, 0)}, out);
             listed<<<1, 32>>>(32, images, out);
+            stored<<<1, 32>>>(32, out);
             break;
         }
         case 7: linear = fake_object(1, LINEAR, reinterpret_cast<word>(texels), float1, 32, 0, 0, 0); break;

@@ -42,23 +42,24 @@ fn objects_are_recorded_with_their_arrays_and_memory() {
         folder.path(),
         "resampled",
         expect![[r#"
-        3 x grid [1, 2, 1] block [8, 2, 1] shared 0
-          Signed 8
-          Signed 4
-          Texture of 8 bytes
-          Texture of 8 bytes
-          Surface of 8 bytes
-          Pointer of 8 bytes
-          buffers [128, 128, 4096, 30]
-          argument 5 + 0 -> buffer 0 + 0
-          array [8, 4, 0] of 1xF32, flags 0 = buffer 1
-          array [5, 3, 2] of 1xU8, flags 3 = buffer 3
-          argument 2 = Array(0)
-            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
-          argument 3 = Linear { buffer: 2, offset: 512, bytes: 256, texel: Element { scalar: F32, lanes: 1 } }
-            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
-          argument 4 = Array(1)
-    "#]],
+            3 x grid [1, 2, 1] block [8, 2, 1] shared 0
+              Signed 8
+              Signed 4
+              Texture of 8 bytes
+              Texture of 8 bytes
+              Surface of 8 bytes
+              Pointer of 8 bytes
+              buffers [128, 128, 4096, 30]
+              argument 5 + 0 -> buffer 0 + 0
+              image_of_all: 8 bytes
+              array [8, 4, 0] of 1xF32, flags 0 = buffer 1
+              array [5, 3, 2] of 1xU8, flags 3 = buffer 3
+              argument 2 + 0 = Array(0)
+                [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
+              argument 3 + 0 = Linear { buffer: 2, offset: 512, bytes: 256, texel: Element { scalar: F32, lanes: 1 } }
+                [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
+              argument 4 + 0 = Array(1)
+        "#]],
     );
     let texels: Vec<u8> = (0..32).flat_map(|i| (0.5 * i as f32).to_le_bytes()).collect();
     assert_eq!(contents(folder.path(), 1), texels);
@@ -71,22 +72,23 @@ fn rows_of_memory_views_and_arrays_of_two_objects_are_recorded() {
         recorded("1").path(),
         "resampled",
         expect![[r#"
-        3 x grid [1, 2, 1] block [8, 2, 1] shared 0
-          Signed 8
-          Signed 4
-          Texture of 8 bytes
-          Texture of 8 bytes
-          Surface of 8 bytes
-          Pointer of 8 bytes
-          buffers [128, 30, 4096]
-          argument 5 + 0 -> buffer 0 + 0
-          array [5, 3, 2] of 1xU8, flags 3 = buffer 1
-          argument 2 = Array(0)
-            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] Some([1, 5, 3, 2, 0, 0])
-          argument 3 = Pitched { buffer: 2, offset: 512, width: 6, height: 3, pitch: 512, texel: Element { scalar: F32, lanes: 1 } }
-            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
-          argument 4 = Array(0)
-    "#]],
+            3 x grid [1, 2, 1] block [8, 2, 1] shared 0
+              Signed 8
+              Signed 4
+              Texture of 8 bytes
+              Texture of 8 bytes
+              Surface of 8 bytes
+              Pointer of 8 bytes
+              buffers [128, 30, 4096]
+              argument 5 + 0 -> buffer 0 + 0
+              image_of_all: 8 bytes
+              array [5, 3, 2] of 1xU8, flags 3 = buffer 1
+              argument 2 + 0 = Array(0)
+                [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] Some([1, 5, 3, 2, 0, 0])
+              argument 3 + 0 = Pitched { buffer: 2, offset: 512, width: 6, height: 3, pitch: 512, texel: Element { scalar: F32, lanes: 1 } }
+                [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
+              argument 4 + 0 = Array(0)
+        "#]],
     );
 }
 
@@ -142,12 +144,36 @@ fn kernel_with_textures_is_tuned_on_its_recording() {
 }
 
 #[test]
-fn kernel_with_handles_that_are_no_parameters_is_not_tuned() {
+fn handle_in_a_structure_is_recorded_and_tuned() {
+    let folder = recorded("8");
+    check(
+        folder.path(),
+        "held",
+        expect![[r#"
+        3 x grid [1, 1, 1] block [32, 1, 1] shared 0
+          Other of 16 bytes
+          Pointer of 8 bytes
+          buffers [128, 4096]
+          argument 1 + 0 -> buffer 0 + 0
+          image_of_all: 8 bytes
+          argument 0 + 8 = Linear { buffer: 1, offset: 512, bytes: 256, texel: Element { scalar: F32, lanes: 1 } }
+            [1, 2, 3, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0] None
+    "#]],
+    );
+    let (said, _) = tuned(folder.path(), "measure");
+    assert!(
+        said.lines().any(|line| line.starts_with("nvtune: held: block=") && line.contains(" points timed")),
+        "{said}"
+    );
+}
+
+#[test]
+fn kernel_with_handles_in_memory_is_not_tuned() {
     let (said, _) = tuned(recorded("8").path(), "measure");
     let lines = said.lines().filter(|line| line.contains("recording cannot be used"));
     expect![[r#"
         nvtune warning : listed: not tuned: its recording cannot be used: `images` points to textures, which a recording cannot replay [N0095]
-        nvtune warning : held: not tuned: its recording cannot be used: it has none of the kernel's textures: make their handles parameters [N0095]
+        nvtune warning : stored: not tuned: its recording cannot be used: it has none of the kernel's textures: make their handles parameters [N0095]
     "#]].assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
 }
 
@@ -179,19 +205,20 @@ fn recording_of_objects_that_contradicts_itself_is_refused() {
     let bytes = std::fs::read(&recorded.launches[0].path).expect("read");
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     let end = bytes.len() - 24;
-    // Behind the words of three objects, the last of which is the surface: 9, 0 and 0.
-    let (surface, linear) = (end - 8 * 11, end - 8 * (11 + 18));
-    assert_eq!((word(surface), word(linear), word(linear + 8 * 6)), (4, 3, 256));
-    let arrays = linear - 8 * (18 + 1 + 2 * 7);
+    // Behind the words of three objects, the last of which is the surface: 10, 0 and 0.
+    let (surface, linear) = (end - 8 * 12, end - 8 * (12 + 19));
+    assert_eq!((word(surface), word(linear), word(linear + 8 * 7)), (4, 3, 256));
+    let arrays = linear - 8 * (19 + 1 + 2 * 7);
     assert_eq!([word(arrays + 8), word(arrays + 8 * 2)], [8, 4]);
     for (what, at, value) in [
-        ("a texture beyond its memory", linear + 8 * 6, 4096 - 511),
-        ("a texture at an offset that overflows", linear + 8 * 3, u64::MAX),
-        ("an array that is not there", surface + 8 * 2, 2),
-        ("a buffer that is not there", linear + 8 * 2, 9),
+        ("a texture beyond its memory", linear + 8 * 7, 4096 - 511),
+        ("a texture at an offset that overflows", linear + 8 * 4, u64::MAX),
+        ("an array that is not there", surface + 8 * 3, 2),
+        ("a buffer that is not there", linear + 8 * 3, 9),
         ("an argument that is no handle", surface, 5),
         ("a handle twice", surface, 3),
-        ("a kind that is not recorded", linear + 8, 1),
+        ("a field of a handle that is no structure", surface + 8, 8),
+        ("a kind that is not recorded", linear + 8 * 2, 1),
         ("an array larger than its contents", arrays + 8, 9),
         ("an array of more bytes than there are numbers", arrays + 8, 1 << 62),
         ("a texel without a format", arrays + 8 * 4, 0xb0),

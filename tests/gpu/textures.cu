@@ -1,5 +1,5 @@
-// A program whose kernels read textures and write surfaces: a filtered array, linear memory, layers, and a surface that a kernel adds
-// to.
+// A program whose kernels read textures and write surfaces: a filtered array, linear memory by a handle in a structure, layers, and a
+// surface that a kernel adds to.
 #include <cmath>
 #include <cstdio>
 #include <vector>
@@ -10,10 +10,15 @@ __global__ void resampled(int w, int h, cudaTextureObject_t image, float *out) {
     if (x < w && y < h) out[y * w + x] = tex2D<float>(image, (x + 1.0f) / w, (y + 0.5f) / h);
 }
 
+struct Table {
+    float factor;
+    cudaTextureObject_t values;
+};
+
 //@tune
-__global__ void looked_up(int n, cudaTextureObject_t table, const int *index, float *out) {
+__global__ void looked_up(int n, Table table, const int *index, float *out) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = tex1Dfetch<float>(table, index[i]);
+    if (i < n) out[i] = table.factor * tex1Dfetch<float>(table.values, index[i]);
 }
 
 //@tune
@@ -97,7 +102,7 @@ int main() {
         const int x = i % W;
         half[i] = (values[i] + values[x + 1 < W ? i + 1 : i]) / 2;
         index[i] = int(i * 7919ll % N);
-        looked[i] = values[index[i]];
+        looked[i] = 2 * values[index[i]];
         sums[i] = values[i] + 3 * x;
     }
     float *out, *table;
@@ -120,7 +125,7 @@ int main() {
     for (int i = 0; i < 3; ++i) resampled<<<grid, block>>>(W, H, texture(resource(image), true), out);
     cudaMemcpy(got.data(), out, N * sizeof(float), cudaMemcpyDeviceToHost);
     wrong += differing(got, half);
-    for (int i = 0; i < 3; ++i) looked_up<<<N / 256, 256>>>(N, texture(linear, false), places, out);
+    for (int i = 0; i < 3; ++i) looked_up<<<N / 256, 256>>>(N, Table{2, texture(linear, false)}, places, out);
     cudaMemcpy(got.data(), out, N * sizeof(float), cudaMemcpyDeviceToHost);
     wrong += differing(got, looked);
     for (int i = 0; i < 3; ++i) marked<<<grid, block>>>(W, H, texture(resource(layers), false), surface(marks));

@@ -23,7 +23,7 @@ fn with_object(kernel: &str, y: Buffer, argument: usize, memory: TextureMemory, 
     let mut workload = (*candidate.workload).clone();
     workload.arguments[argument] = Argument::Scalar(vec![0; 8]);
     let descriptor = |mode| Sampling { descriptor: [mode, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], view: None };
-    workload.textures = vec![TextureObject { argument, memory, sampling: mode.map(descriptor) }];
+    workload.textures = vec![TextureObject { argument, field: 0, memory, sampling: mode.map(descriptor) }];
     if let TextureMemory::Array(_) = &workload.textures[0].memory {
         workload.arrays = vec![TextureArray { buffer: argument - 2, extent: EXTENT, texel: TEXEL, flags: 2 }];
     }

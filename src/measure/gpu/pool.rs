@@ -85,7 +85,8 @@ impl BufferPool {
         places: &[usize],
     ) -> std::result::Result<(), DriverFault> {
         if !workload.textures.is_empty() && self.textures(workload, places).is_none() {
-            self.textures.push(BoundTextures::new(context, workload, places, &self.slabs)?);
+            let bound = BoundTextures::new(context, workload, places, |place| self.memory(place))?;
+            self.textures.push(bound);
         }
         Ok(())
     }
@@ -107,13 +108,18 @@ impl BufferPool {
         for slab in places.iter().filter_map(|place| self.slabs.get(*place)).filter(|slab| wanted(slab)) {
             slab.restore(stream)?;
         }
-        let is_wanted = |slab: &Slab| wanted(slab) && slab.pristine.is_some();
-        self.textures(workload, places).map_or(Ok(()), |textures| textures.fill(&self.slabs, is_wanted, stream))
+        let is_wanted = |slab: &&Slab| wanted(slab) && slab.pristine.is_some();
+        let written = |place: usize| self.slabs.get(place).filter(is_wanted).map(|slab| &slab.live);
+        self.textures(workload, places).map_or(Ok(()), |textures| textures.fill(written, stream))
     }
 
     /// Copies what the arrays of a workload hold into their buffers; does not wait.
     pub fn read_arrays(&self, workload: &Workload, places: &[usize]) -> Result<()> {
-        self.textures(workload, places).map_or(Ok(()), |textures| textures.read_back(&self.slabs))
+        self.textures(workload, places).map_or(Ok(()), |textures| textures.read_back(|place| self.memory(place)))
+    }
+
+    fn memory(&self, place: usize) -> Option<&Memory> {
+        self.slabs.get(place).map(|slab| &slab.live)
     }
 
     /// Frees what none of `buffers` describes, and all textures.
@@ -219,7 +225,7 @@ impl BufferPool {
             slab.restore(Stream::DEFAULT)?;
         }
         for textures in &self.textures {
-            textures.fill(&self.slabs, |_| true, Stream::DEFAULT)?;
+            textures.fill(|place| self.memory(place), Stream::DEFAULT)?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! what a texture reads lies within its array or buffer.
 
 use super::driver::{Context, DriverFault, Memory, Result, Stream};
-use super::pool::Slab;
 use crate::cuda::{Element, Sampling, TextureArray, TextureMemory, TextureObject};
 use crate::workload::Workload;
 use cudarc::driver::{DriverError, sys};
@@ -45,12 +44,12 @@ enum Direction {
 
 impl BoundTextures {
     /// Makes what a workload has, whose buffers are in these places; arrays have the contents
-    /// of their buffers.
-    pub fn new(
+    /// of their buffers. `memory` gives what lies in a place.
+    pub fn new<'m>(
         context: &Context,
         workload: &Workload,
         places: &[usize],
-        slabs: &[Slab],
+        memory: impl Fn(usize) -> Option<&'m Memory>,
     ) -> std::result::Result<BoundTextures, DriverFault> {
         let invalid = || DriverFault::Other(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
         let sizes = workload.sizes();
@@ -72,12 +71,12 @@ impl BoundTextures {
             if !texture.memory.is_within(&workload.arrays, &sizes) {
                 return Err(invalid());
             }
-            let base = texture.memory.buffer(&workload.arrays).and_then(|buffer| bound.slab(slabs, buffer));
-            let base = base.ok_or_else(invalid)?.live.address();
+            let place = texture.memory.buffer(&workload.arrays).and_then(|buffer| places.get(buffer));
+            let base = place.and_then(|place| memory(*place)).ok_or_else(invalid)?.address();
             let resource = resource(&texture.memory, &bound.arrays, base).ok_or_else(invalid)?;
             bound.objects.push(Object::new(context, &resource, texture.sampling.as_ref())?);
         }
-        bound.fill(slabs, |_| true, Stream::DEFAULT)?;
+        bound.fill(memory, Stream::DEFAULT)?;
         Ok(bound)
     }
 
@@ -87,37 +86,39 @@ impl BoundTextures {
         self.places == places && self.textures == workload.textures && arrays.eq(&workload.arrays)
     }
 
-    /// Puts the handles in the place of their arguments.
+    /// Puts the handles into their arguments.
     pub fn put_handles(&self, arguments: &mut [Vec<u8>]) {
-        for (texture, object) in self.textures.iter().zip(&self.objects) {
-            if let Some(argument) = arguments.get_mut(texture.argument).filter(|argument| argument.len() == 8) {
-                *argument = object.handle.to_le_bytes().to_vec();
-            }
+        for (TextureObject { argument, field, .. }, object) in self.textures.iter().zip(&self.objects) {
+            let bytes = arguments.get_mut(*argument).zip(usize::try_from(*field).ok());
+            let place = bytes.and_then(|(bytes, field)| bytes.get_mut(field..)?.first_chunk_mut::<8>());
+            place.into_iter().for_each(|place| *place = object.handle.to_le_bytes());
         }
     }
 
-    /// Copies into arrays what the `wanted` ones of their buffers hold; does not wait.
-    pub fn fill(&self, slabs: &[Slab], wanted: impl Fn(&Slab) -> bool, stream: Stream) -> Result<()> {
-        let with_slabs =
-            self.arrays.iter().filter_map(|array| Some((array, self.slab(slabs, array.description.buffer)?)));
-        for (array, slab) in with_slabs.filter(|(_, slab)| wanted(slab)) {
-            array.copy(&slab.live, Direction::ToArray, stream)?;
-        }
-        Ok(())
+    /// Copies into arrays what the memory of their buffers holds, where there is some; does not
+    /// wait.
+    pub fn fill<'m>(&self, memory: impl Fn(usize) -> Option<&'m Memory>, stream: Stream) -> Result<()> {
+        self.copy(memory, Direction::ToArray, stream)
     }
 
-    /// Copies what the arrays hold into their buffers; does not wait.
-    pub fn read_back(&self, slabs: &[Slab]) -> Result<()> {
+    /// Copies what the arrays hold into the memory of their buffers; does not wait.
+    pub fn read_back<'m>(&self, memory: impl Fn(usize) -> Option<&'m Memory>) -> Result<()> {
+        self.copy(memory, Direction::ToMemory, Stream::DEFAULT)
+    }
+
+    fn copy<'m>(
+        &self,
+        memory: impl Fn(usize) -> Option<&'m Memory>,
+        direction: Direction,
+        stream: Stream,
+    ) -> Result<()> {
         for array in &self.arrays {
-            if let Some(slab) = self.slab(slabs, array.description.buffer) {
-                array.copy(&slab.live, Direction::ToMemory, Stream::DEFAULT)?;
+            let place = self.places.get(array.description.buffer);
+            if let Some(memory) = place.and_then(|place| memory(*place)) {
+                array.copy(memory, direction, stream)?;
             }
         }
         Ok(())
-    }
-
-    fn slab<'a>(&self, slabs: &'a [Slab], buffer: usize) -> Option<&'a Slab> {
-        slabs.get(*self.places.get(buffer)?)
     }
 }
 
