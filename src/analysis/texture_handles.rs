@@ -43,7 +43,9 @@ fn loaded_words<'a>(body: &'a Body, number: impl Fn(&str) -> Option<usize>) -> H
     let mut loaded = HashMap::new();
     for instruction in body.instructions() {
         let place = parameter_word(instruction, &number);
-        let written = instruction.operands.first().map(Operand::names).unwrap_or_default();
+        let is_memory = |operand: &&Operand| matches!(operand, Operand::Address { .. } | Operand::Brackets(_));
+        let written = instruction.operands.first().filter(|operand| !is_memory(operand));
+        let written = written.map(Operand::names).unwrap_or_default();
         for (register, step) in written.into_iter().zip(0_u64..) {
             let place = place.map(|(argument, offset)| (argument, offset + 8 * step));
             loaded.entry(register).and_modify(|known| *known = None).or_insert(place);
