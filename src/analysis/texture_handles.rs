@@ -39,7 +39,7 @@ fn first_in_brackets(operand: &Operand) -> Option<&Operand> {
 
 /// The registers that words of parameters are loaded into: parameter and byte, or `None` for a
 /// register that holds something else as well.
-fn loaded_words<'a>(body: &'a Body, number: impl Fn(&str) -> Option<usize>) -> HashMap<&'a str, Option<(usize, u64)>> {
+fn loaded_words(body: &Body, number: impl Fn(&str) -> Option<usize>) -> HashMap<&str, Option<(usize, u64)>> {
     let mut loaded = HashMap::new();
     for instruction in body.instructions() {
         let place = parameter_word(instruction, &number);
