@@ -1,9 +1,12 @@
 //! Programs that record their launches, run on a runtime that takes the host's memory for the device's
 //! (`capture/runtime.cpp`), and builds that go by what they recorded.
 
+mod textures;
+
 use crate::support::record_schema::assert_records_in;
 use crate::support::toolkit::{Headers, include_folder, nvcc, set_headers};
 use expect_test::{Expect, expect};
+use nvtune::cuda::{Sampling, TextureArray, TextureObject};
 use nvtune::recording::{Holder, RecordedKernel, RecordedLaunch};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -87,7 +90,8 @@ fn described(recorded: &RecordedKernel) -> String {
     let mut launches: Vec<_> = recorded.launches.iter().collect();
     launches.sort_by_key(|counted| counted.launch.grid);
     for counted in launches {
-        let RecordedLaunch { grid, block, shared, arguments, buffers, pointers, variables, .. } = &counted.launch;
+        let RecordedLaunch { grid, block, shared, arguments, buffers, pointers, variables, arrays, textures, .. } =
+            &counted.launch;
         let _ = writeln!(text, "{} x grid {grid:?} block {block:?} shared {shared}", counted.count);
         for argument in arguments {
             let value = argument.integer().map(|value| value as f64).or(argument.float());
@@ -108,6 +112,19 @@ fn described(recorded: &RecordedKernel) -> String {
         }
         for (_, symbol, place) in variables {
             let _ = writeln!(text, "  {symbol}: {} bytes", place.end - place.start);
+        }
+        for TextureArray { buffer, extent, texel, flags } in arrays {
+            let _ = writeln!(
+                text,
+                "  array {extent:?} of {}x{:?}, flags {flags} = buffer {buffer}",
+                texel.lanes, texel.scalar
+            );
+        }
+        for TextureObject { argument, field, memory, sampling } in textures {
+            let _ = writeln!(text, "  argument {argument} + {field} = {memory:?}");
+            if let Some(Sampling { descriptor, view }) = sampling {
+                let _ = writeln!(text, "    {descriptor:?} {view:?}");
+            }
         }
         let file = std::fs::read(&counted.path).expect("read");
         assert!(counted.launch.is_intact(&file), "{}", counted.path.display());

@@ -68,6 +68,7 @@ const CASES: &[(&str, fn())] = &[
     ("launches_by_the_header", launches_by_the_header),
     ("a_program_is_tuned_on_what_it_recorded", a_program_is_tuned_on_what_it_recorded),
     ("only_accessed_parts_of_a_slab_are_recorded", only_accessed_parts_of_a_slab_are_recorded),
+    ("textures_and_surfaces_are_recorded_and_tuned", textures_and_surfaces_are_recorded_and_tuned),
     (
         "variant_that_writes_another_value_to_a_variable_never_wins",
         variant_that_writes_another_value_to_a_variable_never_wins,
@@ -178,6 +179,26 @@ fn only_accessed_parts_of_a_slab_are_recorded() {
     let said = program.build_and_run("measure");
     let timed = |kernel: &str| said.lines().any(|line| line.starts_with(kernel) && line.contains(" points timed"));
     assert!(timed("nvtune: scaled: ") && timed("nvtune: gathered: "), "{said}");
+}
+
+/// A program whose kernels read textures and write surfaces: these are recorded, and compared with the baseline's.
+fn textures_and_surfaces_are_recorded_and_tuned() {
+    let program = CheckedProgram::new(include_str!("gpu/textures.cu"));
+    program.build_and_run("off");
+    program.build_and_run("capture");
+    let kernels = [("resampled", 1, 1), ("looked_up", 0, 1), ("marked", 2, 2), ("summed", 1, 1)];
+    for (kernel, arrays, objects) in kernels {
+        let recorded = RecordedKernel::read(&program.folder.path().join("program.capture"), kernel);
+        assert!(recorded.left_out.is_empty() && recorded.launches.len() == 1, "{kernel}: {recorded:?}");
+        let launch = &recorded.launches[0].launch;
+        assert_eq!((launch.arrays.len(), launch.textures.len()), (arrays, objects), "{kernel}: {launch:?}");
+    }
+    let said = program.build_and_run("measure");
+    for (kernel, _, _) in kernels {
+        let is_timed = |line: &str| line.starts_with(&format!("nvtune: {kernel}: ")) && line.contains(" points timed");
+        assert!(said.lines().any(is_timed), "{kernel}: {said}");
+    }
+    assert!(!said.contains("refused") && !said.contains("nothing proves that it works"), "{said}");
 }
 
 /// A program whose kernel writes variables: the fast variant wins, the one that is wrong in a variable alone is refused.

@@ -13,9 +13,11 @@ pub mod ptx_facts;
 pub mod shape_invariance;
 mod shared_memory;
 mod single_loop;
+mod texture_handles;
 pub mod work_coverage;
 pub mod written_only;
 pub mod written_variables;
 
 pub use address_slice::SliceProblem;
 pub use memory_probe::{ENTRY as PROBE_ENTRY, MemoryProbe, PointerArgument, ProbeRow, TABLE as PROBE_TABLE};
+pub use texture_handles::texture_handles;

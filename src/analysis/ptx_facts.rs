@@ -23,6 +23,13 @@ const AT_ONCE: f64 = 64.0;
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
 
+/// Tells whether the kernel `symbol` reads textures, or reads or writes surfaces.
+pub fn accesses_textures(module: &Module, symbol: &str) -> bool {
+    let body = module.entry(symbol).and_then(|entry| entry.body.as_ref());
+    let is_access = |instruction: &Instruction| matches!(instruction.opcode.class(), Class::Texture | Class::Surface);
+    body.is_some_and(|body| body.instructions().any(is_access))
+}
+
 /// Collects the facts about the kernel `symbol` of a module. Launch and workload are the
 /// baseline's.
 pub fn collect_facts(

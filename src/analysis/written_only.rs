@@ -1,14 +1,15 @@
 //! PTX -> the parameters whose memory a kernel writes and never reads.
 //!
-//! The property: a parameter is named only if every use of the address that it holds is followed,
-//! and is a plain store. What that memory held before the launch then changes nothing.
+//! The property: a parameter is named only if every use of the address that it holds, or of the
+//! handle of a surface, is followed and is a plain store. What that memory held before the launch
+//! then changes nothing.
 
 use super::address_flow::{AddressUse, any_use};
-use crate::ptx::opcode::Class;
+use crate::ptx::opcode::{Class, Mnemonic};
 use crate::ptx::{Body, Instruction, Module, StateSpace};
 
-/// For each parameter of the kernel `symbol`: whether it is a pointer to memory that is only
-/// written.
+/// For each parameter of the kernel `symbol`: whether it is a pointer to memory, or a surface,
+/// that is only written.
 pub fn parameters(module: &Module, symbol: &str) -> Vec<bool> {
     let Some(function) = module.entry(symbol) else { return Vec::new() };
     let is_only_written = |name: &str| function.body.as_ref().is_some_and(|body| is_only_written(body, name));
@@ -24,7 +25,10 @@ fn is_only_written(body: &Body, parameter: &str) -> bool {
         let Some(result) = instruction.operands.first().filter(|_| is_load) else { return false };
         addresses.extend(result.names());
     }
-    let is_store = |found: &AddressUse| matches!(found, AddressUse::Access(instruction) if instruction.opcode.class() == Class::Store);
+    let is_store = |found: &AddressUse| {
+        matches!(found, AddressUse::Access(instruction)
+            if instruction.opcode.class() == Class::Store || instruction.opcode.mnemonic == Mnemonic::Sust)
+    };
     any_use(body, &addresses, |found| is_store(&found)) && !any_use(body, &addresses, |found| !is_store(&found))
 }
 
@@ -47,6 +51,9 @@ mod tests {
             ("atom.global.add.u32 %r2, [%rd4], 1;", false),
             ("st.global.f32 [%rd4], %f1;\nst.global.u64 [%rd9], %rd4;", false),
             ("st.global.f32 [%rd4], %f1;\ncall.uni f, (%rd4);", false),
+            ("sust.b.2d.b32.trap [%rd1, {%r1, %r2}], {%r3};", true),
+            ("sust.b.2d.b32.trap [%rd1, {%r1, %r2}], {%r3};\nsuld.b.2d.b32.trap {%r3}, [%rd1, {%r1, %r2}];", false),
+            ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];", false),
             (
                 "st.global.f32 [%rd4], %f1;\nld.param.u32 %r7, [k_param_0+4];\nmov.b64 %rd7, {%r7, %r7};\nld.global.f32 %f2, [%rd7];",
                 false,

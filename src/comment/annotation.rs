@@ -3,7 +3,7 @@
 
 use super::expression::{Expr, Node};
 use super::value::{Fault, Value};
-use crate::cuda::{Element, Kernel};
+use crate::cuda::{Element, Kernel, TextureArray, TextureObject};
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use crate::launch::{LoadCacheOperator, MathOption};
@@ -286,6 +286,10 @@ pub struct RecordedMemory {
     pub buffers: Vec<RecordedBuffer>,
     /// By symbol.
     pub variables: Vec<RecordedBuffer>,
+    /// CUDA arrays, by their buffers.
+    pub arrays: Vec<TextureArray>,
+    /// What the handles among the arguments stand for.
+    pub textures: Vec<TextureObject>,
 }
 
 /// A buffer or a variable of a recorded launch.

@@ -1,6 +1,7 @@
 //! What the text of a parameter's type says of the values that it takes.
 
 use super::element::Element;
+use super::texture::OpaqueHandle;
 use super::types::{Type, vector_fields};
 
 /// Explains why a parameter of this type cannot be given a value.
@@ -79,12 +80,17 @@ pub(crate) fn array_of_numbers(text: &str) -> Option<(Element, u64)> {
 
 /// Returns the kind of opaque handle that a declaration names. Its value has a meaning
 /// only in the process that created it.
-pub(crate) fn opaque_handle(declaration: &str) -> Option<&'static str> {
+pub(crate) fn opaque_handle(declaration: &str) -> Option<OpaqueHandle> {
     declaration.split(' ').find_map(|word| match word {
-        "cudaTextureObject_t" | "CUtexObject" => Some("texture"),
-        "cudaSurfaceObject_t" | "CUsurfObject" => Some("surface"),
+        "cudaTextureObject_t" | "CUtexObject" => Some(OpaqueHandle::Texture),
+        "cudaSurfaceObject_t" | "CUsurfObject" => Some(OpaqueHandle::Surface),
         _ => None,
     })
+}
+
+/// Returns the kind of handle that a parameter is itself: no pointer to one, no array.
+pub(crate) fn handle_by_value(declaration: &str) -> Option<OpaqueHandle> {
+    opaque_handle(declaration).filter(|_| !declaration.contains(['*', '&', '[']))
 }
 
 /// Whether a parameter takes no value by its declaration alone: a texture or surface, a

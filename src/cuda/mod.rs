@@ -31,6 +31,7 @@ mod parameter_kind;
 pub mod preprocessed;
 pub mod template_instance;
 mod template_use;
+mod texture;
 pub mod tokens;
 mod types;
 
@@ -50,4 +51,5 @@ pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_o
 pub use template_instance::Spelled;
 pub(crate) use template_instance::template_arguments as instance_arguments;
 pub use template_use::may_be_used;
+pub use texture::{HandlePlace, OpaqueHandle, Sampling, TextureArray, TextureMemory, TextureObject};
 pub use types::{Type, vector_fields};

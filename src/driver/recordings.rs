@@ -194,12 +194,12 @@ impl Build<'_> {
         };
         for (annotation, found) in annotations.iter().zip(found) {
             match found {
-                Ok(KernelStub { mangled, symbol, toolkit, probe }) => {
+                Ok(KernelStub { mangled, symbol, toolkit, probe, handles }) => {
                     let (kernel, name) = (annotation.name.clone(), folder.display());
                     self.console.summary(&format!("{kernel}: launches are recorded below '{name}'"));
                     let instance = annotation.instance_name().unwrap_or_default();
                     let folder = folder.as_os_str().as_bytes().to_vec();
-                    let capture = Capture { folder, kernel, instance, toolkit, probe };
+                    let capture = Capture { folder, kernel, instance, toolkit, probe, handles };
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }

@@ -7,11 +7,12 @@
 //! write.
 
 use crate::analysis::MemoryProbe;
+use crate::cuda::{HandlePlace, OpaqueHandle};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// The functions that the statements call, for the head of a stub file.
-const RUNTIME: &str = include_str!("capture_runtime.h");
+const RUNTIME: &str = concat!(include_str!("capture_runtime.h"), include_str!("capture_textures.h"));
 
 /// Declares [`variables_text`]'s functions.
 const VARIABLES_DECLARATIONS: &str =
@@ -32,6 +33,9 @@ pub struct Capture {
     /// What finds out which memory a launch accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<MemoryProbe>,
+    /// Where the arguments have handles of texture and surface objects, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handles: Vec<HandlePlace>,
 }
 
 /// An argument of a launch in its stub.
@@ -50,17 +54,26 @@ impl Capture {
     pub(super) fn text(&self, function: &str, arguments: &[StubArgument<'_>]) -> String {
         let probe = self.probe.as_ref().filter(|probe| probe.parameters == arguments.len());
         let mut text = format!(
-            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\n{}static __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
+            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\n{}{}static __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, {}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
             probe.map(probe_text).unwrap_or_default(),
+            handles_text(&self.handles),
             literal(&self.folder),
             literal(self.kernel.as_bytes()),
             literal(self.instance.as_bytes()),
-            if probe.is_some() { "&__nvtune_probe" } else { "0" }
+            if probe.is_some() { "&__nvtune_probe" } else { "0" },
+            if self.handles.is_empty() { "0" } else { "__nvtune_handles" },
+            self.handles.len()
         );
         for (index, StubArgument { expression }) in arguments.iter().enumerate() {
+            let known = self.handles.iter().find(|place| (place.argument, place.offset) == (index, 0));
+            let kind = match known.map(|place| place.kind) {
+                Some(OpaqueHandle::Texture) => format!("sizeof({expression}) == 8 ? 't' : "),
+                Some(OpaqueHandle::Surface) => format!("sizeof({expression}) == 8 ? 'o' : "),
+                None => String::new(),
+            };
             let _ = writeln!(
                 text,
-                "{{__args_arr[{index}], sizeof({expression}), __nvtune_capture::type_of(__cudaAddressOf({expression}))}},"
+                "{{__args_arr[{index}], sizeof({expression}), {kind}__nvtune_capture::type_of(__cudaAddressOf({expression}))}},"
             );
         }
         let _ = write!(
@@ -89,6 +102,18 @@ fn probe_text(probe: &MemoryProbe) -> String {
         probe.rows.len(),
         pointers.len()
     )
+}
+
+/// Returns the handles among the arguments as a static variable of the stub.
+fn handles_text(handles: &[HandlePlace]) -> String {
+    if handles.is_empty() {
+        return String::new();
+    }
+    let row = |place: &HandlePlace| {
+        format!("{{{}, {}, {}}}", place.argument, place.offset, place.kind == OpaqueHandle::Texture)
+    };
+    let rows: Vec<String> = handles.iter().map(row).collect();
+    format!("static const __nvtune_capture::Handle __nvtune_handles[] = {{{}}};\n", rows.join(", "))
 }
 
 /// Returns the functions that list the variables of a module: symbol, name and bytes of each.

@@ -36,7 +36,8 @@ enum { MOST_LOOKS = 100000, LOOK_US = 100 };
 /* Words of the file of counters: counts, kinds, and the nanoseconds of a launch of each kind. */
 enum { KIND_WORDS = MOST_KINDS + 1, TIME_WORDS = KIND_WORDS + MOST_KINDS };
 
-/* One argument of a launch. `type` is `i`, `u` or `f` (a number), `p` (a pointer) or `s` (anything else). */
+/* One argument of a launch. `type` is `i`, `u` or `f` (a number), `p` (a pointer), `t` or `o` (a texture or surface object)
+   or `s` (anything else). */
 struct Argument {
   const void *bytes;
   word size;
@@ -70,11 +71,20 @@ struct Probe {
   const ProbePointer *pointers;
 };
 
+/* A handle of a texture or surface object: in which argument, and at which byte. */
+struct Handle {
+  int argument;
+  word offset;
+  bool is_texture;
+};
+
 /* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
    one for all that are not distinguished. */
 struct Kernel {
   const char *folder, *name, *instance;
   const Probe *probe;
+  const Handle *handles;
+  int handle_count;
   int lock, kinds;
   word keys[MOST_KINDS];
   int is_done[MOST_KINDS];
@@ -119,8 +129,15 @@ static inline bool may_be_address(const Argument &argument, word value) {
   return argument.type != 'i' && argument.type != 'f' && value >> 32 != 0 && value >> 48 == 0;
 }
 
-/* Returns what tells one kind of launch from another: shape and arguments, all but the addresses. */
-static word kind_of(const Shape &shape, const Argument *arguments, int count) {
+/* Returns whether a word of an argument is the handle of a texture or surface object. */
+static bool is_handle(const Kernel &kernel, int argument, word offset) {
+  for (int i = 0; i < kernel.handle_count; ++i)
+    if (kernel.handles[i].argument == argument && kernel.handles[i].offset == offset) return true;
+  return false;
+}
+
+/* Returns what tells one kind of launch from another: shape and arguments, all but addresses and handles. */
+static word kind_of(const Kernel &kernel, const Shape &shape, const Argument *arguments, int count) {
   word digest = 14695981039346656037ULL;
   for (int i = 0; i < 7; ++i) mix(digest, shape.value[i]);
   for (int i = 0; i < count; ++i) {
@@ -128,7 +145,7 @@ static word kind_of(const Shape &shape, const Argument *arguments, int count) {
     word at = 0;
     for (; at + 8 <= arguments[i].size; at += 8) {
       const word value = word_at(arguments[i].bytes, at);
-      mix(digest, may_be_address(arguments[i], value) ? 0 : value);
+      mix(digest, may_be_address(arguments[i], value) || is_handle(kernel, i, at) ? 0 : value);
     }
     for (; at < arguments[i].size; ++at) mix(digest, static_cast<const unsigned char *>(arguments[i].bytes)[at]);
   }
@@ -203,10 +220,13 @@ struct Writer {
   }
 };
 
-/* An allocation of the device or a part of one, and where its contents are in the file. */
+/* An allocation of the device, a part of one or a CUDA array, and where its contents are in the file. */
 struct Buffer {
   word address, size, place;
 };
+
+/* The address of an array's buffer: that of no memory. */
+static const word NO_ADDRESS = 1ULL << 63;
 
 /* A word that holds an address: in which argument (0 and more), buffer (2^32 and more) or variable (2^33 and more), at
    which byte, and to which byte of which buffer. */
@@ -225,6 +245,9 @@ typedef int (*FindVariable)(word *, ::size_t *, void *, const char *);
 typedef int (*LaunchFunction)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                               void **);
 
+struct Array;
+struct Texture;
+
 /* One launch that is being recorded, of the kernel with this host function. `is_closed`: all memory that it accesses is
    known. */
 struct Recording {
@@ -235,7 +258,15 @@ struct Recording {
   word buffer_count, pointer_count, questions, bytes, most_bytes;
   const char *problem;
   bool is_closed;
+  Array *arrays;
+  Texture *textures;
+  word array_count, texture_count;
 };
+
+/* Of capture_textures.h. */
+static void note_textures(const Kernel &, Recording &, const Argument *, int);
+static void put_array(Recording &, Writer &, word, cudaStream_t);
+static void put_textures(const Recording &, Writer &);
 
 /* The headers of the toolkit are behind the preprocessor here: __NVTUNE_TOOLKIT stands for CUDART_VERSION. */
 static void *driver_function(const char *name) {
@@ -252,6 +283,20 @@ static void *driver_function(const char *name) {
   return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? function : 0;
 }
 
+/* Adds a buffer; returns its number, or MOST_BUFFERS if there are as many. */
+static word add_buffer(Recording &recording, word address, word size) {
+  if (recording.buffer_count == MOST_BUFFERS) {
+    recording.problem = "it uses more than 4096 buffers";
+    return MOST_BUFFERS;
+  }
+  const Buffer added = {address, size, 0};
+  recording.bytes += size;
+  recording.buffers[recording.buffer_count] = added;
+  /* Those of the other arguments are counted before it is given up. */
+  if (recording.bytes > recording.most_bytes) recording.problem = TOO_LARGE;
+  return recording.buffer_count++;
+}
+
 /* Returns the number of the buffer that an address is in, or MOST_BUFFERS if it is in none. */
 static word buffer_at(Recording &recording, word address) {
   for (word i = 0; i < recording.buffer_count; ++i)
@@ -261,16 +306,7 @@ static word buffer_at(Recording &recording, word address) {
   if (recording.is_closed || recording.questions >= MOST_QUESTIONS) return MOST_BUFFERS;
   ++recording.questions;
   if (recording.address_range(&base, &size, address) != 0 || address - base >= size) return MOST_BUFFERS;
-  if (recording.buffer_count == MOST_BUFFERS) {
-    recording.problem = "it uses more than 4096 buffers";
-    return MOST_BUFFERS;
-  }
-  const Buffer found = {base, size, 0};
-  recording.bytes += size;
-  recording.buffers[recording.buffer_count] = found;
-  /* Those of the other arguments are counted before it is given up. */
-  if (recording.bytes > recording.most_bytes) recording.problem = TOO_LARGE;
-  return recording.buffer_count++;
+  return add_buffer(recording, base, size);
 }
 
 /* Notes the address that a word holds, if it holds one. */
@@ -395,7 +431,7 @@ static bool list_parts(const Recording &recording, const Probe &probe, const wor
 static void keep_accessed(const Kernel &kernel, Recording &recording, const Shape &shape, const Argument *arguments, int count,
                           cudaStream_t stream) {
   const bool is_large = recording.problem ? recording.problem == TOO_LARGE : recording.bytes > SMALL;
-  if (!kernel.probe || !is_large) return;
+  if (!kernel.probe || !is_large || recording.texture_count > 0) return;
   const word rows = static_cast<word>(kernel.probe->row_count);
   word *table = static_cast<word *>(__nvtune_malloc(rows * 2 * sizeof(word)));
   Part *parts = static_cast<Part *>(__nvtune_malloc((recording.pointer_count + rows) * sizeof(Part)));
@@ -426,7 +462,8 @@ static void keep_accessed(const Kernel &kernel, Recording &recording, const Shap
 /* Writes a part of the device's memory as the launch would find it. */
 static void put_memory(Recording &recording, Writer &writer, void *piece, word holder, word address, word size,
                        cudaStream_t stream) {
-  const word near = recording.buffer_count > 0 ? recording.buffers[0].address : address;
+  const bool has_near = recording.buffer_count > 0 && recording.buffers[0].address != NO_ADDRESS;
+  const word near = has_near ? recording.buffers[0].address : address;
   for (word at = 0; at < size && !writer.has_failed && !recording.problem; at += PIECE) {
     const word part = size - at < PIECE ? size - at : static_cast<word>(PIECE);
     if (cudaMemcpyAsync(piece, reinterpret_cast<const void *>(address + at), part, cudaMemcpyDefault, stream) != cudaSuccess ||
@@ -492,6 +529,7 @@ static void put_index(const Kernel &kernel, Recording &recording, Writer &writer
     put_text(writer, variables[i].symbol);
   }
   put_text(writer, kernel.instance);
+  put_textures(recording, writer);
   writer.put(index);
   writer.put(writer.checksum);
   writer.put("nvtrecE\n", 8);
@@ -514,14 +552,16 @@ static void record(Kernel &kernel, Recording &recording, const char *folder, wor
     void *piece = __nvtune_malloc(PIECE);
     word *places = static_cast<word *>(__nvtune_malloc((static_cast<word>(variable_count) + 1) * sizeof(word)));
     if (!piece || !places) recording.problem = "there is no memory for it";
-    writer.put("nvtrec2\n", 8);
+    writer.put("nvtrec3\n", 8);
     for (int i = 0; i < count; ++i) {
       if (arguments[i].type == 'i' || arguments[i].type == 'f') continue;
       for (word at = 0; at + 8 <= arguments[i].size; at += 8) {
         const word value = word_at(arguments[i].bytes, at);
-        if (may_be_address(arguments[i], value)) note_pointer(recording, static_cast<word>(i), at, value);
+        if (may_be_address(arguments[i], value) && !is_handle(kernel, i, at))
+          note_pointer(recording, static_cast<word>(i), at, value);
       }
     }
+    note_textures(kernel, recording, arguments, count);
     keep_accessed(kernel, recording, shape, arguments, count, stream);
     for (int i = 0; i < variable_count && !recording.problem; ++i) {
       void *address = 0;
@@ -534,7 +574,8 @@ static void record(Kernel &kernel, Recording &recording, const char *folder, wor
     for (word i = 0; i < recording.buffer_count && !recording.problem; ++i) {
       recording.buffers[i].place = writer.bytes;
       const Buffer buffer = recording.buffers[i];
-      put_memory(recording, writer, piece, (1ULL << 32) + i, buffer.address, buffer.size, stream);
+      if (buffer.address == NO_ADDRESS) put_array(recording, writer, i, stream);
+      else put_memory(recording, writer, piece, (1ULL << 32) + i, buffer.address, buffer.size, stream);
     }
     if (!recording.problem) put_index(kernel, recording, writer, shape, arguments, count, variables, variable_count, places);
     if (writer.has_failed && !recording.problem) recording.problem = "its file cannot be written";
@@ -654,7 +695,7 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
     const Uncaptured uncaptured;
     const word most = most_bytes();
     Recording recording = {reinterpret_cast<AddressRange>(driver_function("cuMemGetAddressRange")), function, 0, 0, 0, 0, 0, 0,
-                           most > kernel.bytes ? most - kernel.bytes : 0, 0, false};
+                           most > kernel.bytes ? most - kernel.bytes : 0, 0, false, 0, 0, 0, 0};
     recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
     recording.pointers = static_cast<Pointer *>(__nvtune_malloc(MOST_POINTERS * sizeof(Pointer)));
     if (!recording.address_range) recording.problem = "the driver does not tell the sizes of buffers";
@@ -663,6 +704,8 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
     if (recording.problem) leave_out(folder.text, recording.problem, kernel.bytes + recording.bytes, most);
     __nvtune_free(recording.buffers);
     __nvtune_free(recording.pointers);
+    __nvtune_free(recording.arrays);
+    __nvtune_free(recording.textures);
     if (kernel.counts != kernel.own_counts && !__atomic_load_n(&kernel.is_untimed, __ATOMIC_RELAXED))
       timing.begin(kernel, &kernel.counts[TIME_WORDS + at], function, stream);
     __atomic_store_n(&kernel.is_done[at], 1, __ATOMIC_RELEASE);
@@ -679,7 +722,7 @@ static void launch(Kernel &kernel, const Argument *arguments, int count, const V
   void *stream = 0;
   if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) != cudaSuccess) return;
   const Shape shape = {{grid.x, grid.y, grid.z, block.x, block.y, block.z, shared}};
-  const word kind = kind_of(shape, arguments, count);
+  const word kind = kind_of(kernel, shape, arguments, count);
   const int kinds = __atomic_load_n(&kernel.kinds, __ATOMIC_ACQUIRE);
   int at = 0;
   while (at < kinds && kernel.keys[at] != kind) ++at;

@@ -8,8 +8,8 @@ use crate::comment::{
     Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Inferred, Node, RecordedBuffer, RecordedMemory, Spanned,
     Value, inferred_text,
 };
-use crate::cuda::declarations::opaque_handle;
-use crate::cuda::{Element, Scalar, Type};
+use crate::cuda::declarations::{handle_by_value, opaque_handle};
+use crate::cuda::{Element, OpaqueHandle, Scalar, TextureMemory, Type};
 use crate::diag::Span;
 use crate::launch::Dim3;
 use crate::record::read_regular;
@@ -97,14 +97,17 @@ fn check(annotation: &Annotation, launch: &RecordedLaunch) -> Result<(), String>
     }
     for (index, (argument, declaration)) in launch.arguments.iter().zip(&kernel.declarations).enumerate() {
         let name = kernel.parameters.get(index).cloned().flatten().unwrap_or_default();
-        if let Some(handle) = opaque_handle(declaration) {
-            return Err(format!("`{name}` is a {handle}, which a recording cannot replay"));
+        let by_value = handle_by_value(declaration);
+        if let (Some(handle), None) = (opaque_handle(declaration), by_value) {
+            return Err(format!("`{name}` points to {}s, which a recording cannot replay", handle.name()));
         }
         let declared = Type::parse_type(declaration.strip_suffix(name.as_str()).unwrap_or(declaration));
-        let is_other = match declared {
-            Type::Scalar(scalar) => argument.bytes.len() != scalar.size(),
-            Type::Pointer { .. } => argument.kind != ArgumentKind::Pointer,
-            Type::Other(_) => false,
+        let is_other = match (by_value, declared) {
+            (Some(OpaqueHandle::Texture), _) => argument.kind != ArgumentKind::Texture,
+            (Some(OpaqueHandle::Surface), _) => argument.kind != ArgumentKind::Surface,
+            (None, Type::Scalar(scalar)) => argument.bytes.len() != scalar.size(),
+            (None, Type::Pointer { .. }) => argument.kind != ArgumentKind::Pointer,
+            (None, Type::Other(_)) => false,
         };
         if is_other {
             return Err(format!("`{name}` was recorded with another type: record it again"));
@@ -187,8 +190,13 @@ fn memory(annotation: &Annotation, CountedLaunch { launch, path, .. }: &CountedL
         let mut arguments = (0..launch.arguments.len()).flat_map(|argument| {
             pointers(launch, Holder::Argument(argument)).map(move |(_, buffer, target)| (argument, buffer, target))
         });
-        let (argument, _, target) = arguments.find(|(_, buffer, _)| *buffer == index)?;
-        let name = annotation.kernel.parameters.get(argument).cloned().flatten()?;
+        let parameter = |argument: usize| annotation.kernel.parameters.get(argument).cloned().flatten();
+        let Some((argument, _, target)) = arguments.find(|(_, buffer, _)| *buffer == index) else {
+            let is_of = |memory: &TextureMemory| memory.buffer(&launch.arrays) == Some(index);
+            let texture = launch.textures.iter().find(|texture| is_of(&texture.memory))?;
+            return Some((parameter(texture.argument)?, Some(texture.memory.texel(&launch.arrays)?)));
+        };
+        let name = parameter(argument)?;
         let declaration = annotation.kernel.declarations.get(argument)?;
         let element = match Type::parse_type(declaration.strip_suffix(name.as_str()).unwrap_or(declaration)) {
             Type::Pointer { element, .. } if target % element.size() as u64 == 0 => Some(element),
@@ -219,6 +227,8 @@ fn memory(annotation: &Annotation, CountedLaunch { launch, path, .. }: &CountedL
         file: None,
         buffers: buffers.collect(),
         variables: variables.collect(),
+        arrays: launch.arrays.clone(),
+        textures: launch.textures.clone(),
     }
 }
 

@@ -1,17 +1,18 @@
 //! One recorded launch in a file: its index -> shape, arguments, and where memory is kept.
 //!
-//! The file begins with `nvtrec2\n`. The contents of variables and buffers follow, each filled
+//! The file begins with `nvtrec3\n`. The contents of variables and buffers follow, each filled
 //! up to 8 bytes, then the index, and at the end three words: the place of the index, a
 //! checksum of all before it, and `nvtrecE\n`. All numbers are 64-bit and little-endian
-//! (`src/emit/capture_runtime.h` writes them).
+//! (`src/emit/capture_runtime.h` and `src/emit/capture_textures.h` write them).
 
+use crate::cuda::{Element, Sampling, TextureArray, TextureMemory, TextureObject};
 use crate::launch::Dim3;
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use thiserror::Error;
 
-const BEGINNING: &[u8; 8] = b"nvtrec2\n";
+const BEGINNING: &[u8; 8] = b"nvtrec3\n";
 const END: &[u8; 8] = b"nvtrecE\n";
 
 /// Bytes of the words at the end.
@@ -42,6 +43,10 @@ pub enum ArgumentKind {
     Unsigned,
     Float,
     Pointer,
+    /// The handle of a texture object.
+    Texture,
+    /// The handle of a surface object.
+    Surface,
     /// A structure, an enumeration, a type of 16 bits and fewer.
     Other,
 }
@@ -83,6 +88,10 @@ pub struct RecordedLaunch {
     pub pointers: Vec<RecordedPointer>,
     /// Number, symbol in the PTX, and place of the contents.
     pub variables: Vec<(usize, String, Range<u64>)>,
+    /// CUDA arrays, whose contents are buffers.
+    pub arrays: Vec<TextureArray>,
+    /// What the handles among the arguments stand for; nothing where such a handle is 0.
+    pub textures: Vec<TextureObject>,
     /// The kernel with its template arguments, as in `k<float, 4>`; empty where it is no template.
     pub instance: String,
     /// Of the whole file before it.
@@ -99,7 +108,11 @@ impl RecordedArgument {
         match self.kind {
             ArgumentKind::Signed => Some((bits << unused) as i64 >> unused),
             ArgumentKind::Unsigned => i64::try_from(bits).ok(),
-            ArgumentKind::Float | ArgumentKind::Pointer | ArgumentKind::Other => None,
+            ArgumentKind::Float
+            | ArgumentKind::Pointer
+            | ArgumentKind::Texture
+            | ArgumentKind::Surface
+            | ArgumentKind::Other => None,
         }
     }
 
@@ -176,9 +189,34 @@ impl<'a> Words<'a> {
         u32::try_from(self.word()?).map_err(|_| RecordingError::Damaged)
     }
 
+    fn number(&mut self) -> Result<usize, RecordingError> {
+        usize::try_from(self.word()?).map_err(|_| RecordingError::Damaged)
+    }
+
+    /// The format and the channels of a texel.
+    fn texel(&mut self) -> Result<Element, RecordingError> {
+        let (format, channels) = (self.word()?, self.word()?);
+        Element::texel(format, channels).ok_or(RecordingError::Damaged)
+    }
+
+    /// So many words behind their number, or none behind 0.
+    fn optional<const N: usize>(&mut self) -> Result<Option<[u64; N]>, RecordingError> {
+        match self.number()? {
+            0 => Ok(None),
+            count if count == N => {
+                let mut found = [0; N];
+                for word in &mut found {
+                    *word = self.word()?;
+                }
+                Ok(Some(found))
+            }
+            _ => Err(RecordingError::Damaged),
+        }
+    }
+
     /// A number of things, each of which takes at least a word.
     fn count(&mut self) -> Result<usize, RecordingError> {
-        let count = usize::try_from(self.word()?).map_err(|_| RecordingError::Damaged)?;
+        let count = self.number()?;
         if count > self.bytes.len() / 8 { Err(RecordingError::Damaged) } else { Ok(count) }
     }
 
@@ -213,6 +251,8 @@ fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, 
             Ok(b'u') => ArgumentKind::Unsigned,
             Ok(b'f') => ArgumentKind::Float,
             Ok(b'p') => ArgumentKind::Pointer,
+            Ok(b't') => ArgumentKind::Texture,
+            Ok(b'o') => ArgumentKind::Surface,
             Ok(b's') => ArgumentKind::Other,
             _ => return Err(RecordingError::Damaged),
         };
@@ -254,6 +294,9 @@ fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, 
     }
     let length = words.word()?;
     let instance = std::str::from_utf8(words.piece(length)?).map_err(|_| RecordingError::Damaged)?.to_owned();
+    let sizes: Vec<u64> = buffers.iter().map(|place| place.end - place.start).collect();
+    let arrays = parse_arrays(&mut words, &sizes)?;
+    let textures = parse_textures(&mut words, &arguments, &arrays, &sizes)?;
     let places = variable_places(&variables);
     let is_outside = |pointer: &RecordedPointer| match pointer.holder {
         Holder::Variable(number) => {
@@ -264,5 +307,81 @@ fn parse_index(index: &[u8], end: u64, checksum: u64) -> Result<RecordedLaunch, 
     if !words.bytes.is_empty() || pointers.iter().any(is_outside) {
         return Err(RecordingError::Damaged);
     }
-    Ok(RecordedLaunch { grid, block, shared, arguments, buffers, pointers, variables, instance, checksum })
+    Ok(RecordedLaunch {
+        grid,
+        block,
+        shared,
+        arguments,
+        buffers,
+        pointers,
+        variables,
+        arrays,
+        textures,
+        instance,
+        checksum,
+    })
+}
+
+/// Reads CUDA arrays, each of which has exactly the bytes of its buffer.
+fn parse_arrays(words: &mut Words<'_>, sizes: &[u64]) -> Result<Vec<TextureArray>, RecordingError> {
+    let mut arrays = Vec::new();
+    for _ in 0..words.count()? {
+        let (buffer, extent) = (words.number()?, [words.word()?, words.word()?, words.word()?]);
+        let array = TextureArray { buffer, extent, texel: words.texel()?, flags: words.extent()? };
+        if !sizes.get(buffer).is_some_and(|size| array.has_bytes(*size)) {
+            return Err(RecordingError::Damaged);
+        }
+        arrays.push(array);
+    }
+    Ok(arrays)
+}
+
+/// Reads texture and surface objects, by rising places of their handles.
+fn parse_textures(
+    words: &mut Words<'_>,
+    arguments: &[RecordedArgument],
+    arrays: &[TextureArray],
+    sizes: &[u64],
+) -> Result<Vec<TextureObject>, RecordingError> {
+    let mut textures: Vec<TextureObject> = Vec::new();
+    for _ in 0..words.count()? {
+        let (argument, field) = (words.number()?, words.word()?);
+        let memory = parse_memory(words)?;
+        let (descriptor, view) = (words.optional::<7>()?, words.optional::<6>()?);
+        let halves = |words: [u64; 7]| {
+            std::array::from_fn(|at| u32::try_from(words[at / 2] >> (32 * (at % 2)) & 0xffff_ffff).unwrap_or_default())
+        };
+        let sampling = descriptor.map(|words| Sampling { descriptor: halves(words), view });
+        let expected = if sampling.is_some() { ArgumentKind::Texture } else { ArgumentKind::Surface };
+        let has_handle = |own: &RecordedArgument| match own.kind {
+            ArgumentKind::Other => field.checked_add(8).is_some_and(|end| end <= own.bytes.len() as u64),
+            kind => kind == expected && own.bytes.len() == 8 && field == 0,
+        };
+        let is_handle = arguments.get(argument).is_some_and(has_handle);
+        let rises = textures.last().is_none_or(|last| (last.argument, last.field) < (argument, field));
+        let has_place = sampling.is_some() || view.is_none() && matches!(memory, TextureMemory::Array(_));
+        if !is_handle || !rises || !has_place || !memory.is_within(arrays, sizes) {
+            return Err(RecordingError::Damaged);
+        }
+        textures.push(TextureObject { argument, field, memory, sampling });
+    }
+    Ok(textures)
+}
+
+/// Reads the memory of a texture: its kind as the driver numbers it (`CUresourcetype`), and
+/// numbers that depend on the kind.
+fn parse_memory(words: &mut Words<'_>) -> Result<TextureMemory, RecordingError> {
+    let (kind, index, offset) = (words.word()?, words.number()?, words.word()?);
+    if kind == 0 {
+        for _ in 0..5 {
+            words.word()?;
+        }
+        return Ok(TextureMemory::Array(index));
+    }
+    let (texel, width, height, pitch) = (words.texel()?, words.word()?, words.word()?, words.word()?);
+    match kind {
+        2 => Ok(TextureMemory::Linear { buffer: index, offset, bytes: width, texel }),
+        3 => Ok(TextureMemory::Pitched { buffer: index, offset, width, height, pitch, texel }),
+        _ => Err(RecordingError::Damaged),
+    }
 }

@@ -270,6 +270,8 @@ mod tests {
                     buffers: Vec::new(),
                     pointers: Vec::new(),
                     variables: Vec::new(),
+                    arrays: Vec::new(),
+                    textures: Vec::new(),
                     instance: String::new(),
                     checksum: 0,
                 },

@@ -24,10 +24,15 @@ pub mod fuzzed {
         let (_, _) = (launch.threads(), launch.is_intact(bytes));
         for argument in &launch.arguments {
             let is_number = argument.integer().is_some() || argument.float().is_some();
-            assert!(!is_number || !matches!(argument.kind, ArgumentKind::Pointer | ArgumentKind::Other));
+            let may_be_number =
+                matches!(argument.kind, ArgumentKind::Signed | ArgumentKind::Unsigned | ArgumentKind::Float);
+            assert!(!is_number || may_be_number);
         }
         let places = launch.buffers.iter().chain(launch.variables.iter().map(|(_, _, place)| place));
         assert!(places.into_iter().all(|place| place.start <= place.end && place.end <= bytes.len() as u64));
+        let sizes: Vec<u64> = launch.buffers.iter().map(|place| place.end - place.start).collect();
+        assert!(launch.arrays.iter().all(|array| array.has_bytes(sizes[array.buffer])));
+        assert!(launch.textures.iter().all(|texture| texture.memory.is_within(&launch.arrays, &sizes)));
         assert_eq!(without_addresses(bytes.to_vec(), &launch).len(), bytes.len());
     }
 }

@@ -5,8 +5,10 @@ use super::fingerprint;
 use super::header_functions;
 use super::kernel_info;
 use super::variants::{FrontEnds, Macros};
-use crate::analysis::MemoryProbe;
+use crate::analysis::{MemoryProbe, texture_handles};
 use crate::comment::{Annotation, TemplateInstances};
+use crate::cuda::HandlePlace;
+use crate::cuda::declarations::handle_by_value;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::ptx::Module;
@@ -20,6 +22,8 @@ pub struct KernelStub {
     pub toolkit: u32,
     /// None where only the kernel itself finds out which memory it accesses.
     pub probe: Option<MemoryProbe>,
+    /// The handles among the arguments.
+    pub handles: Vec<HandlePlace>,
 }
 
 /// Finds the instances of templates that the compiler makes of a source.
@@ -62,7 +66,15 @@ pub fn kernel_stubs(
         let entry = kernel_info::find(toolchain, annotation, &entries, &own, &Macros::new())?;
         let mangled = entry.mangled.clone().unwrap_or_else(|| entry.symbol.clone());
         let probe = probe(&entry.symbol);
-        Ok(KernelStub { mangled, symbol: entry.symbol, toolkit, probe })
+        // What no inlined code accesses is a handle by its declaration.
+        let declared = annotation.kernel.declarations.iter().enumerate().filter_map(|(argument, declaration)| {
+            Some(HandlePlace { argument, offset: 0, kind: handle_by_value(declaration)? })
+        });
+        let mut handles = module.as_ref().map(|module| texture_handles(module, &entry.symbol)).unwrap_or_default();
+        handles.extend(declared);
+        let mut handles: Vec<HandlePlace> = handles.into_iter().collect();
+        handles.dedup_by_key(|place| (place.argument, place.offset));
+        Ok(KernelStub { mangled, symbol: entry.symbol, toolkit, probe, handles })
     });
     Ok(found.collect())
 }

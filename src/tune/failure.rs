@@ -47,6 +47,9 @@ pub enum Problem {
     /// The comment leaves all values to a recording, and its launch depends on one.
     #[error("no value is given for `{name}` and no launch recorded: build with NVTUNE=capture and run it")]
     NotRecorded { name: String },
+    /// Handles in memory are recorded as numbers.
+    #[error("its recording cannot be used: it has none of the kernel's textures: make their handles parameters")]
+    TexturesNotRecorded,
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },
 }
@@ -101,6 +104,7 @@ impl Problem {
             Self::Default { .. } => MessageCode::WrongDefault,
             Self::Architecture(_) => MessageCode::UnknownArchitecture,
             Self::NotRecorded { .. } => MessageCode::NotRecorded,
+            Self::TexturesNotRecorded => MessageCode::RecordingNotUsed,
             Self::Baseline { .. } => MessageCode::BaselineUnusable,
         }
     }

@@ -8,7 +8,7 @@ use super::variants::{FrontEnds, Macros, options_for};
 use super::{Tuner, grid_axis, header_functions, launches, written_variables};
 use crate::analysis::{grid_sync, ptx_facts, written_only};
 use crate::comment;
-use crate::comment::{Annotation, NamedConstant};
+use crate::comment::{Annotation, NamedConstant, RecordedMemory};
 use crate::cuda::Spelled;
 use crate::diag::{Diagnostic, MessageCode, Source};
 use crate::gpu::{Architecture, Machine, architecture_number};
@@ -202,6 +202,12 @@ pub fn inspect_kernel<'a>(
     let layouts = layouts(toolchain, annotation, &entry)?;
     let entry = entry.with_layouts(layouts.clone());
     let module = ptx::Module::parse(&front_end.ptx)?;
+    let lacks_textures = |memory: &Arc<RecordedMemory>| memory.textures.is_empty();
+    if annotation.clauses.recorded.as_ref().is_some_and(lacks_textures)
+        && ptx_facts::accesses_textures(&module, &entry.symbol)
+    {
+        return Err(Problem::TexturesNotRecorded);
+    }
     if let Some(digest) = under_default {
         check_default(front_ends, digest.ok(), &baseline, &entry.symbol)?;
     }

@@ -44,20 +44,19 @@ pub fn bind(
         return Err(vec![source.error(MessageCode::ParameterMissing, annotation.comment, message)]);
     };
     let mut problems = Vec::new();
-    let mut workload = Workload::default();
-    if let Some(memory) = &annotation.clauses.recorded {
-        (workload.buffers, workload.symbols) = bind_memory(memory);
-    }
+    let recorded = annotation.clauses.recorded.as_deref();
+    let mut workload = recorded.map(bind_memory).unwrap_or_default();
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
             problems.push(source.error(MessageCode::ParameterMissing, kernel.span, message));
             continue;
         };
-        if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| opaque_handle(declaration)) {
-            let message = format!("`{}` is a {handle}, which a comment cannot describe", given.name);
-            problems
-                .push(source.error(MessageCode::UnknownType, given.span, message).with(left_out(annotation, given)));
+        let handle = kernel.declarations.get(index).and_then(|declaration| opaque_handle(declaration));
+        if let Some(handle) = handle.filter(|_| recorded.is_none()) {
+            let message = format!("`{}` is a {}, which a comment cannot describe", given.name, handle.name());
+            let note = left_out(annotation, given, "; or remove args(...) and record a launch");
+            problems.push(source.error(MessageCode::UnknownType, given.span, message).with(note));
             continue;
         }
         let layout = entry.layouts.get(&index);
@@ -74,7 +73,7 @@ pub fn bind(
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
             Err(problem) if kernel.declarations.get(index).is_some_and(|declaration| takes_no_value(declaration)) => {
-                problems.push(problem.with(left_out(annotation, given)));
+                problems.push(problem.with(left_out(annotation, given, "")));
             }
             Err(problem) => problems.push(*problem),
         }
@@ -101,8 +100,9 @@ pub fn bind(
 }
 
 /// What to do with a parameter that takes no value.
-fn left_out(annotation: &Annotation, given: &Given) -> Diagnostic {
-    let message = format!("leave it out of args(...): then the model alone tunes `{}`", annotation.kernel.name);
+fn left_out(annotation: &Annotation, given: &Given, otherwise: &str) -> Diagnostic {
+    let kernel = &annotation.kernel.name;
+    let message = format!("leave it out of args(...): then the model alone tunes `{kernel}`{otherwise}");
     annotation.source.note(given.span, message)
 }
 

@@ -2,7 +2,7 @@
 
 use super::formula::Formula;
 use super::random::Random;
-use crate::cuda::Element;
+use crate::cuda::{Element, TextureArray, TextureObject};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -218,6 +218,12 @@ pub struct Workload {
     pub buffers: Vec<Buffer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
+    /// CUDA arrays, whose contents are buffers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrays: Vec<TextureArray>,
+    /// Texture and surface objects, whose handles take the place of their arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub textures: Vec<TextureObject>,
     /// The variables that the kernel may write, under these macros or the baseline's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<WrittenVariable>,
@@ -258,15 +264,18 @@ impl Workload {
     }
 
     /// Gives the buffers that the kernel only writes a pattern. `only_written` says for each
-    /// parameter whether it does no more with what it points at.
+    /// parameter whether it does no more with what it points at, or with the array of a surface.
     ///
     /// A recording has what lay there at the launch. Often these are the results already, of the
     /// same launch a moment before; then nothing would show what a candidate writes.
     pub fn overwrite_outputs(&mut self, only_written: &[bool]) {
         let (mut written, mut read) = (BTreeSet::new(), BTreeSet::new());
+        let is_only_written = |argument: usize| only_written.get(argument).is_some_and(|known| *known);
         for (index, argument) in self.arguments.iter().enumerate() {
-            let is_only_written = only_written.get(index).is_some_and(|known| *known);
-            if is_only_written { &mut written } else { &mut read }.extend(argument.buffers());
+            if is_only_written(index) { &mut written } else { &mut read }.extend(argument.buffers());
+        }
+        for TextureObject { argument, memory, .. } in &self.textures {
+            if is_only_written(*argument) { &mut written } else { &mut read }.extend(memory.buffer(&self.arrays));
         }
         read.extend(self.all_buffers().flat_map(Buffer::pointers));
         for index in written.difference(&read) {
@@ -330,7 +339,7 @@ pub(crate) fn stream(base: u64, position: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::Scalar;
+    use crate::cuda::{Scalar, TextureMemory};
 
     /// A workload with these arguments and four recorded buffers, the last of which holds the
     /// address of the third.
@@ -366,6 +375,19 @@ mod tests {
             workload.overwrite_outputs(&only_written);
             let is_overwritten = |index: &usize| workload.buffers[*index].fill == Fill::Overwritten;
             assert_eq!((0..4).filter(is_overwritten).collect::<Vec<_>>(), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn array_is_overwritten_if_all_its_surfaces_are_only_written() {
+        let texel = Element { scalar: Scalar::F32, lanes: 1 };
+        let object = |argument| TextureObject { argument, field: 0, memory: TextureMemory::Array(0), sampling: None };
+        for (only_written, expected) in [([true, true], true), ([true, false], false), ([false, false], false)] {
+            let mut workload = recorded(vec![Argument::Scalar(vec![0; 8]), Argument::Scalar(vec![0; 8])]);
+            workload.arrays = vec![TextureArray { buffer: 1, extent: [2, 2, 0], texel, flags: 2 }];
+            workload.textures = vec![object(0), object(1)];
+            workload.overwrite_outputs(&only_written);
+            assert_eq!(workload.buffers[1].fill == Fill::Overwritten, expected, "{only_written:?}");
         }
     }
 }

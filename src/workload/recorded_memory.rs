@@ -1,11 +1,12 @@
-//! The memory of a recorded launch -> buffers, and variables with their contents.
+//! The memory of a recorded launch -> buffers, variables with their contents, and what handles of
+//! textures stand for.
 
-use super::buffer::{Buffer, FileBytes, Fill, Symbol};
+use super::buffer::{Buffer, FileBytes, Fill, Symbol, Workload};
 use crate::comment::{RecordedBuffer, RecordedMemory};
 use std::sync::Arc;
 
-/// The buffers and variables of a recorded launch.
-pub(super) fn bind_memory(memory: &RecordedMemory) -> (Vec<Buffer>, Vec<Symbol>) {
+/// The workload of a recorded launch without its arguments.
+pub(super) fn bind_memory(memory: &RecordedMemory) -> Workload {
     let file = memory.file.clone().unwrap_or_default();
     let contents = |recorded: &RecordedBuffer| {
         let place = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX);
@@ -16,5 +17,11 @@ pub(super) fn bind_memory(memory: &RecordedMemory) -> (Vec<Buffer>, Vec<Symbol>)
         Buffer { name: name.clone(), element: *element, count, fill: Fill::File(fill), seed: 0 }
     };
     let symbol = |recorded: &RecordedBuffer| Symbol { symbol: recorded.name.clone(), contents: contents(recorded) };
-    (memory.buffers.iter().map(contents).collect(), memory.variables.iter().map(symbol).collect())
+    Workload {
+        buffers: memory.buffers.iter().map(contents).collect(),
+        symbols: memory.variables.iter().map(symbol).collect(),
+        arrays: memory.arrays.clone(),
+        textures: memory.textures.clone(),
+        ..Workload::default()
+    }
 }

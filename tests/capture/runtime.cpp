@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 thread_local struct {
@@ -69,6 +70,43 @@ int launch_probe(void *, unsigned x, unsigned, unsigned, unsigned threads, unsig
     std::memcpy(table, said, sizeof table);
     return 0;
 }
+
+// CUDA arrays and objects as the driver describes them, by their handles.
+struct Array {
+    unsigned long long words[5];
+    std::vector<char> contents;
+};
+struct Object {
+    bool is_texture, has_view;
+    unsigned long long resource[18], sampling[13], view[14];
+};
+std::map<unsigned long long, Object> objects;
+template <size_t N> int give(bool is_known, unsigned long long *to, const unsigned long long (&words)[N]) {
+    if (is_known) std::memcpy(to, words, sizeof words);
+    return !is_known;
+}
+int texture_resource(unsigned long long *to, unsigned long long handle) {
+    return give(objects[handle].is_texture, to, objects[handle].resource);
+}
+int texture_sampling(unsigned long long *to, unsigned long long handle) {
+    return give(objects[handle].is_texture, to, objects[handle].sampling);
+}
+int texture_view(unsigned long long *to, unsigned long long handle) { return give(objects[handle].has_view, to, objects[handle].view); }
+int surface_resource(unsigned long long *to, unsigned long long handle) {
+    return give(!objects[handle].is_texture && objects[handle].resource[1] != 0, to, objects[handle].resource);
+}
+int array_descriptor(unsigned long long *to, const Array *array) {
+    std::memcpy(to, array->words, sizeof array->words);
+    return 0;
+}
+// CUDA_MEMCPY3D: a whole array to the host, one row behind the other.
+int copy_array(const unsigned long long *words, void *) {
+    const Array *array = reinterpret_cast<const Array *>(words[7]);
+    const bool is_whole = words[22] * words[23] * words[24] == array->contents.size() && words[20] == words[22] && words[21] == words[23];
+    if (words[4] != 3 || words[15] != 1 || !is_whole) return 1;
+    std::memcpy(reinterpret_cast<void *>(words[16]), array->contents.data(), array->contents.size());
+    return 0;
+}
 const struct {
     const char *name;
     void *function;
@@ -79,6 +117,12 @@ const struct {
     {"cuModuleGetFunction", reinterpret_cast<void *>(find_function)},
     {"cuModuleGetGlobal", reinterpret_cast<void *>(find_variable)},
     {"cuLaunchKernel", reinterpret_cast<void *>(launch_probe)},
+    {"cuTexObjectGetResourceDesc", reinterpret_cast<void *>(texture_resource)},
+    {"cuTexObjectGetTextureDesc", reinterpret_cast<void *>(texture_sampling)},
+    {"cuTexObjectGetResourceViewDesc", reinterpret_cast<void *>(texture_view)},
+    {"cuSurfObjectGetResourceDesc", reinterpret_cast<void *>(surface_resource)},
+    {"cuArray3DGetDescriptor", reinterpret_cast<void *>(array_descriptor)},
+    {"cuMemcpy3DAsync", reinterpret_cast<void *>(copy_array)},
 };
 }  // namespace
 
@@ -88,6 +132,21 @@ void fake_capturing(int capturing) { is_capturing = capturing; }
 void fake_probe(const void *const *bounds, size_t words) {
     said_words = words;
     for (size_t i = 0; i < words; ++i) said[i] = reinterpret_cast<unsigned long long>(bounds[i]);
+}
+// An array of the driver's, of texels with 1 byte or 4.
+unsigned long long fake_array(unsigned long long width, unsigned long long height, unsigned long long depth, unsigned format,
+                              unsigned channels, unsigned flags, const void *contents) {
+    const size_t bytes = width * height * (depth ? depth : 1) * channels * (format == 1 ? 1 : 4);
+    const char *const from = static_cast<const char *>(contents);
+    return reinterpret_cast<unsigned long long>(
+        new Array{{width, height, depth, format | static_cast<unsigned long long>(channels) << 32, flags}, {from, from + bytes}});
+}
+// A texture with the modes 1, 2 and 3, linear filtering and normalized coordinates, or a surface. Handles are small numbers.
+unsigned long long fake_object(int is_texture, unsigned long long type, unsigned long long place, unsigned long long texel,
+                               unsigned long long a, unsigned long long b, unsigned long long c, int has_view) {
+    const unsigned long long handle = objects.size() + 1;
+    objects[handle] = {is_texture != 0, has_view != 0, {type, place, texel, a, b, c}, {1 | 2ULL << 32, 3 | 1ULL << 32, 2}, {1, 5, 3, 2}};
+    return handle;
 }
 // Launches from now on do not end.
 void fake_endless() { is_endless = 1; }

@@ -37,19 +37,19 @@ fn compile_stand_in(folder: &Path) {
 const COUNT: u64 = 2 << 20;
 
 /// Starts a measuring process on a GPU with this many bytes of memory.
-fn start(memory: u64) -> Process {
+pub fn start(memory: u64) -> Process {
     let library_path = format!("LD_LIBRARY_PATH={}", stand_in().display());
     let runner = ["/usr/bin/env".to_owned(), library_path, format!("MEMORY={memory}")];
     let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_nvtune")));
     Process::start(Options { runner: runner.to_vec(), program, ..Options::default() }).expect("it starts")
 }
 
-fn buffer(name: &str, scalar: Scalar, count: u64, fill: Fill) -> Buffer {
+pub fn buffer(name: &str, scalar: Scalar, count: u64, fill: Fill) -> Buffer {
     Buffer { name: name.to_owned(), element: Element { scalar, lanes: 1 }, count, fill, seed: 3 }
 }
 
 /// `(int n, float a, const unsigned *x, unsigned *y)`: a kernel that makes the words of `y` of those of `x`.
-fn makes(kernel: &str, x: Buffer, y: Buffer) -> Candidate {
+pub fn makes(kernel: &str, x: Buffer, y: Buffer) -> Candidate {
     let words = (x.bytes().min(y.bytes()) / 4) as i32;
     let scalars = [words.to_le_bytes(), 0f32.to_le_bytes()].map(|bytes| Argument::Scalar(bytes.to_vec()));
     let arguments = scalars.into_iter().chain([Argument::Buffer(0), Argument::Buffer(1)]).collect();
@@ -61,7 +61,7 @@ fn makes(kernel: &str, x: Buffer, y: Buffer) -> Candidate {
         launch: Launch { grid: [1; 3], block: [128, 1, 1], shared: 0, carveout: None },
         cooperative: false,
         needs_comparison: false,
-        workload: Arc::new(Workload { arguments, buffers: vec![x, y], symbols: vec![], written: vec![], checks: None }),
+        workload: Arc::new(Workload { arguments, buffers: vec![x, y], ..Workload::default() }),
     }
 }
 
@@ -80,7 +80,7 @@ fn plan() -> Plan {
 }
 
 /// What came of each candidate: `timed`, or why it was refused.
-fn outcomes(process: &mut Process, baseline: &Candidate, candidates: &[Candidate]) -> Vec<String> {
+pub fn outcomes(process: &mut Process, baseline: &Candidate, candidates: &[Candidate]) -> Vec<String> {
     let timings = process.time(baseline, candidates, &plan()).expect("the baseline serves");
     let short = |outcome: Outcome| match outcome {
         Outcome::Timed(_) => "timed".to_owned(),

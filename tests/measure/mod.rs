@@ -7,3 +7,4 @@ mod process;
 mod recorded;
 mod results;
 mod runner;
+mod textures;

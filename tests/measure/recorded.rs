@@ -42,9 +42,7 @@ pub fn workload() -> Arc<Workload> {
             fill: Fill::Random { lo: 0.0, hi: 1.0 },
             seed: 1,
         }],
-        symbols: vec![],
-        written: vec![],
-        checks: None,
+        ..Workload::default()
     })
 }
 

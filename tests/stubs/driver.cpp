@@ -2,12 +2,15 @@
 // It has MEMORY bytes (80 GB where not given); allocations lie one behind the other, so that what is written beyond one lands in the next.
 // It runs nvtune's own device code and the kernels below, whatever the code is that they are asked for in, and each takes 50 us.
 // Code whose text names `total` has the variables `total` and `sums`, each module its own.
+// Arrays have memory of their own, with a gap behind each row; kernels read textures by the number of a texel.
 // In MIG mode cuDeviceGetUuid names the GPU and cuDeviceGetUuid_v2 the instance (CUDA Driver API); memory is the instance's.
 #include "device_code.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <sys/mman.h>
+#include <vector>
 
 namespace {
 const int NOT_FOUND = 500, INVALID_VALUE = 1, OUT_OF_MEMORY = 2;
@@ -99,6 +102,55 @@ void counts_too_far(void **arguments)
     running->total += 1;
 }
 
+// CUDA_ARRAY3D_DESCRIPTOR: width, height, depth, format and channels, flags. Texels have four bytes.
+struct Array {
+    u64 words[5];
+    std::vector<unsigned char> memory;
+    size_t pitch() const { return (4 * words[0] + 63) / 64 * 64 + 64; }
+};
+
+// CUDA_RESOURCE_DESC
+struct Object {
+    u64 words[18];
+    unsigned &texel(size_t i) const
+    {
+        if (words[0] == 2) return ((unsigned *)words[1])[i];
+        if (words[0] == 3) return *(unsigned *)(words[1] + i / words[3] * words[5] + i % words[3] * 4);
+        Array *array = (Array *)words[1];
+        return *(unsigned *)&array->memory[i / array->words[0] * array->pitch() + i % array->words[0] * 4];
+    }
+};
+
+// (int n, float a, texture x, unsigned *y)
+void fetches(void **arguments)
+{
+    for (int i = 0; i < count(arguments); ++i) y(arguments)[i] = argument<Object *>(arguments, 2)->texel(i);
+}
+
+// The same, and changes what it reads.
+void scribbles(void **arguments)
+{
+    fetches(arguments);
+    argument<Object *>(arguments, 2)->texel(5) = 1;
+}
+
+// (int n, float a, const unsigned *x, surface y)
+void draws(void **arguments)
+{
+    for (int i = 0; i < count(arguments); ++i) argument<Object *>(arguments, 3)->texel(i) = x(arguments)[i];
+}
+
+void draws_wrong(void **arguments)
+{
+    draws(arguments);
+    argument<Object *>(arguments, 3)->texel(count(arguments) - 1) ^= 0x00400000;
+}
+
+void adds(void **arguments)
+{
+    for (int i = 0; i < count(arguments); ++i) argument<Object *>(arguments, 3)->texel(i) += 1 + x(arguments)[i] % 2;
+}
+
 void fill(void **a)
 {
     nvtune_fill(argument<unsigned char *>(a, 0), argument<u64>(a, 1), argument<unsigned>(a, 2), argument<unsigned>(a, 3),
@@ -122,6 +174,8 @@ const Kernel KERNELS[] = {
     {"nvtune_fill", fill},     {"nvtune_digest", digest}, {"nvtune_compare", compare},   {"copies", copies},
     {"rounded", rounded},      {"wrong", wrong},          {"overruns", overruns},        {"sprays", sprays},
     {"counts", counts},        {"only_counts", only_counts}, {"counts_rounded", counts_rounded}, {"counts_too_far", counts_too_far},
+    {"fetches", fetches},      {"scribbles", scribbles},  {"draws", draws},              {"draws_wrong", draws_wrong},
+    {"adds", adds},
 };
 
 // A kernel of a module.
@@ -152,7 +206,8 @@ int cuCtxSetCurrent(void *) { return 0; }
 int cuCtxSynchronize() { return 0; }
 int cuGetErrorName(int error, const char **name)
 {
-    *name = error == NOT_FOUND ? "CUDA_ERROR_NOT_FOUND" : error == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
+    *name = error == NOT_FOUND ? "CUDA_ERROR_NOT_FOUND" : error == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" : "CUDA_ERROR_UNKNOWN";
     return 0;
 }
 
@@ -187,6 +242,44 @@ int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, void *) { memset((
 int cuMemcpyHtoD_v2(u64 to, const void *from, size_t bytes) { memcpy((void *)to, from, bytes); return 0; }
 int cuMemcpyDtoH_v2(void *to, u64 from, size_t bytes) { memcpy(to, (void *)from, bytes); return 0; }
 int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, void *) { memcpy((void *)to, (void *)from, bytes); return 0; }
+
+int cuArray3DCreate_v2(Array **array, const u64 *words)
+{
+    if (!words[0]) return INVALID_VALUE;
+    *array = new Array{{words[0], words[1], words[2], words[3], words[4]}, {}};
+    (*array)->memory.resize((*array)->pitch() * std::max<u64>(words[1], 1) * std::max<u64>(words[2], 1));
+    return 0;
+}
+int cuArrayDestroy(Array *array) { delete array; return 0; }
+// CUDA_MEMCPY3D, from the device (2) to an array (3) or back.
+int cuMemcpy3DAsync_v2(const u64 *words, void *)
+{
+    const bool is_into = unsigned(words[4]) == 2;
+    Array *array = (Array *)words[is_into ? 18 : 7];
+    unsigned char *memory = (unsigned char *)words[is_into ? 6 : 17];
+    for (u64 row = 0; row < words[23] * words[24]; ++row) {
+        unsigned char *own = &array->memory[row * array->pitch()], *other = memory + row * words[is_into ? 9 : 20];
+        memcpy(is_into ? own : other, is_into ? other : own, words[22]);
+    }
+    return 0;
+}
+int cuSurfObjectCreate(Object **object, const u64 *resource)
+{
+    if (resource[0] != 0 || !(((Array *)resource[1])->words[4] & 2)) return INVALID_VALUE;
+    *object = new Object;
+    memcpy((*object)->words, resource, sizeof (*object)->words);
+    return 0;
+}
+// The first three words of a description are the modes of addresses.
+int cuTexObjectCreate(Object **object, const u64 *resource, const unsigned *description, const u64 *)
+{
+    if (description[0] > 3) return INVALID_VALUE;
+    *object = new Object;
+    memcpy((*object)->words, resource, sizeof (*object)->words);
+    return 0;
+}
+int cuTexObjectDestroy(Object *object) { delete object; return 0; }
+int cuSurfObjectDestroy(Object *object) { delete object; return 0; }
 
 int cuModuleLoadData(Loaded **module, const void *image) { *module = new Loaded{strstr((const char *)image, "total") != nullptr}; return 0; }
 int cuModuleUnload(Loaded *module) { delete module; return 0; }

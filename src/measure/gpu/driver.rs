@@ -120,7 +120,7 @@ impl Drop for Context {
 
 /// Where work is queued: in order within each.
 #[derive(Clone, Copy)]
-pub(super) struct Stream(sys::CUstream);
+pub(super) struct Stream(pub(super) sys::CUstream);
 
 impl Stream {
     pub const DEFAULT: Stream = Stream(std::ptr::null_mut());

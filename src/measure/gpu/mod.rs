@@ -12,6 +12,7 @@ mod kernel;
 mod loaded;
 mod pool;
 mod reference;
+mod texture;
 
 use super::bench::{Bench, JobError, Sampling};
 use super::candidate::Caches;
@@ -145,23 +146,22 @@ impl Gpu {
         heartbeat: &mut dyn FnMut(),
     ) -> Result<Vec<usize>, JobError> {
         let written = self.written.get(&number).cloned().unwrap_or_default();
-        self.allocate_for_job(workload, heartbeat, |pool, context, heartbeat| {
+        let places = self.allocate_for_job(workload, heartbeat, |pool, context, heartbeat| {
             let places = pool.get_or_create(context, workload.all_buffers(), heartbeat)?;
             for (place, _) in places.iter().zip(&written).filter(|(_, written)| **written) {
                 pool.keep_pristine_copy(context, *place, heartbeat)?;
             }
-            Ok(places)
-        })
-    }
-
-    /// Restores the initial contents of the buffers that kernels write.
-    fn restore(&self, places: &[usize], wanted: impl Fn(&Slab) -> bool) -> Result<(), JobError> {
-        for slab in places.iter().filter_map(|place| self.pool.slabs.get(*place)) {
-            if wanted(slab) {
-                slab.restore(Stream::DEFAULT).map_err(faulted)?;
+            match pool.bind_textures(context, workload, &places) {
+                Ok(()) => Ok(Ok(places)),
+                // What the driver does not take breaks nothing.
+                Err(DriverFault::Other(error)) => Ok(Err(error)),
+                Err(fault) => Err(fault),
             }
-        }
-        Ok(())
+        });
+        places?.map_err(|error| {
+            let stage = "making its textures".to_owned();
+            JobError::Refused(Reason::LaunchFailed { stage, error: name(&error) })
+        })
     }
 
     /// Returns the variables that the workload gives contents, with the pool indices of these.
@@ -287,6 +287,7 @@ impl Gpu {
             let missing = |index| JobError::Failed(format!("the workload has no buffer {index}"));
             arguments.push(argument.bytes(address).map_err(missing)?);
         }
+        self.pool.textures(workload, places).inspect(|textures| textures.put_handles(&mut arguments));
         Ok(arguments)
     }
 
@@ -353,9 +354,7 @@ impl Gpu {
             let module = self.modules.get(&job.variant);
             let variables = || module.into_iter().flat_map(|module| module.variables(&workload.written)).flatten();
             let reset_contents = |stream| {
-                for slab in places.iter().filter_map(|place| pool.slabs.get(*place)).filter(|slab| slab.is_read()) {
-                    slab.restore(stream)?;
-                }
+                pool.restore(workload, places, Slab::is_read, stream)?;
                 for variable in variables() {
                     variable.restore(stream)?;
                 }
@@ -404,11 +403,12 @@ impl Gpu {
         places: &[usize],
         heartbeat: &mut dyn FnMut(),
     ) -> Result<(f64, Vec<Option<Observed>>), JobError> {
-        self.restore(places, |_| true)?;
+        self.pool.restore(workload, places, |_| true, Stream::DEFAULT).map_err(faulted)?;
         self.initialize_variables(job, workload, places)?;
         self.context.synchronize().map_err(faulted)?;
         let before = self.read_variables(job, workload, heartbeat)?;
         let us = self.launch(kernel, job, workload, places)?;
+        self.pool.read_arrays(workload, places).map_err(faulted)?;
         heartbeat();
         let after = self.read_variables(job, workload, heartbeat)?;
         let pairs = before.into_iter().zip(after);
@@ -487,7 +487,7 @@ impl Bench for Gpu {
         self.initial.clear();
         self.reference = None;
         self.written.clear();
-        self.pool.slabs.clear();
+        self.pool.clear();
         self.variants.clear();
         self.workloads.clear();
     }
@@ -549,7 +549,8 @@ impl Bench for Gpu {
         }
         let mut first_run = self.find_written(job, heartbeat)?;
         self.record_written(job, &mut first_run, heartbeat)?;
-        self.restore(&first_run.places, |_| true)
+        let FirstRun { workload, places, .. } = &first_run;
+        self.pool.restore(workload, places, |_| true, Stream::DEFAULT).map_err(faulted)
     }
 
     fn sample(&mut self, job: &Job, Sampling { short, caches }: Sampling) -> Result<f64, JobError> {
@@ -559,7 +560,8 @@ impl Bench for Gpu {
         if short && let Some(us) = self.launch_together(&kernel, job, &workload, &places, caches)? {
             return Ok(us);
         }
-        self.restore(&places, Slab::is_read)?;
+        let restore = || self.pool.restore(&workload, &places, Slab::is_read, Stream::DEFAULT).map_err(faulted);
+        restore()?;
         self.initialize_variables(job, &workload, &places)?;
         // What goes before the launch is not waited for: while the device is at it, the launch is
         // queued behind it, so that the time between the events holds no wait for the host.
@@ -567,7 +569,7 @@ impl Bench for Gpu {
             Caches::Cold => self.flush.set(0, Stream::DEFAULT).map_err(faulted)?,
             Caches::Warm => {
                 self.queue(&kernel, job, &workload, &places)?;
-                self.restore(&places, Slab::is_read)?;
+                restore()?;
                 self.initialize_variables(job, &workload, &places)?;
             }
         }

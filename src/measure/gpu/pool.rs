@@ -6,8 +6,9 @@
 
 use super::device_code::DeviceCode;
 use super::driver::{Context, DriverFault, Memory, Result, Stream};
+use super::texture::BoundTextures;
 use crate::process::spawn_or_run;
-use crate::workload::{Buffer, Fill, contents};
+use crate::workload::{Buffer, Fill, Workload, contents};
 
 /// Guard bytes behind each buffer.
 const GUARD: usize = 256;
@@ -55,6 +56,8 @@ impl Slab {
 
 /// All buffers in device memory.
 pub(super) struct BufferPool {
+    /// Of workloads whose buffers are slabs.
+    textures: Vec<BoundTextures>,
     pub slabs: Vec<Slab>,
     pub code: DeviceCode,
     /// Bytes of poison behind each buffer.
@@ -65,11 +68,63 @@ impl BufferPool {
     /// An empty pool; `guarded` where its buffers are to have a guard behind them.
     pub fn new(context: &Context, guarded: bool) -> Result<BufferPool> {
         let code = DeviceCode::load(context)?;
-        Ok(BufferPool { slabs: Vec::new(), code, guard: if guarded { GUARD } else { 0 } })
+        Ok(BufferPool { textures: Vec::new(), slabs: Vec::new(), code, guard: if guarded { GUARD } else { 0 } })
     }
 
-    /// Frees what none of `buffers` describes.
+    /// Frees all of it.
+    pub fn clear(&mut self) {
+        self.textures.clear();
+        self.slabs.clear();
+    }
+
+    /// Makes the textures of a workload whose buffers are in these places, unless there are some.
+    pub fn bind_textures(
+        &mut self,
+        context: &Context,
+        workload: &Workload,
+        places: &[usize],
+    ) -> std::result::Result<(), DriverFault> {
+        if !workload.textures.is_empty() && self.textures(workload, places).is_none() {
+            let bound = BoundTextures::new(context, workload, places, |place| self.memory(place))?;
+            self.textures.push(bound);
+        }
+        Ok(())
+    }
+
+    /// The textures of a workload, if it has some.
+    pub fn textures(&self, workload: &Workload, places: &[usize]) -> Option<&BoundTextures> {
+        self.textures.iter().find(|bound| bound.is_of(workload, places))
+    }
+
+    /// Restores the initial contents of the buffers that kernels write, and of their arrays; does
+    /// not wait.
+    pub fn restore(
+        &self,
+        workload: &Workload,
+        places: &[usize],
+        wanted: impl Fn(&Slab) -> bool,
+        stream: Stream,
+    ) -> Result<()> {
+        for slab in places.iter().filter_map(|place| self.slabs.get(*place)).filter(|slab| wanted(slab)) {
+            slab.restore(stream)?;
+        }
+        let is_wanted = |slab: &&Slab| wanted(slab) && slab.pristine.is_some();
+        let written = |place: usize| self.slabs.get(place).filter(is_wanted).map(|slab| &slab.live);
+        self.textures(workload, places).map_or(Ok(()), |textures| textures.fill(written, stream))
+    }
+
+    /// Copies what the arrays of a workload hold into their buffers; does not wait.
+    pub fn read_arrays(&self, workload: &Workload, places: &[usize]) -> Result<()> {
+        self.textures(workload, places).map_or(Ok(()), |textures| textures.read_back(|place| self.memory(place)))
+    }
+
+    fn memory(&self, place: usize) -> Option<&Memory> {
+        self.slabs.get(place).map(|slab| &slab.live)
+    }
+
+    /// Frees what none of `buffers` describes, and all textures.
     pub fn keep_only<'a>(&mut self, buffers: impl Iterator<Item = &'a Buffer> + Clone) {
+        self.textures.clear();
         self.slabs.retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
     }
 
@@ -168,6 +223,9 @@ impl BufferPool {
                 make(&self.code, slab, memory, heartbeat)?;
             }
             slab.restore(Stream::DEFAULT)?;
+        }
+        for textures in &self.textures {
+            textures.fill(|place| self.memory(place), Stream::DEFAULT)?;
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ impl<'m> Decoder<'m> {
             Tex | Tld4 | Suld | Txq => {
                 Some(self.opaque_step(i, Some((MemorySpace::Texture, AccessKind::Load, 4)), names))
             }
-            Sust => Some(blank_step(
+            Sust | Sured => Some(blank_step(
                 Operation::Opaque { list: 0, count: 0, space: Some((MemorySpace::Texture, AccessKind::Store, 4)) },
                 i.line,
             )),

@@ -40,7 +40,7 @@ __global__ void rows(int w, int h, float *const *rows, cudaTextureObject_t image
 //#| parameters_without_value.cu(3): error: `image` is a texture, which a comment cannot describe [N0161]
 //#|   //@tune args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])
 //#|                                                     ^~~~~
-//#| parameters_without_value.cu(3): note: leave it out of args(...): then the model alone tunes `rows`
+//#| parameters_without_value.cu(3): note: leave it out of args(...): then the model alone tunes `rows`; or remove args(...) and record a launch
 //#|   //@tune args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])
 //#|                                                     ^~~~~
 //#|
