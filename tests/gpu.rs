@@ -301,6 +301,8 @@ fn workload(n: u64, y: Fill) -> Workload {
         buffers: vec![buffer("x", n, RANDOM, 1), buffer("y", n, y, 2)],
         symbols: vec![],
         written: vec![],
+        arrays: vec![],
+        textures: vec![],
         checks: None,
     }
 }

@@ -23,6 +23,8 @@ fn copies(x: Buffer, y: Buffer, check: Option<Check>) -> Candidate {
         buffers: vec![x, y],
         symbols: vec![],
         written: vec![],
+        arrays: vec![],
+        textures: vec![],
         checks: check.map(|check| vec![check]),
     };
     let mut candidate = candidate("copies", 256, &Arc::new(workload));
