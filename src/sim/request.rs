@@ -12,9 +12,9 @@ pub(crate) const SECTORS_PER_LINE: u64 = 4;
 /// Bytes of a bank's word.
 pub(crate) const WORD: u64 = 4;
 
-/// One execution of a memory step by one warp.
+/// One execution of a memory step by a warp of `N` lanes, or by a thread that runs alone.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct Request<const N: usize = 32> {
     pub step: u32,
     pub warp: u32,
     /// The index of this execution among those of the step by the warp.
@@ -26,7 +26,7 @@ pub(crate) struct Request {
     pub width: u32,
     /// The lanes that take part, and the address in the space of each.
     pub lanes: u32,
-    pub addresses: [u64; 32],
+    pub addresses: [u64; N],
 }
 
 impl Request {
