@@ -8,7 +8,7 @@ use super::l2_sharing::NeighbourBlocks;
 use super::memory::{MODULE_REGION, in_buffer, region_of};
 use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
-use super::request::{Request, SECTOR, SECTORS_PER_LINE, WORD, in_local, sorted_distinct};
+use super::request::{Request, SECTOR, SECTORS_PER_LINE, StepExecutions, WORD, in_local, sorted_distinct};
 use super::stores::{StoreSectors, store_traffic};
 use crate::ptx::MemorySpace;
 use std::collections::hash_map::Entry;
@@ -46,21 +46,6 @@ pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Request<1>>)]) -> V
         }
     }
     found
-}
-
-/// How often the sampled warps executed a memory step, recorded or not.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StepExecutions {
-    pub count: f64,
-    /// The lanes that took part, over all executions.
-    pub lanes: f64,
-}
-
-impl StepExecutions {
-    pub fn accumulate(&mut self, other: Self) {
-        self.count += other.count;
-        self.lanes += other.lanes;
-    }
 }
 
 /// The executions of all memory steps, of which the recorded requests are a part.

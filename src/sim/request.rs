@@ -1,5 +1,5 @@
-//! One execution of a memory instruction by a warp: the addresses of its lanes, and the units
-//! that memory has.
+//! One execution of a memory instruction by a warp: the addresses of its lanes, how often such
+//! were made, and the units that memory has.
 
 use crate::ptx::AccessKind;
 use crate::ptx::MemorySpace;
@@ -36,6 +36,21 @@ impl Request {
 
     pub fn last_byte(&self, address: u64) -> u64 {
         address.saturating_add(u64::from(self.width.max(1)) - 1)
+    }
+}
+
+/// How often the sampled warps executed a memory step, recorded or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StepExecutions {
+    pub count: f64,
+    /// The lanes that took part, over all executions.
+    pub lanes: f64,
+}
+
+impl StepExecutions {
+    pub fn accumulate(&mut self, other: Self) {
+        self.count += other.count;
+        self.lanes += other.lanes;
     }
 }
 

@@ -7,7 +7,7 @@
 //! warps all over the grid. If a warp is too long, its lanes are run one by one, because loops
 //! of a lone thread can be skipped.
 
-use super::access::{ExecutionTotals, StepExecutions, collect_requests};
+use super::access::{ExecutionTotals, collect_requests};
 use super::aggregate::{Tally, WarpLanes};
 use super::grid_sampling::MIN_DRAWN_BLOCKS;
 use super::interpreter::{BlockAllowance, BlockOutcome, WarpOutcome, run_block};
@@ -16,7 +16,7 @@ use super::limits::LANE_INSTRUCTIONS;
 use super::limits::Limits;
 use super::place::{linear_index, middle_index, unravel_index};
 use super::program::{Operation, Window};
-use super::request::Request;
+use super::request::{Request, StepExecutions};
 use crate::launch::Launch;
 use std::ops::Range;
 

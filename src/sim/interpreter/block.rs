@@ -13,10 +13,9 @@ use super::lanes::each_lane;
 use super::registers::uniform_registers;
 use super::state::{BARRIERS, Barrier, Recording, State};
 use super::warp::{Policy, Stop, Warp};
-use crate::sim::access::StepExecutions;
 use crate::sim::memory::{MemoryPlace, Overlay};
 use crate::sim::program::{Operation, ProgramStep, Reduction};
-use crate::sim::request::Request;
+use crate::sim::request::{Request, StepExecutions};
 use std::ops::Range;
 
 /// Limits on the interpretation of a block.

@@ -2,14 +2,13 @@
 //! accesses.
 
 use super::context::LaunchContext;
-use crate::sim::access::StepExecutions;
 use crate::sim::masked_memory::MaskedMemory;
 use crate::sim::memory::Initial;
 use crate::sim::memory::Overlay;
 use crate::sim::memory::region_of;
 use crate::sim::program::Reduction;
 use crate::sim::program::Slot;
-use crate::sim::request::Request;
+use crate::sim::request::{Request, StepExecutions};
 
 /// The recorded accesses of a warp.
 #[derive(Default)]
