@@ -8,9 +8,8 @@ use super::l2_sharing::NeighbourBlocks;
 use super::memory::{MODULE_REGION, in_buffer, region_of};
 use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
-use super::request::{Request, SECTOR, SECTORS_PER_LINE, WORD, in_local, sorted_distinct};
+use super::request::{Request, SECTOR, SECTORS_PER_LINE, StepExecutions, WORD, in_local, sorted_distinct};
 use super::stores::{StoreSectors, store_traffic};
-use super::thread::Touch;
 use crate::ptx::MemorySpace;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,12 +29,12 @@ const ARRIVAL_INSTRUCTIONS: u64 = 256;
 
 /// Combines the accesses of a warp's lanes into requests: lanes share a request if it is the same
 /// execution of the same step.
-pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
+pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Request<1>>)]) -> Vec<Request> {
     let mut found: Vec<Request> = Vec::new();
     let mut index: HashMap<(u32, u64), usize> = HashMap::new();
     for (lane, touches) in lanes {
         for touch in touches {
-            let Touch { step, execution, time, space, kind, width, address } = *touch;
+            let Request { step, execution, time, space, kind, width, addresses: [address], .. } = *touch;
             let at = *index.entry((step, execution)).or_insert_with(|| {
                 found.push(Request { step, warp, execution, time, space, kind, width, lanes: 0, addresses: [0; 32] });
                 found.len() - 1
@@ -47,21 +46,6 @@ pub(crate) fn collect_requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Re
         }
     }
     found
-}
-
-/// How often the sampled warps executed a memory step, recorded or not.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StepExecutions {
-    pub count: f64,
-    /// The lanes that took part, over all executions.
-    pub lanes: f64,
-}
-
-impl StepExecutions {
-    pub fn accumulate(&mut self, other: Self) {
-        self.count += other.count;
-        self.lanes += other.lanes;
-    }
 }
 
 /// The executions of all memory steps, of which the recorded requests are a part.

@@ -1,14 +1,13 @@
 //! Aggregates the execution counts of sampled threads and warps into executions of each PTX line,
 //! and into the mean over the grid.
 
-use super::access::StepExecutions;
-use super::block::WarpOutcome;
 use super::branch_trace;
 use super::branch_trace::LaneTrace;
 use super::grid_sampling::Grid;
+use super::interpreter::{ThreadOutcome, ThreadPosition, WarpOutcome};
 use super::profile::Profile;
 use super::program::{Operation, Program};
-use super::thread::{ThreadOutcome, ThreadPosition};
+use super::request::StepExecutions;
 use crate::launch::Launch;
 
 /// Maximum factor between the instruction counts of threads that are considered alike.

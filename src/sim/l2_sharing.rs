@@ -9,10 +9,10 @@
 //! (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
 
 use super::address_map::AddressMap;
+use super::interpreter::{LaunchContext, ThreadAllowance, ThreadPosition, run_thread};
 use super::limits::LANE_INSTRUCTIONS;
 use super::memory::region_of;
-use super::request::SECTOR;
-use super::thread::{LaunchContext, Thread, ThreadAllowance, ThreadPosition, Touch};
+use super::request::{Request, SECTOR};
 use crate::ptx::MemorySpace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -47,16 +47,15 @@ impl NeighbourBlocks {
     /// one block, in the first `window` executions of each step.
     pub fn new(context: &LaunchContext<'_>, threads: &[ThreadPosition], window: u32) -> Self {
         let Some(&ThreadPosition { block, .. }) = threads.first() else { return Self::default() };
-        let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
+        let run = |block: [u32; 3]| -> Vec<Vec<Request<1>>> {
             let allowance = ThreadAllowance {
                 steps: LANE_INSTRUCTIONS,
                 window,
                 warmup: u64::from(window),
                 ..ThreadAllowance::default()
             };
-            let touches = |thread: &ThreadPosition| {
-                Thread::new(context, ThreadPosition { block, ..*thread }, allowance).run_to_end().touches
-            };
+            let touches =
+                |thread: &ThreadPosition| run_thread(context, ThreadPosition { block, ..*thread }, allowance).touches;
             threads.iter().map(touches).collect()
         };
         let grid = context.launch.grid;
@@ -122,11 +121,11 @@ fn find_diagonals(rows: &[BlockRow]) -> Vec<i64> {
 
 /// Returns for each region of global memory the distance between the accesses of two blocks, if
 /// nearly all accesses agree on it.
-fn region_distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
-    let global = |of: &[Vec<Touch>]| -> Vec<((usize, u32, u64), u64)> {
+fn region_distances(own: &[Vec<Request<1>>], other: &[Vec<Request<1>>]) -> HashMap<u64, i64> {
+    let global = |of: &[Vec<Request<1>>]| -> Vec<((usize, u32, u64), u64)> {
         let by_thread = of.iter().enumerate().flat_map(|(thread, of)| of.iter().map(move |touch| (thread, touch)));
         let global = by_thread.filter(|(_, touch)| touch.space == MemorySpace::Global);
-        global.map(|(thread, touch)| ((thread, touch.step, touch.execution), touch.address)).collect()
+        global.map(|(thread, touch)| ((thread, touch.step, touch.execution), touch.addresses[0])).collect()
     };
     let known: HashMap<_, _> = global(own).into_iter().collect();
     let mut counts: HashMap<u64, BTreeMap<i64, u32>> = HashMap::new();
@@ -189,10 +188,20 @@ mod tests {
 
     #[test]
     fn blocks_are_apart_by_what_nearly_all_accesses_are() {
-        let touches = |addresses: &[u64]| -> Vec<Touch> {
+        let touches = |addresses: &[u64]| -> Vec<Request<1>> {
             let touch = |(step, &address): (usize, &u64)| {
                 let (space, kind) = (MemorySpace::Global, AccessKind::Load);
-                Touch { step: step as u32, execution: 1, time: 0, space, kind, width: 4, address: (1 << 40) + address }
+                Request {
+                    step: step as u32,
+                    warp: 0,
+                    execution: 1,
+                    time: 0,
+                    space,
+                    kind,
+                    width: 4,
+                    lanes: 1,
+                    addresses: [(1 << 40) + address],
+                }
             };
             addresses.iter().enumerate().map(touch).collect()
         };

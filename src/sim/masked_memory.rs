@@ -4,24 +4,33 @@
 /// Maximum size in bytes; no launch has more.
 const MAX_BYTES: u64 = 1 << 20;
 
-#[derive(Default)]
 pub(crate) struct MaskedMemory {
     size: usize,
     bytes: Vec<u8>,
-    /// 1 where a byte was written with a known value.
-    known: Vec<u8>,
+    /// The epoch in which a byte was last written, 0 if its value is not known.
+    epochs: Vec<u8>,
+    /// The current epoch; bytes of earlier ones are not known any longer.
+    epoch: u8,
 }
 
 impl MaskedMemory {
     /// A memory of this many bytes, none of them known.
     pub fn new(size: u64) -> Self {
-        Self { size: size.min(MAX_BYTES) as usize, bytes: Vec::new(), known: Vec::new() }
+        Self { size: size.min(MAX_BYTES) as usize, bytes: Vec::new(), epochs: Vec::new(), epoch: 1 }
     }
 
     fn byte_span(&self, at: u64, size: u32) -> Option<std::ops::Range<usize>> {
         let at = usize::try_from(at).ok()?;
         let end = at.checked_add(size as usize)?;
         (end <= self.bytes.len()).then_some(at..end)
+    }
+
+    /// Marks everything written so far as possibly overwritten by other threads.
+    pub fn mark_overwritable(&mut self) {
+        self.epoch = self.epoch.checked_add(1).unwrap_or_else(|| {
+            self.epochs.fill(0);
+            1
+        });
     }
 
     /// Reads up to eight bytes, and whether any of them is unknown.
@@ -32,7 +41,7 @@ impl MaskedMemory {
             [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
             ref other => other.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)),
         };
-        (bits, self.known[span].contains(&0))
+        (bits, self.epochs[span].iter().any(|&epoch| epoch != self.epoch))
     }
 
     /// Writes up to eight bytes; what lies outside is lost.
@@ -40,12 +49,12 @@ impl MaskedMemory {
         if self.bytes.is_empty() {
             // Zeroed pages cost nothing until they are touched.
             self.bytes = vec![0; self.size];
-            self.known = vec![0; self.size];
+            self.epochs = vec![0; self.size];
         }
         let Some(span) = self.byte_span(at, size) else { return };
-        for (index, byte) in self.bytes[span.clone()].iter_mut().enumerate() {
-            *byte = (bits >> (8 * index)) as u8;
+        for (byte, given) in self.bytes[span.clone()].iter_mut().zip(bits.to_le_bytes()) {
+            *byte = given;
         }
-        self.known[span].fill(u8::from(!unknown));
+        self.epochs[span].fill(if unknown { 0 } else { self.epoch });
     }
 }

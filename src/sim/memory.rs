@@ -97,23 +97,15 @@ struct OverlayWord {
     written: u8,
     /// Bytes whose value is not known.
     unknown: u8,
-    /// Barriers passed when it was last written.
-    age: u32,
 }
 
 /// Bytes that a thread has written, sparsely.
 #[derive(Default)]
 pub(crate) struct Overlay {
     words: AddressMap<OverlayWord>,
-    age: u32,
 }
 
 impl Overlay {
-    /// Marks everything written so far as possibly overwritten by other threads.
-    pub fn mark_overwritable(&mut self) {
-        self.age += 1;
-    }
-
     pub fn write_bits(&mut self, address: u64, size: u32, bits: u64, unknown: bool) {
         let shift = (address & 7) as u32;
         let first = size.min(8 - shift);
@@ -134,15 +126,10 @@ impl Overlay {
     }
 
     fn write_word(&mut self, index: u64, shift: u32, size: u32, bits: u64, unknown: bool) {
-        let age = self.age;
         let word = self.words.entry(index).or_default();
         let bytes = ((1u16 << size) - 1) as u8;
         let field = (if size == 8 { u64::MAX } else { (1 << (8 * size)) - 1 }) << (8 * shift);
         word.bits = word.bits & !field | (bits << (8 * shift)) & field;
-        if word.age != age {
-            word.unknown |= word.written;
-            word.age = age;
-        }
         word.written |= bytes << shift;
         word.unknown = word.unknown & !(bytes << shift) | if unknown { bytes << shift } else { 0 };
     }
@@ -172,7 +159,7 @@ impl Overlay {
         };
         let bytes = ((1u16 << size) - 1) as u8;
         let written = word.written >> shift & bytes;
-        let unknown = if word.age == self.age { word.unknown >> shift } else { u8::MAX } & written;
+        let unknown = word.unknown >> shift & written;
         let mut bits = below & field;
         let mut take = 0u64;
         for byte in 0..size {

@@ -4,9 +4,9 @@
 //! In: module, entry, launch, workload. Out: [`Profile`]. The interpreter reads the workload's own
 //! data, lazily. First it runs the *counting threads*: middle, first and last thread of the
 //! middle, first and last block. They run alone: values of other threads are unknown to them (see
-//! `thread`), and their long loops are extrapolated, exactly if the outcome is certain (see
+//! `interpreter`), and their long loops are extrapolated, exactly if the outcome is certain (see
 //! `loops`). Then it runs a few warps of the middle block, whose accesses are recorded, and some of
-//! other blocks (see `sampling`); whole blocks if threads need each other's data (see `block`).
+//! other blocks (see `sampling`); whole blocks if threads need each other's data.
 //! The result is deterministic. No input makes it fail or run forever: unknown instructions give
 //! unknown values, and [`Limits`] bounds the work.
 
@@ -16,11 +16,11 @@ mod aggregate;
 mod arithmetic;
 mod atomics;
 mod bank_conflicts;
-mod block;
 mod branch_trace;
 mod decode;
 mod float16;
 mod grid_sampling;
+mod interpreter;
 mod l2_sharing;
 mod limits;
 mod loops;
@@ -36,11 +36,10 @@ mod request;
 mod sampling;
 mod stores;
 mod stratum;
-mod thread;
 
+pub use interpreter::LaunchViolation;
 pub use limits::Limits;
 pub use profile::Profile;
-pub use thread::LaunchViolation;
 
 use crate::launch::Launch;
 use crate::ptx::Module;
@@ -48,6 +47,8 @@ use crate::ptx::opcode::{Class, Semantics};
 use crate::workload::Workload;
 use access::ExecutionTotals;
 use aggregate::Tally;
+use interpreter::{BlockAllowance, LaunchContext, ThreadAllowance, ThreadOutcome, ThreadPosition};
+use interpreter::{run_block, run_thread};
 use l2_sharing::NeighbourBlocks;
 use memory::{Initial, Overlay};
 use place::{middle_and_ends, unravel_index};
@@ -55,7 +56,6 @@ use program::{ParameterLocation, Program};
 use sampling::{ReferenceWarp, Sampler};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use thread::{LaunchContext, Thread, ThreadAllowance, ThreadOutcome, ThreadPosition};
 
 /// Factor by which another thread must execute more than the middle one for its warp to become the
 /// reference warp: the middle may lie beyond the data.
@@ -97,7 +97,6 @@ pub fn profile_entry(
 fn profile_context(context: &LaunchContext<'_>, workload: &Workload, limits: &Limits) -> Profile {
     let (program, launch) = (context.program, context.launch);
     let mut tally = Tally::new(program, launch);
-    let run = |at: ThreadPosition, allowance: ThreadAllowance| Thread::new(context, at, allowance).run_to_end();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
@@ -112,7 +111,8 @@ fn profile_context(context: &LaunchContext<'_>, workload: &Workload, limits: &Li
             tally.skip_further_threads();
             break;
         }
-        let outcome = run(at, ThreadAllowance { steps, window: 0, warmup: 1, ..ThreadAllowance::default() });
+        let allowance = ThreadAllowance { steps, window: 0, warmup: 1, ..ThreadAllowance::default() };
+        let outcome = run_thread(context, at, allowance);
         budget = budget.saturating_sub(outcome.interpreted);
         tally.raise_most(&outcome);
         tally.add_thread(at, &outcome);
@@ -181,7 +181,7 @@ pub fn written_by_thread(
         // No loop is skipped: skipped stores would be missing.
         let allowance =
             ThreadAllowance { steps: limits.instructions, window: 0, warmup: u64::MAX, ..ThreadAllowance::default() };
-        Thread::new(context, ThreadPosition { block, thread }, allowance).run_to_end().global
+        run_thread(context, ThreadPosition { block, thread }, allowance).global
     };
     writes_of_block(module, entry, launch, workload, block, run)
 }
@@ -248,9 +248,8 @@ fn run_alone<T>(
         check_inside(thread, launch.block, launch)?;
     }
     with_context(module, entry, launch, workload, |context| {
-        let run = |&(block, thread): &_| {
-            take(context, Thread::new(context, ThreadPosition { block, thread }, allowance).run_to_end())
-        };
+        let run =
+            |&(block, thread): &_| take(context, run_thread(context, ThreadPosition { block, thread }, allowance));
         places.iter().map(run).collect()
     })
 }
@@ -281,14 +280,14 @@ pub fn written_together(
 ) -> Result<BTreeMap<(usize, u64), u8>, SimError> {
     let run = |context: &LaunchContext<'_>| {
         let warps = 0..launch.block_threads().div_ceil(32);
-        let allowance = block::BlockAllowance {
+        let allowance = BlockAllowance {
             steps: limits.instructions,
             reserved_steps: 0,
             warps: warps.clone(),
             recorded: warps,
             window: 0,
         };
-        block::run_block(context, block, &allowance).global
+        run_block(context, block, &allowance).global
     };
     writes_of_block(module, entry, launch, workload, block, run)
 }

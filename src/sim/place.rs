@@ -6,6 +6,12 @@ pub(crate) fn unravel_index(index: u64, extents: [u32; 3]) -> [u32; 3] {
     [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
 }
 
+/// Joins x, y and z to a linear index.
+pub(crate) fn linear_index(index: [u32; 3], [x, y, _]: [u32; 3]) -> u64 {
+    let [a, b, c] = index.map(u64::from);
+    a + u64::from(x) * (b + u64::from(y) * c)
+}
+
 /// Returns the linear index of the middle along each dimension. The middle of all linear
 /// indices would be at an edge if the last extent is even.
 pub(crate) fn middle_index([x, y, z]: [u32; 3]) -> u64 {

@@ -1,5 +1,5 @@
-//! One execution of a memory instruction by a warp: the addresses of its lanes, and the units
-//! that memory has.
+//! One execution of a memory instruction by a warp: the addresses of its lanes, how often such
+//! were made, and the units that memory has.
 
 use crate::ptx::AccessKind;
 use crate::ptx::MemorySpace;
@@ -12,9 +12,9 @@ pub(crate) const SECTORS_PER_LINE: u64 = 4;
 /// Bytes of a bank's word.
 pub(crate) const WORD: u64 = 4;
 
-/// One execution of a memory step by one warp.
+/// One execution of a memory step by a warp of `N` lanes, or by a thread that runs alone.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct Request<const N: usize = 32> {
     pub step: u32,
     pub warp: u32,
     /// The index of this execution among those of the step by the warp.
@@ -26,7 +26,7 @@ pub(crate) struct Request {
     pub width: u32,
     /// The lanes that take part, and the address in the space of each.
     pub lanes: u32,
-    pub addresses: [u64; 32],
+    pub addresses: [u64; N],
 }
 
 impl Request {
@@ -36,6 +36,21 @@ impl Request {
 
     pub fn last_byte(&self, address: u64) -> u64 {
         address.saturating_add(u64::from(self.width.max(1)) - 1)
+    }
+}
+
+/// How often the sampled warps executed a memory step, recorded or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StepExecutions {
+    pub count: f64,
+    /// The lanes that took part, over all executions.
+    pub lanes: f64,
+}
+
+impl StepExecutions {
+    pub fn accumulate(&mut self, other: Self) {
+        self.count += other.count;
+        self.lanes += other.lanes;
     }
 }
 

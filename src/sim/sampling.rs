@@ -1,23 +1,22 @@
 //! Selects and runs the sampled warps: their accesses, how often they execute each step, and how
 //! far they differ.
 //!
-//! Normally the lanes of a warp are run together (see `sim::block`). First a few neighbouring
+//! Normally the lanes of a warp are run together (see `sim::interpreter`). First a few neighbouring
 //! warps of the middle block, or of another block if that is idle. If they, or the counting
 //! threads, need values of other warps, the whole block is run, if the allowance suffices. Then
 //! warps all over the grid. If a warp is too long, its lanes are run one by one, because loops
 //! of a lone thread can be skipped.
 
-use super::access::{ExecutionTotals, StepExecutions, collect_requests};
+use super::access::{ExecutionTotals, collect_requests};
 use super::aggregate::{Tally, WarpLanes};
-use super::block;
-use super::block::{BlockOutcome, WarpOutcome};
 use super::grid_sampling::MIN_DRAWN_BLOCKS;
+use super::interpreter::{BlockAllowance, BlockOutcome, WarpOutcome, run_block};
+use super::interpreter::{LaunchContext, ThreadAllowance, ThreadPosition, run_thread};
 use super::limits::LANE_INSTRUCTIONS;
 use super::limits::Limits;
-use super::place::{middle_index, unravel_index};
+use super::place::{linear_index, middle_index, unravel_index};
 use super::program::{Operation, Window};
-use super::request::Request;
-use super::thread::{LaunchContext, Thread, ThreadAllowance, ThreadPosition};
+use super::request::{Request, StepExecutions};
 use crate::launch::Launch;
 use std::ops::Range;
 
@@ -66,11 +65,8 @@ impl ReferenceWarp {
 
     /// Returns the warp of a thread.
     pub fn of_thread(at: ThreadPosition, launch: &Launch) -> Self {
-        let linear = |index: [u32; 3], [x, y, _]: [u32; 3]| {
-            let [a, b, c] = index.map(u64::from);
-            a + u64::from(x) * (b + u64::from(y) * c)
-        };
-        Self { block: linear(at.block, launch.grid), warp: (linear(at.thread, launch.block) / 32) as u32 }
+        let thread = linear_index(at.thread, launch.block);
+        Self { block: linear_index(at.block, launch.grid), warp: (thread / 32) as u32 }
     }
 }
 
@@ -146,7 +142,7 @@ impl Sampler<'_, '_> {
                 let Some(&(_, at)) = places.get(index) else { return Vec::new() };
                 let allowance =
                     ThreadAllowance { steps: self.budget, window: 0, warmup: 1, ..ThreadAllowance::default() };
-                let outcome = Thread::new(self.context, at, allowance).run_to_end();
+                let outcome = run_thread(self.context, at, allowance);
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 if outcome.cut {
                     self.tally.cut_off();
@@ -301,8 +297,8 @@ impl Sampler<'_, '_> {
         let reserved_steps =
             if needed <= steps as f64 && all > steps as f64 { needed.min(steps as f64 / 2.0) } else { 0.0 };
         let window = self.limits.window;
-        let allowance = block::BlockAllowance { steps, reserved_steps: reserved_steps as u64, warps, recorded, window };
-        let outcome = block::run_block(self.context, unravel_index(block, self.context.launch.grid), &allowance);
+        let allowance = BlockAllowance { steps, reserved_steps: reserved_steps as u64, warps, recorded, window };
+        let outcome = run_block(self.context, unravel_index(block, self.context.launch.grid), &allowance);
         self.budget = self.budget.saturating_sub(outcome.steps.saturating_mul(WARP_STEP_COST));
         outcome
     }
@@ -355,12 +351,11 @@ impl Sampler<'_, '_> {
             let mut touched = Vec::new();
             for (index, &(lane, at)) in threads.iter().enumerate() {
                 let steps = left / (threads.len() - index) as u64;
-                let outcome = Thread::new(
+                let outcome = run_thread(
                     self.context,
                     at,
                     ThreadAllowance { steps, window, warmup, record_trace: true, ..ThreadAllowance::default() },
-                )
-                .run_to_end();
+                );
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 left = left.saturating_sub(outcome.interpreted);
                 costliest = costliest.max(outcome.interpreted);

@@ -144,7 +144,7 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
         last: u64,
         written: [u32; SECTORS_PER_LINE as usize],
     }
-    let mut warps: HashMap<u32, (u64, AddressMap<OpenLine>)> = HashMap::new();
+    let mut warps: BTreeMap<u32, (u64, AddressMap<OpenLine>)> = BTreeMap::new();
     for request in requests {
         let (life, lines) = warps.entry(request.warp).or_default();
         *life = request.time.max(*life);

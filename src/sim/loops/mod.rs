@@ -142,6 +142,7 @@ impl SampledLoop {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Loops {
     /// By the step of the branch back: index in `loops` plus one, 0 for none.
     index: Vec<u32>,

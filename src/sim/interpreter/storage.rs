@@ -1,8 +1,8 @@
 //! Loads, stores and atomics of a warp, lane by lane, and the record of their accesses.
 
-use super::lanes::each_lane;
+use super::lanes::{Lanes, each_lane};
 use super::state::State;
-use super::warp::Warp;
+use super::warp::{Policy, Warp};
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::arithmetic::{sign_extend, update_value};
 use crate::sim::memory::{MemoryPlace, accessed_place};
@@ -16,7 +16,7 @@ fn lane_offset(lane: usize, size: u64, address: u64) -> u64 {
     if address < size { (lane as u64).saturating_mul(size).saturating_add(address) } else { u64::MAX }
 }
 
-impl<'p> Warp<'p> {
+impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
     pub(super) fn read_place(
         &self,
         state: &State<'p>,
@@ -84,19 +84,23 @@ impl<'p> Warp<'p> {
     ) {
         let program = self.context.program;
         let size = memory.scalar.size();
-        let (base, unknown_base) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
+        let (base, unknown_base) =
+            (*self.registers.lanes(step.sources[0]), self.registers.unknown_lanes(step.sources[0]));
         for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
             if slot == 0 {
                 continue;
             }
-            let (mut results, mut unknown) = ([0; 32], unknown_base);
+            let (mut results, mut unknown) = ([0; N], unknown_base);
             let mut last: Option<(u64, (u64, bool))> = None;
             for lane in each_lane(on) {
                 let place = accessed_place(&memory, base[lane]);
                 // What is in a place of all lanes is read once.
                 let (value, is_unknown) = match last {
                     Some((address, found)) if address == base[lane] => found,
-                    _ => self.read_place(state, lane, place, u64::from(size) * index as u64, size),
+                    _ => {
+                        let found = self.read_place(state, lane, place, u64::from(size) * index as u64, size);
+                        (found.0, found.1 || P::may_differ(self, state, place))
+                    }
                 };
                 let of_all = !matches!(place, MemoryPlace::Local(_) | MemoryPlace::Param(_))
                     || memory.window == Window::Param && !self.passed;
@@ -104,9 +108,9 @@ impl<'p> Warp<'p> {
                 results[lane] = if is_signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
                 unknown |= u32::from(is_unknown) << lane;
             }
-            self.set_lanes(slot, on, &results, unknown);
+            self.registers.set_lanes(slot, on, &results, unknown);
         }
-        self.touch_places(at, &memory, AccessKind::Load, size * memory.count, on, (&base, unknown_base));
+        self.touch_places(step, at, &memory, (AccessKind::Load, size * memory.count), on, (&base, unknown_base));
     }
 
     pub(super) fn store_lanes(
@@ -119,9 +123,10 @@ impl<'p> Warp<'p> {
     ) {
         let program = self.context.program;
         let size = memory.scalar.size();
-        let (base, unknown_base) = (*self.lanes_of(step.sources[0]), self.unknown_lanes(step.sources[0]));
+        let (base, unknown_base) =
+            (*self.registers.lanes(step.sources[0]), self.registers.unknown_lanes(step.sources[0]));
         for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
-            let (values, unknown) = (*self.lanes_of(slot), self.unknown_lanes(slot) | unknown_base);
+            let (values, unknown) = (*self.registers.lanes(slot), self.registers.unknown_lanes(slot) | unknown_base);
             for lane in each_lane(on) {
                 let to = (accessed_place(&memory, base[lane]), u64::from(size) * index as u64);
                 self.write_place(state, lane, to, size, (values[lane], unknown >> lane & 1 != 0));
@@ -130,7 +135,7 @@ impl<'p> Warp<'p> {
         if memory.window == Window::Param {
             self.passed = true;
         }
-        self.touch_places(at, &memory, AccessKind::Store, size * memory.count, on, (&base, unknown_base));
+        self.touch_places(step, at, &memory, (AccessKind::Store, size * memory.count), on, (&base, unknown_base));
     }
 
     pub(super) fn update_atomically(
@@ -143,53 +148,51 @@ impl<'p> Warp<'p> {
         state: &mut State<'p>,
     ) {
         let (kind, size) = (memory.scalar, memory.scalar.size());
-        let [base, a, b, _] = step.sources.map(|slot| *self.lanes_of(slot));
-        let unknown_base = self.unknown_lanes(step.sources[0]);
-        let given = self.unknown_lanes(step.sources[1]) | self.unknown_lanes(step.sources[2]);
-        let (mut results, mut unknown) = ([0; 32], unknown_base);
+        let [base, a, b, _] = step.sources.map(|slot| *self.registers.lanes(slot));
+        let unknown_base = self.registers.unknown_lanes(step.sources[0]);
+        let given = self.registers.unknown_lanes(step.sources[1]) | self.registers.unknown_lanes(step.sources[2]);
+        let (mut results, mut unknown) = ([0; N], unknown_base);
         for lane in each_lane(on) {
             let place = accessed_place(&memory, base[lane]);
             let (old, is_unknown) = self.read_place(state, lane, place, 0, size);
             let new = update_value(update, kind, old, a[lane], b[lane]);
-            // In global memory other blocks may have come first.
-            let is_unknown = is_unknown || matches!(place, MemoryPlace::Global(_)) || unknown_base >> lane & 1 != 0;
+            let is_unknown = is_unknown || P::is_updated_by_others(place) || unknown_base >> lane & 1 != 0;
             self.write_place(state, lane, (place, 0), size, (new, is_unknown || given >> lane & 1 != 0));
             results[lane] = old;
             unknown |= u32::from(is_unknown) << lane;
         }
-        self.set_lanes(step.target, on, &results, unknown);
-        self.touch_places(at, &memory, AccessKind::Atomic, size, on, (&base, unknown_base));
+        self.registers.set_lanes(step.target, on, &results, unknown);
+        self.touch_places(step, at, &memory, (AccessKind::Atomic, size), on, (&base, unknown_base));
     }
 
     fn touch_places(
         &mut self,
+        step: &ProgramStep,
         at: u32,
         memory: &MemoryAccess,
-        kind: AccessKind,
-        width: u32,
+        (kind, width): (AccessKind, u32),
         on: u32,
-        (base, unknown_base): (&[u64; 32], u32),
+        (base, unknown_base): (&Lanes<N>, u32),
     ) {
         let Some(first) = each_lane(on).next() else { return };
-        let (space, _) = match place_address(accessed_place(memory, base[first])) {
-            Some(found) => found,
-            None => return,
-        };
+        let place = accessed_place(memory, base[first]);
         self.unknown_address |= unknown_base & on != 0;
-        let addresses = base.map(|base| place_address(accessed_place(memory, base)).map_or(0, |(_, address)| address));
-        self.record_touch(at, (space, kind, width), on, addresses);
+        P::observe_access(self, step, (place, unknown_base >> first & 1 != 0), kind, width);
+        let Some((space, _)) = place_address(place) else { return };
+        let address = |lane: usize| place_address(accessed_place(memory, base[lane])).map_or(0, |(_, address)| address);
+        self.record_touch(at, (space, kind, width), on, address);
     }
 
     pub(super) fn record_touch(
         &mut self,
         step: u32,
-        what: (MemorySpace, AccessKind, u32),
+        (space, kind, width): (MemorySpace, AccessKind, u32),
         lanes: u32,
-        addresses: [u64; 32],
+        address: impl Fn(usize) -> u64,
     ) {
         if lanes != 0 && self.recording.count_execution(step, lanes) {
-            let (space, kind, width) = what;
-            let (warp, execution, time) = (self.number, self.counts[step as usize], self.steps);
+            let (warp, execution) = (self.number, self.counts[step as usize]);
+            let (time, addresses) = (self.steps + self.extrapolated, std::array::from_fn(address));
             self.recording.requests.push(Request { step, warp, execution, time, space, kind, width, lanes, addresses });
         }
     }

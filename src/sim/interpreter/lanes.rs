@@ -1,4 +1,4 @@
-//! Arithmetic on the 32 lanes of a warp at once: the common operations without a choice for
+//! Arithmetic on the lanes of a warp at once: the common operations without a choice for
 //! each lane, all others one lane after the other.
 
 use crate::ptx::Scalar;
@@ -6,7 +6,12 @@ use crate::sim::arithmetic::{compute_result, mask_bits, sign_extend};
 use crate::sim::operation::{Alu, Compare, Mode, Round, bit_count, is_float, is_signed};
 
 /// A value of each lane.
-pub(super) type Lanes = [u64; 32];
+pub(super) type Lanes<const N: usize> = [u64; N];
+
+/// Returns the mask of the first `count` lanes.
+pub(super) fn all_lanes(count: u32) -> u32 {
+    u32::MAX.checked_shr(32 - count.min(32)).unwrap_or(0)
+}
 
 /// Lists the numbers of the lanes whose bits are set.
 pub(super) fn each_lane(mut lanes: u32) -> impl Iterator<Item = usize> {
@@ -18,15 +23,15 @@ pub(super) fn each_lane(mut lanes: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the lanes for which `holds` is true.
-pub(super) fn lanes_where(holds: impl Fn(usize) -> bool) -> u32 {
-    (0..32).fold(0, |found, lane| found | u32::from(holds(lane)) << lane)
+pub(super) fn lanes_where<const N: usize>(holds: impl Fn(usize) -> bool) -> u32 {
+    (0..N).fold(0, |found, lane| found | u32::from(holds(lane)) << lane)
 }
 
-fn map2(a: &Lanes, b: &Lanes, f: impl Fn(u64, u64) -> u64) -> Lanes {
+fn map2<const N: usize>(a: &Lanes<N>, b: &Lanes<N>, f: impl Fn(u64, u64) -> u64) -> Lanes<N> {
     std::array::from_fn(|lane| f(a[lane], b[lane]))
 }
 
-fn map3(a: &Lanes, b: &Lanes, c: &Lanes, f: impl Fn(u64, u64, u64) -> u64) -> Lanes {
+fn map3<const N: usize>(a: &Lanes<N>, b: &Lanes<N>, c: &Lanes<N>, f: impl Fn(u64, u64, u64) -> u64) -> Lanes<N> {
     std::array::from_fn(|lane| f(a[lane], b[lane], c[lane]))
 }
 
@@ -40,7 +45,13 @@ fn from_single(a: f32) -> u64 {
 
 /// Computes the results of the lanes that are `on`. The results of others have no
 /// meaning.
-pub(super) fn compute_lanes(alu: Alu, kind: Scalar, mode: Mode, [a, b, c, d]: [&Lanes; 4], on: u32) -> Lanes {
+pub(super) fn compute_lanes<const N: usize>(
+    alu: Alu,
+    kind: Scalar,
+    mode: Mode,
+    [a, b, c, d]: [&Lanes<N>; 4],
+    on: u32,
+) -> Lanes<N> {
     let plain = mode.round == Round::Nearest && !mode.saturate && !mode.relu;
     let whole = !is_float(kind) && plain;
     let floating = kind == Scalar::F32 && plain;
@@ -89,7 +100,7 @@ pub(super) fn compute_lanes(alu: Alu, kind: Scalar, mode: Mode, [a, b, c, d]: [&
         Alu::MulLow if floating => return map2(a, b, |a, b| from_single(to_single(a) * to_single(b))),
         _ => {}
     }
-    let mut results = [0; 32];
+    let mut results = [0; N];
     let converts = matches!(alu, Alu::Convert { .. }) && is_signed(kind);
     for lane in each_lane(on) {
         let value = compute_result(alu, kind, mode, [a[lane], b[lane], c[lane], d[lane]]);
@@ -99,13 +110,20 @@ pub(super) fn compute_lanes(alu: Alu, kind: Scalar, mode: Mode, [a, b, c, d]: [&
 }
 
 /// Returns the lanes that are `on` and for which `a relation b` holds.
-pub(super) fn compare_lanes(relation: Compare, kind: Scalar, a: &Lanes, b: &Lanes, on: u32) -> u32 {
+pub(super) fn compare_lanes<const N: usize>(
+    relation: Compare,
+    kind: Scalar,
+    a: &Lanes<N>,
+    b: &Lanes<N>,
+    on: u32,
+) -> u32 {
     let narrow = |value: u64| {
         if is_signed(kind) { sign_extend(value, bit_count(kind)) } else { mask_bits(value, bit_count(kind)) as i64 }
     };
     // As signed numbers only where 64 unsigned bits do not turn negative.
     if !is_float(kind) && (is_signed(kind) || bit_count(kind) < 64) {
-        let by = |holds: fn(&i64, &i64) -> bool| lanes_where(|lane| holds(&narrow(a[lane]), &narrow(b[lane]))) & on;
+        let by =
+            |holds: fn(&i64, &i64) -> bool| lanes_where::<N>(|lane| holds(&narrow(a[lane]), &narrow(b[lane]))) & on;
         match relation {
             Compare::Eq => return by(i64::eq),
             Compare::Ne => return by(i64::ne),
@@ -120,4 +138,9 @@ pub(super) fn compare_lanes(relation: Compare, kind: Scalar, a: &Lanes, b: &Lane
         let holds = crate::sim::arithmetic::compare_values(relation, kind, a[lane], b[lane]);
         found | u32::from(holds) << lane
     })
+}
+
+/// Returns a predicate of each lane from their bits.
+pub(super) fn predicate_lanes<const N: usize>(holds: u32) -> Lanes<N> {
+    std::array::from_fn(|lane| u64::from(holds >> lane & 1))
 }

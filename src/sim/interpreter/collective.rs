@@ -1,28 +1,21 @@
 //! Warp-wide operations: shuffles, votes, matches and reductions.
 
-use super::lanes::{Lanes, each_lane, lanes_where};
-use super::warp::{Warp, predicate_lanes};
+use super::block::Together;
+use super::lanes::{Lanes, each_lane, lanes_where, predicate_lanes};
+use super::warp::Warp;
 use crate::sim::arithmetic::{mask_bits, update_value};
 use crate::sim::operation::bit_count;
-use crate::sim::program::{Collective, ProgramStep, Shuffle, Slot, Vote};
+use crate::sim::program::{Collective, Operation, ProgramStep, Shuffle, Vote};
 
-impl Warp<'_> {
-    /// Records that the lanes `on` have reached a collective. Returns the lanes that reached it
-    /// before, once all lanes of its mask have; otherwise `None`.
-    pub(super) fn join_collective(
-        &mut self,
-        step: &ProgramStep,
-        collective: Collective,
-        at: u32,
-        on: u32,
-        forced: bool,
-    ) -> Option<u32> {
-        if collective == Collective::Active || on == 0 {
+impl Warp<'_, 32, Together> {
+    /// See [`Policy::join_collective`](super::warp::Policy::join_collective).
+    pub(super) fn wait_for_members(&mut self, step: &ProgramStep, at: u32, on: u32, forced: bool) -> Option<u32> {
+        if matches!(step.operation, Operation::Collective { collective: Collective::Active, .. }) || on == 0 {
             return Some(0);
         }
-        let waiting = lanes_where(|lane| self.pc[lane] == at) & self.at_collective;
-        let members = self.lanes_of(step.sources[3]);
-        let unknown = self.unknown_lanes(step.sources[3]);
+        let waiting = lanes_where::<32>(|lane| self.pc[lane] == at) & self.at_collective;
+        let members = self.registers.lanes(step.sources[3]);
+        let unknown = self.registers.unknown_lanes(step.sources[3]);
         let named = each_lane((on | waiting) & !unknown).fold(0, |named, lane| named | members[lane] as u32);
         if !forced && named & self.alive & !on & !waiting != 0 {
             return None;
@@ -31,21 +24,17 @@ impl Warp<'_> {
         Some(waiting)
     }
 
-    pub(super) fn execute_collective(
-        &mut self,
-        step: &ProgramStep,
-        collective: Collective,
-        second: Slot,
-        invert: bool,
-        on: u32,
-    ) {
-        let own = *self.lanes_of(step.sources[0]);
-        let unknown = self.unknown_lanes(step.sources[0]);
-        let named = *self.lanes_of(step.sources[3]);
+    /// Computes what the lanes `on` get from each other.
+    pub(super) fn exchange_values(&mut self, step: &ProgramStep, on: u32) {
+        let Operation::Collective { collective, second, invert } = step.operation else { return };
+        let own = *self.registers.lanes(step.sources[0]);
+        let unknown = self.registers.unknown_lanes(step.sources[0]);
+        let named = *self.registers.lanes(step.sources[3]);
         let with = |lane: usize| named[lane] as u32 & on;
         // Lanes whose result depends on an unknown value.
-        let mut unknown_results = lanes_where(|lane| with(lane) & unknown != 0) | self.unknown_lanes(step.sources[3]);
-        let mut results: Lanes = [0; 32];
+        let mut unknown_results =
+            lanes_where::<32>(|lane| with(lane) & unknown != 0) | self.registers.unknown_lanes(step.sources[3]);
+        let mut results: Lanes<32> = [0; 32];
         let mut predicate = 0;
         match collective {
             Collective::SyncWarp => return,
@@ -62,7 +51,7 @@ impl Warp<'_> {
                 unknown_results = 0;
             }
             Collective::Vote(vote) => {
-                let holds = lanes_where(|lane| own[lane] & 1 != 0) ^ if invert { u32::MAX } else { 0 };
+                let holds = lanes_where::<32>(|lane| own[lane] & 1 != 0) ^ if invert { u32::MAX } else { 0 };
                 for lane in each_lane(on) {
                     let with = with(lane);
                     results[lane] = match vote {
@@ -76,7 +65,8 @@ impl Warp<'_> {
             Collective::Match { all, width } => {
                 for lane in each_lane(on) {
                     let with = with(lane);
-                    let equal = lanes_where(|other| mask_bits(own[other], width) == mask_bits(own[lane], width)) & with;
+                    let equal =
+                        lanes_where::<32>(|other| mask_bits(own[other], width) == mask_bits(own[lane], width)) & with;
                     let agreed = equal == with;
                     results[lane] = u64::from(if all && !agreed { 0 } else { equal });
                     predicate |= u32::from(agreed) << lane;
@@ -91,8 +81,10 @@ impl Warp<'_> {
                 }
             }
             Collective::Shuffle(shuffle) => {
-                let (distance, limits) = (*self.lanes_of(step.sources[1]), *self.lanes_of(step.sources[2]));
-                let unknown_operands = self.unknown_lanes(step.sources[1]) | self.unknown_lanes(step.sources[2]);
+                let (distance, limits) =
+                    (*self.registers.lanes(step.sources[1]), *self.registers.lanes(step.sources[2]));
+                let unknown_operands =
+                    self.registers.unknown_lanes(step.sources[1]) | self.registers.unknown_lanes(step.sources[2]);
                 unknown_results = 0;
                 for lane in each_lane(on) {
                     let (from, inside) = source_lane(shuffle, lane as u32, distance[lane] as u32, limits[lane] as u32);
@@ -106,9 +98,9 @@ impl Warp<'_> {
                 unknown_results |= unknown_operands;
             }
         }
-        self.set_lanes(step.target, on, &results, unknown_results);
+        self.registers.set_lanes(step.target, on, &results, unknown_results);
         if second != 0 {
-            self.set_lanes(second, on, &predicate_lanes(predicate), unknown_results);
+            self.registers.set_lanes(second, on, &predicate_lanes(predicate), unknown_results);
         }
     }
 }

@@ -8,26 +8,19 @@
 //! interpreter. No kernel makes this fail or run forever: in a deadlock the waiting warps
 //! continue, and the outcome is marked as not exact.
 
-mod calls;
-mod collective;
-mod lanes;
-mod state;
-mod storage;
-mod warp;
-
-use super::access::StepExecutions;
-use super::masked_memory::MaskedMemory;
-use super::memory::Overlay;
-use super::program::Reduction;
-use super::request::Request;
-use super::thread::LaunchContext;
-use state::{Barrier, Recording, State};
+use super::context::LaunchContext;
+use super::lanes::each_lane;
+use super::registers::uniform_registers;
+use super::state::{BARRIERS, Barrier, Recording, State};
+use super::warp::{Policy, Stop, Warp};
+use crate::sim::memory::{MemoryPlace, Overlay};
+use crate::sim::program::{Operation, ProgramStep, Reduction};
+use crate::sim::request::{Request, StepExecutions};
 use std::ops::Range;
-use warp::{Stop, Warp};
 
 /// Limits on the interpretation of a block.
 #[derive(Clone, Debug)]
-pub(super) struct BlockAllowance {
+pub(crate) struct BlockAllowance {
     /// Steps of all warps together, and how many of them are reserved for recorded warps.
     pub steps: u64,
     pub reserved_steps: u64,
@@ -39,7 +32,7 @@ pub(super) struct BlockAllowance {
 }
 
 /// The result of running a block.
-pub(super) struct BlockOutcome {
+pub(crate) struct BlockOutcome {
     pub warps: Vec<WarpOutcome>,
     /// Whether no branch depended on an unknown value, no warp deadlocked and none was dropped.
     pub exact: bool,
@@ -51,7 +44,7 @@ pub(super) struct BlockOutcome {
 }
 
 /// The result of running one warp of a block.
-pub(super) struct WarpOutcome {
+pub(crate) struct WarpOutcome {
     pub number: u32,
     /// Executions of each step by any of its lanes.
     pub counts: Vec<u64>,
@@ -62,29 +55,65 @@ pub(super) struct WarpOutcome {
     pub executions: Vec<StepExecutions>,
 }
 
+/// The policy of a block's warps, which are run together.
+pub(super) struct Together;
+
+type BlockWarp<'p> = Warp<'p, 32, Together>;
+
+impl<'p> Policy<'p, 32> for Together {
+    fn arrive_at_barrier(warp: &mut BlockWarp<'p>, state: &mut State<'p>, step: &ProgramStep, lanes: u32) -> bool {
+        let Operation::Barrier { waits, reduction, invert } = step.operation else { return false };
+        let Some(first) = each_lane(lanes).next() else { return waits };
+        let [id, threads, predicate, _] = step.sources;
+        let ((id, unknown), (threads, _)) =
+            (warp.registers.lane_value(id, first), warp.registers.lane_value(threads, first));
+        warp.exact &= !unknown;
+        let barrier = &mut state.barriers[id as usize % BARRIERS];
+        barrier.arrived += lanes.count_ones();
+        barrier.expected = u32::try_from(threads).ok().filter(|&threads| threads > 0).or(barrier.expected);
+        if let Some(reduction) = reduction {
+            let holds = warp.registers.holding_lanes(predicate) ^ if invert { u32::MAX } else { 0 };
+            barrier.reduction = Some(reduction);
+            barrier.holding += (holds & lanes).count_ones();
+            barrier.unknown |= warp.registers.unknown_lanes(predicate) & lanes != 0;
+        }
+        barrier.waiting.push((warp.number, lanes, step.target));
+        if waits {
+            warp.at_barrier |= lanes;
+        }
+        waits
+    }
+
+    fn join_collective(warp: &mut BlockWarp<'p>, step: &ProgramStep, at: u32, on: u32, forced: bool) -> Option<u32> {
+        warp.wait_for_members(step, at, on, forced)
+    }
+
+    fn execute_collective(warp: &mut BlockWarp<'p>, step: &ProgramStep, on: u32) {
+        warp.exchange_values(step, on);
+    }
+
+    fn is_updated_by_others(place: MemoryPlace) -> bool {
+        // Other blocks may have come first.
+        matches!(place, MemoryPlace::Global(_))
+    }
+}
+
 /// Runs warps of a block.
-pub(super) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance: &BlockAllowance) -> BlockOutcome {
+pub(crate) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance: &BlockAllowance) -> BlockOutcome {
     let program = context.program;
-    let shared = program.dynamic_shared.saturating_add(u64::from(context.launch.shared));
-    let mut state = State {
-        initial: context.initial,
-        shared: MaskedMemory::new(shared),
-        global: Overlay::default(),
-        regions: Vec::new(),
-        barriers: Default::default(),
-    };
-    let same = warp::fixed_lanes(context, block);
+    let mut state = State::new(context);
+    let uniform = uniform_registers(context, block);
     let recorded = |number: u32| allowance.recorded.contains(&number);
     // Those that are looked at come first.
     let mut numbers: Vec<u32> = allowance.warps.clone().collect();
     numbers.sort_by_key(|&number| !recorded(number));
-    let mut warps: Vec<Warp<'_>> = numbers
+    let mut warps: Vec<BlockWarp<'_>> = numbers
         .into_iter()
         .map(|number| {
             let window = if recorded(number) { allowance.window } else { 0 };
-            let executions = vec![StepExecutions::default(); program.steps.len()];
-            let recording = Recording { window, requests: Vec::new(), executions };
-            Warp::new(context, same.clone(), block, number, recording)
+            let recording = Recording::new(window, program.steps.len());
+            let threads = number * 32..(number * 32 + 32).min(context.launch.block_threads());
+            Warp::new(context, uniform.clone(), (block, threads), recording, Together)
         })
         .collect();
     let looked_at = warps.iter().filter(|warp| recorded(warp.number)).count() as u64;
@@ -117,7 +146,7 @@ pub(super) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance:
         let taken: u64 = warps.iter().map(|warp| warp.steps).sum();
         let left = allowance.steps.saturating_sub(taken);
         if spent {
-            let late = |warp: &Warp<'_>| warp.alive & !warp.at_barrier != 0;
+            let late = |warp: &BlockWarp<'_>| warp.alive & !warp.at_barrier != 0;
             let others: Vec<usize> = (0..warps.len())
                 .filter(|&at| late(&warps[at]) && !recorded(warps[at].number) && !dropped[at])
                 .collect();
@@ -159,8 +188,8 @@ pub(super) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance:
 
 /// Releases the warps at each complete barrier; with `force`, also those at the first incomplete
 /// one. Returns whether any lane was released.
-fn release_barriers(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bool], force: bool) -> bool {
-    let there = |(warp, dropped): (&Warp<'_>, &bool)| if *dropped { 0 } else { warp.alive.count_ones() };
+fn release_barriers(state: &mut State<'_>, warps: &mut [BlockWarp<'_>], dropped: &[bool], force: bool) -> bool {
+    let there = |(warp, dropped): (&BlockWarp<'_>, &bool)| if *dropped { 0 } else { warp.alive.count_ones() };
     let everybody: u32 = warps.iter().zip(dropped).map(there).sum();
     let mut freed = false;
     for barrier in &mut state.barriers {
@@ -179,7 +208,7 @@ fn release_barriers(state: &mut State<'_>, warps: &mut [Warp<'_>], dropped: &[bo
                     Reduction::All => u64::from(holding == arrived),
                     Reduction::Any => u64::from(holding > 0),
                 };
-                warp.set_lanes(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
+                warp.registers.set_lanes(target, lanes, &[value; 32], if unknown { u32::MAX } else { 0 });
             }
         }
     }

@@ -1,14 +1,15 @@
-//! Calls of functions by the lanes of a warp, one lane after the other.
+//! Calls of functions by the lanes of a warp, one lane after the other: how arguments and results
+//! get there and back.
 
 use super::lanes::each_lane;
-use super::warp::{Frame, Warp};
+use super::warp::{Frame, Policy, Warp};
 use crate::sim::memory::FUNCTION_BASE;
 use crate::sim::program::{Callee, ParameterLocation};
 
 /// Deepest call stack that is followed.
 const MAX_CALL_DEPTH: usize = 64;
 
-impl Warp<'_> {
+impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
     fn read_parameter(&self, lane: usize, at: u64, size: u32) -> (u64, bool) {
         let stride = self.context.program.parameters;
         self.parameters.read_bits((lane as u64).saturating_mul(stride).saturating_add(at), size)
@@ -23,16 +24,15 @@ impl Warp<'_> {
     fn pass_values(&mut self, lane: usize, from: ParameterLocation, to: ParameterLocation) {
         match (from, to) {
             (ParameterLocation::Slot(from), ParameterLocation::Slot(to)) => {
-                let (value, unknown) = self.lane_value(from, lane);
-                self.set_lane(to, lane, value, unknown);
+                self.registers.set_lane(to, lane, self.registers.lane_value(from, lane));
             }
             (ParameterLocation::Slot(from), ParameterLocation::Param(to, size)) => {
-                let given = self.lane_value(from, lane);
+                let given = self.registers.lane_value(from, lane);
                 self.set_parameter(lane, to, size.min(8) as u32, given);
             }
             (ParameterLocation::Param(from, size), ParameterLocation::Slot(to)) => {
-                let (value, unknown) = self.read_parameter(lane, from, size.min(8) as u32);
-                self.set_lane(to, lane, value, unknown);
+                let given = self.read_parameter(lane, from, size.min(8) as u32);
+                self.registers.set_lane(to, lane, given);
             }
             (ParameterLocation::Param(from, from_size), ParameterLocation::Param(to, to_size)) => {
                 for byte in 0..from_size.min(to_size).min(1 << 16) {
@@ -45,7 +45,7 @@ impl Warp<'_> {
 
     fn forget_values(&mut self, lane: usize, passing: ParameterLocation) {
         match passing {
-            ParameterLocation::Slot(slot) => self.set_lane(slot, lane, 0, true),
+            ParameterLocation::Slot(slot) => self.registers.set_lane(slot, lane, (0, true)),
             ParameterLocation::Param(at, size) => {
                 for byte in 0..size.min(1 << 16) {
                     self.set_parameter(lane, at + byte, 1, (0, true));
@@ -62,11 +62,15 @@ impl Warp<'_> {
             let callee = match call.callee {
                 Callee::Function(function) => Some(function),
                 Callee::Indirect(slot) => {
-                    let (address, unknown) = self.lane_value(slot, lane);
+                    let (address, unknown) = self.registers.lane_value(slot, lane);
                     self.exact &= !unknown;
                     address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
                 }
-                Callee::Assertion | Callee::Unknown => None,
+                Callee::Assertion => {
+                    P::observe_failure(self);
+                    None
+                }
+                Callee::Unknown => None,
             };
             let routine = callee.and_then(|callee| Some((callee, program.routines.get(callee)?)));
             let Some((number, routine)) = routine.filter(|_| self.stacks[lane].len() < MAX_CALL_DEPTH) else {
@@ -77,7 +81,7 @@ impl Warp<'_> {
             };
             let active = self.stacks[lane].iter().any(|frame| frame.routine == number);
             let saved = if active {
-                routine.slots.clone().map(|slot| self.lane_value(slot, lane)).collect()
+                routine.slots.clone().map(|slot| self.registers.lane_value(slot, lane)).collect()
             } else {
                 Vec::new()
             };
@@ -106,16 +110,16 @@ impl Warp<'_> {
         let kept: Vec<_> = results
             .iter()
             .map(|&(from, _)| match from {
-                ParameterLocation::Slot(slot) => Some(self.lane_value(slot, lane)),
+                ParameterLocation::Slot(slot) => Some(self.registers.lane_value(slot, lane)),
                 ParameterLocation::Param(..) => None,
             })
             .collect();
-        for (slot, (value, unknown)) in (routine.slots.start..).zip(frame.saved) {
-            self.set_lane(slot, lane, value, unknown);
+        for (slot, saved) in (routine.slots.start..).zip(frame.saved) {
+            self.registers.set_lane(slot, lane, saved);
         }
         for ((from, to), kept) in results.into_iter().zip(kept) {
             match (kept, to) {
-                (Some((value, unknown)), ParameterLocation::Slot(slot)) => self.set_lane(slot, lane, value, unknown),
+                (Some(given), ParameterLocation::Slot(slot)) => self.registers.set_lane(slot, lane, given),
                 (Some(given), ParameterLocation::Param(at, size)) => {
                     self.set_parameter(lane, at, size.min(8) as u32, given)
                 }
