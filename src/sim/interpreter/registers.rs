@@ -8,7 +8,8 @@ use std::rc::Rc;
 /// Registers that no step changes, and whether they are unknown; shared by all warps of a block.
 pub(super) type UniformRegisters<const N: usize> = Rc<Vec<(Lanes<N>, bool)>>;
 
-pub(super) struct Registers<'p, const N: usize> {
+/// The values of the registers of a warp.
+pub(super) struct WarpRegisters<'p, const N: usize> {
     program: &'p Program,
     uniform: UniformRegisters<N>,
     values: Vec<Lanes<N>>,
@@ -30,7 +31,7 @@ pub(super) fn uniform_registers<const N: usize>(context: &LaunchContext<'_>, blo
     Rc::new(values)
 }
 
-impl<'p, const N: usize> Registers<'p, N> {
+impl<'p, const N: usize> WarpRegisters<'p, N> {
     pub fn new(program: &'p Program, uniform: UniformRegisters<N>) -> Self {
         let mut registers = Self { program, uniform, values: Vec::new(), unknown: Vec::new() };
         for (slot, &value) in (0..).zip(&program.slots) {
@@ -122,7 +123,7 @@ impl<'p, const N: usize> Registers<'p, N> {
     }
 }
 
-impl Registers<'_, 1> {
+impl WarpRegisters<'_, 1> {
     /// Returns the values of all slots.
     pub fn slots(&self) -> &[u64] {
         self.values.as_flattened()

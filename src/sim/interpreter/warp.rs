@@ -6,7 +6,7 @@
 
 use super::context::{LaunchContext, ThreadPosition};
 use super::lanes::{all_lanes, compare_lanes, compute_lanes, each_lane, lanes_where, predicate_lanes};
-use super::registers::{Registers, UniformRegisters};
+use super::registers::{UniformRegisters, WarpRegisters};
 use super::state::{Recording, State};
 use crate::ptx::{AccessKind, Scalar};
 use crate::sim::arithmetic::{compute_carried, mask_bits, order_integers};
@@ -84,7 +84,7 @@ pub(super) struct Warp<'p, const N: usize, P> {
     pub context: LaunchContext<'p>,
     pub policy: P,
     pub number: u32,
-    pub registers: Registers<'p, N>,
+    pub registers: WarpRegisters<'p, N>,
     /// Times that each step was executed by any of its lanes.
     pub counts: Vec<u64>,
     /// The next step of each lane, and its calls.
@@ -124,7 +124,7 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
         policy: P,
     ) -> Self {
         let LaunchContext { program, launch, .. } = *context;
-        let mut registers = Registers::new(program, uniform);
+        let mut registers = WarpRegisters::new(program, uniform);
         for &(slot, special) in &program.specials {
             for (lane, thread) in threads.clone().enumerate() {
                 let at = ThreadPosition { block, thread: unravel_index(u64::from(thread), launch.block) };
