@@ -59,9 +59,9 @@ pub enum TextureMemory {
 /// How a texture is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// The words of `CUDA_TEXTURE_DESC` before those that are reserved.
+    /// The words of `CUDA_TEXTURE_DESC` without the reserved ones at its end.
     pub descriptor: [u32; 14],
-    /// The same of `CUDA_RESOURCE_VIEW_DESC`, in words of 64 bits.
+    /// The words of 64 bits of `CUDA_RESOURCE_VIEW_DESC`, without the reserved ones.
     pub view: Option<[u64; 6]>,
 }
 
@@ -112,7 +112,7 @@ impl TextureMemory {
         }
     }
 
-    /// What it is made of.
+    /// The type of its texels.
     pub fn texel(&self, arrays: &[TextureArray]) -> Option<Element> {
         match self {
             TextureMemory::Array(array) => arrays.get(*array).map(|array| array.texel),

@@ -199,7 +199,7 @@ impl<'a> Words<'a> {
         Element::texel(format, channels).ok_or(RecordingError::Damaged)
     }
 
-    /// So many words behind their number, or none behind 0.
+    /// Reads a count, which must be 0 or `N`, and as many words.
     fn optional<const N: usize>(&mut self) -> Result<Option<[u64; N]>, RecordingError> {
         match self.number()? {
             0 => Ok(None),

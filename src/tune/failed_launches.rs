@@ -1,16 +1,16 @@
 //! Launches in which a kernel does not work, as far as candidates were refused in them.
 //!
 //! A kernel that gives wrong results in a launch, or crashes in it, does so with any number of
-//! registers: that launch is not tried again. Many kernels work in their own launch alone, and each
-//! refusal costs a comparison of all results or another measuring process; after some of them no
-//! launch but the baseline's is tried.
+//! registers, so that launch is not tried again. Many kernels work only in the baseline's launch, and
+//! each refusal costs a comparison of all results or the start of another measuring process. After
+//! [`MOST_FAILURES`] of them no launch but the baseline's is tried.
 
 use super::scoring_input::ScoringInput;
 use crate::launch::{Configuration, Launch};
 use crate::measure::Reason;
 use std::collections::HashSet;
 
-/// Launches that fail before all others but the baseline's are given up, if none of them works.
+/// How many launches may fail before only the baseline's is tried, if none of the others works.
 const MOST_FAILURES: usize = 6;
 
 /// Why a configuration is not tried.
@@ -29,12 +29,12 @@ pub(super) struct FailedLaunches {
 }
 
 impl FailedLaunches {
-    /// Takes in that a candidate was timed.
+    /// Notes that a candidate was timed.
     pub fn works(&mut self, input: &ScoringInput, index: usize) {
         self.works_elsewhere |= !is_launched_alike(input, index);
     }
 
-    /// Takes in why a candidate was refused.
+    /// Notes why a candidate was refused.
     pub fn refused(&mut self, input: &ScoringInput, index: usize, reason: &Reason) {
         let is_of_launch = match reason {
             Reason::Differs(_)
@@ -62,8 +62,8 @@ impl FailedLaunches {
         if self.failed.contains(&without_cap(&input.configurations[index])) {
             return Some(FAILED_WITH_OTHER_REGISTERS);
         }
-        let works_at_home_alone = self.elsewhere.len() >= MOST_FAILURES && !self.works_elsewhere;
-        (works_at_home_alone && !is_launched_alike(input, index)).then_some(FAILED_ELSEWHERE)
+        let works_only_as_baseline = self.elsewhere.len() >= MOST_FAILURES && !self.works_elsewhere;
+        (works_only_as_baseline && !is_launched_alike(input, index)).then_some(FAILED_ELSEWHERE)
     }
 }
 

@@ -43,8 +43,8 @@ enum Direction {
 }
 
 impl BoundTextures {
-    /// Makes what a workload has, whose buffers are in these places; arrays have the contents
-    /// of their buffers. `memory` gives what lies in a place.
+    /// Creates the arrays and objects of a workload whose buffers are in these places, and fills
+    /// the arrays from their buffers. `memory` gives the memory in a place.
     pub fn new<'m>(
         context: &Context,
         workload: &Workload,
@@ -135,7 +135,8 @@ impl DeviceArray {
         Ok(DeviceArray { handle, description: description.clone(), _here: PhantomData })
     }
 
-    /// Copies all of it from or to the beginning of `memory`, if that has so many bytes.
+    /// Copies the whole array from or to the beginning of `memory`. It is an error if `memory` is
+    /// smaller than the array.
     fn copy(&self, memory: &Memory, direction: Direction, stream: Stream) -> Result<()> {
         if self.description.bytes() > memory.bytes() as u64 {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
@@ -189,7 +190,7 @@ impl Drop for DeviceArray {
 }
 
 impl Object {
-    /// A texture that is read so, or a surface.
+    /// Creates a texture that is read by `sampling`, or a surface where that is `None`.
     fn new(_: &Context, resource: &[u64; 18], sampling: Option<&Sampling>) -> Result<Object> {
         let mut handle = 0;
         let Some(Sampling { descriptor, view }) = sampling else {

@@ -73,6 +73,11 @@ impl<'p, const N: usize> WarpRegisters<'p, N> {
         }
     }
 
+    /// Returns the values of a slot, by lane, and the lanes in which it is not known.
+    pub fn read(&self, slot: Slot) -> (Lanes<N>, u32) {
+        (*self.lanes(slot), self.unknown_lanes(slot))
+    }
+
     /// Returns the lanes in which an operand of a step is not known.
     pub fn any_unknown(&self, step: &ProgramStep) -> u32 {
         step.sources.iter().fold(0, |unknown, &slot| unknown | self.unknown_lanes(slot))
@@ -84,6 +89,7 @@ impl<'p, const N: usize> WarpRegisters<'p, N> {
         lanes_where::<N>(|lane| values[lane] & 1 != 0)
     }
 
+    /// Returns the value of a slot in a lane, and whether it is not known.
     pub fn lane_value(&self, slot: Slot, lane: usize) -> (u64, bool) {
         (self.lanes(slot)[lane], self.unknown_lanes(slot) >> lane & 1 != 0)
     }
@@ -108,6 +114,7 @@ impl<'p, const N: usize> WarpRegisters<'p, N> {
         *known = *known & !on | unknown & on;
     }
 
+    /// Sets a slot for one lane to a value that may be unknown.
     pub fn set_lane(&mut self, slot: Slot, lane: usize, (value, unknown): (u64, bool)) {
         self.set_lanes(slot, 1 << lane, &[value; N], if unknown { u32::MAX } else { 0 });
     }

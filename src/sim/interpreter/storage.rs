@@ -84,8 +84,7 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
     ) {
         let program = self.context.program;
         let size = memory.scalar.size();
-        let (base, unknown_base) =
-            (*self.registers.lanes(step.sources[0]), self.registers.unknown_lanes(step.sources[0]));
+        let (base, unknown_base) = self.registers.read(step.sources[0]);
         for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
             if slot == 0 {
                 continue;
@@ -123,10 +122,10 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
     ) {
         let program = self.context.program;
         let size = memory.scalar.size();
-        let (base, unknown_base) =
-            (*self.registers.lanes(step.sources[0]), self.registers.unknown_lanes(step.sources[0]));
+        let (base, unknown_base) = self.registers.read(step.sources[0]);
         for (index, &slot) in program.slot_list(memory.list, memory.count).iter().enumerate() {
-            let (values, unknown) = (*self.registers.lanes(slot), self.registers.unknown_lanes(slot) | unknown_base);
+            let (values, unknown) = self.registers.read(slot);
+            let unknown = unknown | unknown_base;
             for lane in each_lane(on) {
                 let to = (accessed_place(&memory, base[lane]), u64::from(size) * index as u64);
                 self.write_place(state, lane, to, size, (values[lane], unknown >> lane & 1 != 0));

@@ -283,7 +283,7 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
                 Operation::BranchTable { list, count } => {
                     self.park_lanes(on & !taken, pc);
                     let [slot, ..] = step.sources;
-                    let (index, unknown) = (*self.registers.lanes(slot), self.registers.unknown_lanes(slot));
+                    let (index, unknown) = self.registers.read(slot);
                     if unknown & taken != 0 {
                         self.count_unknown_branch(at);
                     }
@@ -435,8 +435,7 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
                 self.registers.set_lanes(step.target, on, &results, unknown);
             }
             Operation::Unpack { list, count, width } => {
-                let (values, unknown) =
-                    (*self.registers.lanes(step.sources[0]), self.registers.unknown_lanes(step.sources[0]));
+                let (values, unknown) = self.registers.read(step.sources[0]);
                 for (index, &slot) in program.slot_list(list, count).iter().enumerate() {
                     let part = |value: u64| mask_bits(value.checked_shr(width * index as u32).unwrap_or(0), width);
                     self.registers.set_lanes(slot, on, &values.map(part), unknown);
