@@ -105,7 +105,7 @@ impl Build<'_> {
         // not there, or not whole.
         let written = self.written.clone();
         process::set_undo(Some(Box::new(move || written.restore())));
-        self.keep_beside_what_is_made(tunings);
+        self.keep_for_whole_objects(tunings);
         for tuning in tunings {
             if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
                 return Attempt::Failed(problem);
@@ -231,7 +231,7 @@ impl Build<'_> {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(code, problem));
             tuning.captures.clear();
         }
-        self.keep_beside_what_is_made(tunings);
+        self.keep_for_whole_objects(tunings);
         tunings.iter().try_for_each(|tuning| self.write_results(folder, tuning, None))
     }
 

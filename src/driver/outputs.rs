@@ -54,7 +54,7 @@ impl Build<'_> {
 
     /// Where nvcc fails or is stopped from now on, header and record of each source whose
     /// object is whole stay.
-    pub(super) fn keep_beside_what_is_made(&self, tunings: &[Tuning]) {
+    pub(super) fn keep_for_whole_objects(&self, tunings: &[Tuning]) {
         let sources = tunings.iter().map(|tuning| tuning.source.path.clone());
         let made = sources.filter_map(|source| Some((Made::of(self.invocation, &source)?, source)));
         let made: BTreeMap<PathBuf, Made> = made.map(|(made, source)| (source, made)).collect();

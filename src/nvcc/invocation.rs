@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_goes_beside_the_object() {
+    fn the_header_goes_next_to_the_object() {
         for (line, folder) in [
             ("-c a.cu -o build/a.o", "build"),
             ("-c src/a.cu", "."),

@@ -68,8 +68,8 @@ pub fn wait_for_permit() -> Permit {
 
 /// The same for what is done while tools run: it never takes the leave of the last of them, and
 /// gives up when `is_over`.
-pub fn permit_beside(is_over: impl Fn() -> bool) -> Option<Permit> {
-    JOBS.get_or_init(Jobs::from_environment).permit_beside(is_over)
+pub fn additional_permit(is_over: impl Fn() -> bool) -> Option<Permit> {
+    JOBS.get_or_init(Jobs::from_environment).additional_permit(is_over)
 }
 
 impl Jobs {
@@ -88,7 +88,7 @@ impl Jobs {
         Self { limit, own, queue: Mutex::new(Queue { free: own, asked: 0, given: 0 }), moved: Condvar::new() }
     }
 
-    fn permit_beside(&'static self, is_over: impl Fn() -> bool) -> Option<Permit> {
+    fn additional_permit(&'static self, is_over: impl Fn() -> bool) -> Option<Permit> {
         if self.own > 1 {
             return Some(self.take_permit()).filter(|_| !is_over());
         }
@@ -166,7 +166,7 @@ mod tests {
                 thread
             })
             .collect();
-        assert!(jobs.permit_beside(|| false).is_none(), "it would take the leave of the last");
+        assert!(jobs.additional_permit(|| false).is_none(), "it would take the leave of the last");
         drop(held);
         waiting.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(order.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);

@@ -21,7 +21,7 @@ mod timeout;
 pub use broken_pipes::ignore_broken_pipes;
 pub use exec::hand_over;
 pub use fallback::{Fallback, set_fallback, use_fallback};
-pub use job_slots::{Permit, permit_beside, prepare_jobserver as prepare_jobs, wait_for_permit};
+pub use job_slots::{Permit, additional_permit, prepare_jobserver as prepare_jobs, wait_for_permit};
 pub use named_lock::NamedLock;
 pub use process_tree::Tree;
 pub use signals::{

@@ -94,7 +94,7 @@ impl<'a> PlannedRound<'a> {
         // It keeps a core busy, as a tool of the compiler does, but is not to keep the compiler
         // from its work.
         let _permit = match measurer.runs_here() {
-            true => Some(process::permit_beside(is_compiled)?),
+            true => Some(process::additional_permit(is_compiled)?),
             false => None,
         };
         if is_compiled() {
