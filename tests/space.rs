@@ -135,6 +135,26 @@ fn documented_spaces_have_sizes_and_baselines() {
     }
 }
 
+/// A macro that divides a dimension of the grid may be the block's extent, or what a thread does in a loop: the kernel's body tells.
+#[test]
+fn automatic_block_has_no_extent_that_the_kernel_does_not_read() {
+    for (body, expected) in [
+        ("x[blockIdx.y * T + threadIdx.y] = threadIdx.x;", [16, 16, 1]),
+        ("for (int y = 0; y < T; ++y) x[blockIdx.y * T + y] = threadIdx.x;", [256, 1, 1]),
+        ("const uint3 at = threadIdx; x[at.y] = threadIdx.x;", [16, 16, 1]),
+        ("store(x);", [16, 16, 1]),
+    ] {
+        let text = format!(
+            "//@tune grid(ceildiv(n, block.x), ceildiv(m, T)) block(auto) define(T = {{1, 2}})\n\
+             __global__ void k(int n, int m, float *x) {{ {body} }}\n"
+        );
+        let found = annotations(&Source::new("k.cu", text.as_bytes()));
+        let found = found.unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        let space = Space::new(&found[0], &limits()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        assert_eq!(space.baseline().block, expected, "{body}");
+    }
+}
+
 /// What holds of every space.
 fn consistent(space: &Space, sets: usize) {
     let all: Vec<Configuration> = space.iter().collect();

@@ -39,6 +39,9 @@ pub struct Kernel {
     pub waits_for_grid: bool,
     /// Whether its body names `gridDim`, as grid-stride loops do.
     pub names_grid: bool,
+    /// The dimensions of `threadIdx` and `blockDim` that its body names. All of them if it names
+    /// one as a whole, or none at all: then what it calls may read any.
+    pub named_extents: [bool; 3],
 }
 
 /// A parameter of a template.
@@ -177,6 +180,7 @@ pub(crate) fn find_kernel<'a>(
                     waits_for_grid: waits_for_grid(&code[close..], source),
                     names_grid: body(&code[close..], source)
                         .is_some_and(|body| body.iter().any(|token| source.slice(token.span) == "gridDim")),
+                    named_extents: named_extents(&code[close..], source),
                 });
             }
             _ => {}
@@ -190,6 +194,20 @@ pub(crate) fn find_kernel<'a>(
 fn body<'c>(code: &'c [CxxToken], source: &Source) -> Option<&'c [CxxToken]> {
     let open = code.iter().position(|token| source.slice(token.span) == "{")?;
     Some(&code[open..closing_index(code, source, open).unwrap_or(code.len())])
+}
+
+/// The dimensions of the block that the body that begins in `code` names (see [`Kernel`]).
+fn named_extents(code: &[CxxToken], source: &Source) -> [bool; 3] {
+    let Some(body) = body(code, source) else { return [true; 3] };
+    let text = |at: usize| body.get(at).map_or("", |token| source.slice(token.span));
+    let mut named = [false; 3];
+    for at in (0..body.len()).filter(|&at| matches!(text(at), "threadIdx" | "blockDim")) {
+        match ["x", "y", "z"].iter().position(|dimension| text(at + 1) == "." && text(at + 2) == *dimension) {
+            Some(dimension) => named[dimension] = true,
+            None => return [true; 3],
+        }
+    }
+    if named.contains(&true) { named } else { [true; 3] }
 }
 
 /// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`,

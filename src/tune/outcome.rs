@@ -68,9 +68,11 @@ impl Tuned {
         let symbol = info.entry(&winner.front_end()).unwrap_or(&info.entry).symbol.clone();
         let made = ptx(info.space.baseline()).zip(ptx(winner)).zip(digest(decision.winner));
         let entry = made.map(|((host, donor), digest)| (host, donor, (symbol, digest)));
-        let baseline = digest(decision.baseline);
+        // A default's register cap is none that nvcc gets from nvtune.
+        let own = Configuration { cap: 0, ..info.space.baseline().clone() };
+        let own = decision.configurations.iter().position(|row| row.configuration == own).and_then(digest);
         let is_clustered = mention_clusters(entry.as_ref());
-        let planned = planned_kernel(info, &mut decision, entry, baseline);
+        let planned = planned_kernel(info, &mut decision, entry, own);
         Self::from_parts(toolchain, info, decision, planned, is_clustered)
     }
 

@@ -61,6 +61,7 @@ cases! {
     caps_of_launch_bounds_and_options,
     constants_as_template_arguments,
     contents_of_variables,
+    default_register_cap,
     error_of_all_instances,
     field_that_points_to_structures,
     fields_of_structures,
