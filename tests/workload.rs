@@ -9,6 +9,7 @@ use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 use nvtune::workload::{Argument, Buffer, FileBytes, Fill, bind, contents, entries, find};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");
 const KERNELS: &str = include_str!("stubs/kernels.cu");
@@ -312,7 +313,8 @@ fn values_have_types_of_parameters() {
 
 #[test]
 fn contents_of_part_equal_contents_of_whole() {
-    let file = Fill::File(FileBytes::new((0..=255u8).cycle().take(3 + 50 * contents::MAX_ELEMENT).collect(), 3));
+    let bytes = (0..=255u8).cycle().take(3 + 50 * contents::MAX_ELEMENT).collect();
+    let file = Fill::File(FileBytes::new(Arc::new(bytes), 3));
     let annotation =
         annotation("__global__ void plain", "block(32) grid(4) args(n = 64, a = 1, x = 0, y = each(index * 7 % n)[n])");
     let space = Space::new(&annotation, &Limits::default()).expect("a space");

@@ -195,7 +195,7 @@ pub struct GivenFile {
     pub count: Option<Expr>,
     /// The file's bytes, or why there are none; absent until somebody who may read files has
     /// done so.
-    pub bytes: Option<Result<Arc<[u8]>, String>>,
+    pub bytes: Option<Result<Arc<Vec<u8>>, String>>,
 }
 
 /// `{34, 5, 4}` or `{1, 2}[n]`: the scalars of a buffer one by one; 0 beyond them.
@@ -282,7 +282,7 @@ pub struct RecordedMemory {
     /// Its checksum, which stands for its contents.
     pub checksum: u64,
     /// The whole file; absent until somebody who may read files has done so.
-    pub file: Option<Arc<[u8]>>,
+    pub file: Option<Arc<Vec<u8>>>,
     pub buffers: Vec<RecordedBuffer>,
     /// By symbol.
     pub variables: Vec<RecordedBuffer>,

@@ -139,7 +139,7 @@ impl Process {
         let Some(child_io) = self.child_io.take() else { return Ok(()) };
         let begin = Instant::now();
         let silence = self.options.silence();
-        child_io.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
+        child_io.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() })?);
         let mut waiting = false;
         let outcome = loop {
             match child_io.receive(silence) {
@@ -246,7 +246,7 @@ impl Process {
         for frame in self.catalog.frames()? {
             child_io.send(frame);
         }
-        child_io.send(encode_request(request, &[])?);
+        child_io.send(encode_request(request)?);
         let mut running: Option<u32> = None;
         let mut bytes_taken = 0;
         let (longest, mut begin) = (time.saturating_add(tool_patience()), None::<Instant>);
@@ -435,7 +435,7 @@ impl Measurer for Process {
         // What cannot be sent cannot be timed either, which is said then.
         let frames = batch.jobs.into_iter().next().and_then(|baseline| {
             let mut frames = self.catalog.frames().ok()?;
-            frames.push(encode_request(&Request::Ahead { baseline }, &[]).ok()?);
+            frames.push(encode_request(&Request::Ahead { baseline }).ok()?);
             Some(frames)
         });
         if let Some(frames) = frames {
@@ -453,8 +453,7 @@ impl Measurer for Process {
     }
 
     fn pause(&mut self) {
-        if let (Some(child_io), true, Ok(frame)) = (&self.child_io, self.claimed, encode_request(&Request::Pause, &[]))
-        {
+        if let (Some(child_io), true, Ok(frame)) = (&self.child_io, self.claimed, encode_request(&Request::Pause)) {
             child_io.send(frame);
             self.claimed = false;
             self.paused = true;
@@ -474,15 +473,15 @@ impl Measurer for Process {
         self.claimed = false;
         self.paused = false;
         self.patience = Duration::ZERO;
-        if let (Some(child_io), Ok(frame)) = (&self.child_io, encode_request(&Request::Rest, &[])) {
+        if let (Some(child_io), Ok(frame)) = (&self.child_io, encode_request(&Request::Rest)) {
             child_io.send(frame);
         }
     }
 }
 
-/// The bytes of one frame.
-fn encode_request(request: &Request, payload: &[u8]) -> Result<Vec<u8>, Error> {
-    protocol::frame(request, payload).map_err(|error| Error::Unsendable(error.to_string()))
+/// The bytes of a request without a payload.
+fn encode_request(request: &Request) -> Result<Vec<u8>, Error> {
+    protocol::frame(request, &[]).map_err(|error| Error::Unsendable(error.to_string()))
 }
 
 /// The state of a job.

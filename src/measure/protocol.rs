@@ -136,22 +136,23 @@ pub(crate) enum Reply {
 }
 
 /// Writes one frame and flushes.
-pub(crate) fn write<T: Serialize>(out: &mut impl Write, message: &T, payload: &[u8]) -> io::Result<()> {
+pub(crate) fn write<T: Serialize>(out: &mut impl Write, message: &T, payload: &[&[u8]]) -> io::Result<()> {
     out.write_all(&frame(message, payload)?)?;
     out.flush()
 }
 
-/// The bytes of one frame.
-pub(crate) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec<u8>> {
+/// The bytes of one frame, with a payload in pieces.
+pub(crate) fn frame<T: Serialize>(message: &T, payload: &[&[u8]]) -> io::Result<Vec<u8>> {
     let text = serde_json::to_vec(message)?;
     let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     let text_length = u32::try_from(text.len()).ok().filter(|n| *n <= TEXT_LIMIT);
-    let payload_length = u32::try_from(payload.len()).ok().filter(|n| *n <= PAYLOAD_LIMIT);
-    let mut bytes = Vec::with_capacity(9 + text.len() + payload.len());
+    let length = payload.iter().map(|piece| piece.len()).sum::<usize>();
+    let payload_length = u32::try_from(length).ok().filter(|n| *n <= PAYLOAD_LIMIT);
+    let mut bytes = Vec::with_capacity(9 + text.len() + length);
     bytes.extend(text_length.ok_or_else(|| too_long("message too long"))?.to_le_bytes());
     bytes.extend(payload_length.ok_or_else(|| too_long("machine code or files too long"))?.to_le_bytes());
     bytes.extend(text);
-    bytes.extend(payload);
+    payload.iter().for_each(|piece| bytes.extend_from_slice(piece));
     bytes.push(b'\n');
     Ok(bytes)
 }
@@ -214,7 +215,7 @@ mod tests {
         let payloads = [vec![], vec![0, 255, 10], vec![1; 100_000], vec![], vec![7]];
         let mut stream = Vec::new();
         for (message, payload) in messages.iter().zip(&payloads) {
-            write(&mut stream, message, payload).unwrap();
+            write(&mut stream, message, &[payload]).unwrap();
         }
         let mut from = stream.as_slice();
         for (message, payload) in messages.iter().zip(&payloads) {
@@ -271,7 +272,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error() {
-        let whole = frame(&Reply::Sample(1, 2.0), &[1, 2, 3]).unwrap();
+        let whole = frame(&Reply::Sample(1, 2.0), &[&[1], &[2, 3]]).unwrap();
         for length in 1..whole.len() {
             let error = read::<Reply>(&mut &whole[..length]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{length} bytes");

@@ -97,7 +97,7 @@ fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>
                 continue;
             }
             Request::Workload(mut workload) => {
-                if !workload.attach(&payload) {
+                if !workload.attach(payload) {
                     return send(Reply::Failed("a workload came without its files".to_owned()));
                 }
                 workloads.push(workload);

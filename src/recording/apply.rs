@@ -75,7 +75,7 @@ pub fn load(annotations: &mut [Annotation]) -> Vec<(String, String)> {
         match checked {
             Ok(file) => {
                 annotation.clauses.recorded =
-                    Some(Arc::new(RecordedMemory { file: Some(file.into()), ..(**memory).clone() }));
+                    Some(Arc::new(RecordedMemory { file: Some(Arc::new(file)), ..(**memory).clone() }));
             }
             Err(problem) => {
                 problems.push((annotation.name.clone(), format!("'{}' {problem}", memory.path.display())));

@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// Reads every file that the annotations name, each once.
 pub fn load(annotations: &mut [Annotation], allowed: Option<&Path>) {
-    let mut known: HashMap<PathBuf, Result<Arc<[u8]>, String>> = HashMap::new();
+    let mut known: HashMap<PathBuf, Result<Arc<Vec<u8>>, String>> = HashMap::new();
     for annotation in annotations {
         let source = PathBuf::from(&annotation.source.path);
         let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -61,7 +61,7 @@ fn found(folder: &Path, name: &str, allowed: Option<&Path>) -> Result<PathBuf, S
     if roots.into_iter().flatten().any(inside) { Ok(path) } else { Err(outside()) }
 }
 
-fn read(path: &Path) -> Result<Arc<[u8]>, String> {
+fn read(path: &Path) -> Result<Arc<Vec<u8>>, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
     let data = std::fs::metadata(path).map_err(failed)?;
     if !data.is_file() {
@@ -70,7 +70,7 @@ fn read(path: &Path) -> Result<Arc<[u8]>, String> {
     if data.len() > MAX_BYTES {
         return Err(format!("has more than {} MiB", MAX_BYTES >> 20));
     }
-    std::fs::read(path).map(Arc::from).map_err(failed)
+    std::fs::read(path).map(Arc::new).map_err(failed)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub fn recorded_scoring_input(space: &RecordedSpace) -> Result<ScoringInput, Spa
     let architecture = architecture.ok_or_else(|| broken("its architecture is not known"))?;
     let parts = space.parts()?;
     let mut workloads = Vec::with_capacity(space.workloads.len());
-    for (recorded, files) in space.workloads.iter().zip(&parts.files) {
+    for (recorded, files) in space.workloads.iter().zip(parts.files) {
         let mut workload = recorded.workload.clone();
         if !workload.attach(files) {
             return Err(broken("the files of a workload are too short"));

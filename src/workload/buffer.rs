@@ -13,8 +13,9 @@ use std::sync::Arc;
 /// [`Workload::attach`]).
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct FileBytes {
+    /// A vector, so that what was read or received is shared without a copy of it.
     #[serde(skip)]
-    file: Arc<[u8]>,
+    file: Arc<Vec<u8>>,
     /// Where the elements are.
     #[serde(skip)]
     place: Range<usize>,
@@ -26,14 +27,14 @@ pub struct FileBytes {
 
 impl FileBytes {
     /// The bytes of `file` from `start` on.
-    pub fn new(file: Arc<[u8]>, start: usize) -> FileBytes {
+    pub fn new(file: Arc<Vec<u8>>, start: usize) -> FileBytes {
         let place = start..file.len().max(start);
         FileBytes { file, place, pointers: Vec::new() }
     }
 
     /// A part of a recording: where addresses stand, by rising bytes, the number there is the
     /// byte in the buffer that they point into.
-    pub fn recorded(file: Arc<[u8]>, place: Range<usize>, pointers: Vec<(u64, usize)>) -> FileBytes {
+    pub fn recorded(file: Arc<Vec<u8>>, place: Range<usize>, pointers: Vec<(u64, usize)>) -> FileBytes {
         FileBytes { file, place, pointers }
     }
 
@@ -292,25 +293,27 @@ impl Workload {
 
     /// The bytes of the buffers that come from files, in the order of
     /// [`Workload::all_buffers`].
-    pub fn detached(&self) -> Vec<u8> {
+    pub fn detached(&self) -> Vec<&[u8]> {
         let files = self.all_buffers().filter_map(|buffer| match &buffer.fill {
             Fill::File(bytes) => Some(bytes.bytes()),
             _ => None,
         });
-        files.collect::<Vec<_>>().concat()
+        files.collect()
     }
 
     /// Gives the buffers that come from files their bytes back; false where these are fewer
     /// than the buffers take.
-    pub fn attach(&mut self, mut detached: &[u8]) -> bool {
+    pub fn attach(&mut self, detached: Vec<u8>) -> bool {
+        let file = Arc::new(detached);
+        let mut start = 0_usize;
         let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
         for buffer in self.buffers.iter_mut().chain(symbols) {
             let length = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
             if let Fill::File(bytes) = &mut buffer.fill {
-                let Some((own, rest)) = detached.split_at_checked(length) else { return false };
-                *bytes =
-                    FileBytes { file: own.into(), place: 0..length, pointers: std::mem::take(&mut bytes.pointers) };
-                detached = rest;
+                let Some(end) = start.checked_add(length).filter(|end| *end <= file.len()) else { return false };
+                let pointers = std::mem::take(&mut bytes.pointers);
+                *bytes = FileBytes { file: Arc::clone(&file), place: start..end, pointers };
+                start = end;
             }
         }
         true

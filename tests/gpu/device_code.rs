@@ -34,7 +34,7 @@ fn copies(x: Buffer, y: Buffer, check: Option<Check>) -> Candidate {
 
 fn of_file(bytes: &[u8], element: Element) -> Buffer {
     let count = (bytes.len() / element.size()) as u64;
-    Buffer { element, ..buffer("x", count, Fill::File(FileBytes::new(Arc::from(bytes), 0)), 0) }
+    Buffer { element, ..buffer("x", count, Fill::File(FileBytes::new(Arc::new(bytes.to_vec()), 0)), 0) }
 }
 
 fn written(name: &str, count: u64, element: Element) -> Buffer {

@@ -114,7 +114,7 @@ fn buffers_on_the_gpu_hold_what_the_host_computes_for_each_type_and_fill() {
             let mut bytes = vec![0; contents.bytes() as usize];
             assert!(fill_bytes(&contents, 0..contents.count, &mut bytes));
             let onto = || buffer("y", Scalar::U32, contents.bytes() / 4, Fill::Constant(77.0));
-            let file = buffer("x", scalar, 1000, Fill::File(FileBytes::new(Arc::from(bytes), 0)));
+            let file = buffer("x", scalar, 1000, Fill::File(FileBytes::new(Arc::new(bytes), 0)));
             let candidates = [makes("copies", contents.clone(), onto()), makes("wrong", contents.clone(), onto())];
             let said = outcomes(&mut process, &makes("copies", file, onto()), &candidates);
             assert!(said[0] == "timed" && said[1].contains("elements of `y` differ"), "{contents:?}: {said:?}");

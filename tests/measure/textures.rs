@@ -14,7 +14,7 @@ const TEXEL: Element = Element { scalar: Scalar::U32, lanes: 1 };
 /// Numbers that a recording has.
 fn recorded(name: &str, factor: u32) -> Buffer {
     let bytes: Vec<u8> = (0..COUNT as u32).flat_map(|number| (number * factor).to_le_bytes()).collect();
-    buffer(name, Scalar::U32, COUNT, Fill::File(FileBytes::new(bytes.into(), 0)))
+    buffer(name, Scalar::U32, COUNT, Fill::File(FileBytes::new(Arc::new(bytes), 0)))
 }
 
 /// A candidate whose argument of this number is the handle of an object.
