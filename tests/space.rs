@@ -135,7 +135,8 @@ fn documented_spaces_have_sizes_and_baselines() {
     }
 }
 
-/// A macro that divides a dimension of the grid may be the block's extent, or what a thread does in a loop: the kernel's body tells.
+/// A macro that divides a dimension of the grid may be the block's extent, or what a thread does in
+/// a loop. The kernel's body decides.
 #[test]
 fn automatic_block_has_no_extent_that_the_kernel_does_not_read() {
     for (body, expected) in [

@@ -1,7 +1,7 @@
 //! Device code with what it calls -> the extents of the block that it reads, by its words.
 
 use super::host_program::HostProgram;
-use super::tokens::{CxxKind, cxx_tokens};
+use super::tokens::{CxxKind, cxx_tokens, member_dimension};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -26,9 +26,9 @@ impl HostProgram {
             for at in (0..tokens.len()).filter(|&at| tokens[at].kind == CxxKind::Name) {
                 let name = word(at);
                 if name == "blockDim" || GROUPS.contains(&name) {
-                    match (word(at + 1), ["x", "y", "z"].iter().position(|dimension| *dimension == word(at + 2))) {
-                        (".", Some(dimension)) => reads[dimension] = true,
-                        _ => reads = [true; 3],
+                    match member_dimension(word(at + 1), word(at + 2)) {
+                        Some(dimension) => reads[dimension] = true,
+                        None => reads = [true; 3],
                     }
                 } else if !seen.contains(name) {
                     let before = pending.len();

@@ -8,7 +8,7 @@ use super::brackets;
 use super::brackets::{Depth, split_parts};
 use super::conditionals;
 use super::macros;
-use super::tokens::{CxxKind, CxxToken, cxx_tokens};
+use super::tokens::{CxxKind, CxxToken, cxx_tokens, member_dimension};
 use crate::diag::Diagnostic;
 use crate::diag::{MessageCode, Source, Span};
 
@@ -41,7 +41,7 @@ pub struct Kernel {
     pub names_grid: bool,
     /// The dimensions of `threadIdx` and `blockDim` that its body names. All of them if it names
     /// one as a whole, or none at all: then what it calls may read any.
-    pub named_extents: [bool; 3],
+    pub named_dimensions: [bool; 3],
 }
 
 /// A parameter of a template.
@@ -180,7 +180,7 @@ pub(crate) fn find_kernel<'a>(
                     waits_for_grid: waits_for_grid(&code[close..], source),
                     names_grid: body(&code[close..], source)
                         .is_some_and(|body| body.iter().any(|token| source.slice(token.span) == "gridDim")),
-                    named_extents: named_extents(&code[close..], source),
+                    named_dimensions: named_dimensions(&code[close..], source),
                 });
             }
             _ => {}
@@ -197,12 +197,12 @@ fn body<'c>(code: &'c [CxxToken], source: &Source) -> Option<&'c [CxxToken]> {
 }
 
 /// The dimensions of the block that the body that begins in `code` names (see [`Kernel`]).
-fn named_extents(code: &[CxxToken], source: &Source) -> [bool; 3] {
+fn named_dimensions(code: &[CxxToken], source: &Source) -> [bool; 3] {
     let Some(body) = body(code, source) else { return [true; 3] };
     let text = |at: usize| body.get(at).map_or("", |token| source.slice(token.span));
     let mut named = [false; 3];
     for at in (0..body.len()).filter(|&at| matches!(text(at), "threadIdx" | "blockDim")) {
-        match ["x", "y", "z"].iter().position(|dimension| text(at + 1) == "." && text(at + 2) == *dimension) {
+        match member_dimension(text(at + 1), text(at + 2)) {
             Some(dimension) => named[dimension] = true,
             None => return [true; 3],
         }

@@ -73,6 +73,12 @@ pub(crate) fn cxx_tokens(text: &str) -> Vec<CxxToken> {
     tokens
 }
 
+/// The dimension that the words behind `threadIdx` and the like name: 1 of `.` and `y`.
+pub(crate) fn member_dimension(point: &str, member: &str) -> Option<usize> {
+    let dimension = ["x", "y", "z"].iter().position(|dimension| *dimension == member);
+    dimension.filter(|_| point == ".")
+}
+
 /// Returns whether a character may be part of a name.
 pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'

@@ -45,25 +45,27 @@ impl Catalog {
 
     /// Returns the frames of everything that was not sent yet, and marks it as sent.
     pub fn frames(&mut self) -> Result<Vec<Vec<u8>>, Error> {
-        let frame = |message: &Request, payload: &[&[u8]]| {
-            protocol::frame(message, payload).map_err(|error| Error::Unsendable(error.to_string()))
-        };
         let mut frames = Vec::new();
         for variant in self.variants.iter().skip(self.sent.0) {
-            frames.push(frame(&Request::Variant, &[variant])?);
+            frames.push(encode_request(&Request::Variant, &[variant])?);
         }
         for workload in self.workloads.iter().skip(self.sent.1) {
             // JSON has no infinity: it would arrive as nothing, and be taken for nonsense there.
             let message = Request::Workload((**workload).clone());
-            if protocol::read::<Request>(&mut frame(&message, &[])?.as_slice()).is_err() {
+            if protocol::read::<Request>(&mut encode_request(&message, &[])?.as_slice()).is_err() {
                 let message = "a buffer's contents or tolerance is not a finite number";
                 return Err(Error::Unsendable(message.to_owned()));
             }
-            frames.push(frame(&message, &workload.detached())?);
+            frames.push(encode_request(&message, &workload.detached())?);
         }
         self.sent = (self.variants.len(), self.workloads.len());
         Ok(frames)
     }
+}
+
+/// The bytes of a request with a payload in pieces.
+pub(super) fn encode_request(request: &Request, payload: &[&[u8]]) -> Result<Vec<u8>, Error> {
+    protocol::frame(request, payload).map_err(|error| Error::Unsendable(error.to_string()))
 }
 
 /// The jobs of a request.

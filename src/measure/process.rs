@@ -5,14 +5,13 @@
 //! continues in a new child. Every new child follows a refused candidate or ends the work, so the
 //! work terminates.
 
-use super::batch::{Batch, Catalog};
+use super::batch::{Batch, Catalog, encode_request};
 use super::candidate::{Caches, Candidate, Plan};
 use super::child_io::{ChildIo, Incoming};
 use super::error::Error;
 use super::measurer::{Measurer, ProgressCallback, Trial};
 use super::options::Options;
 use super::outcome::{Outcome, Reason, Timing, Timings};
-use super::protocol;
 use super::protocol::{Job, Reply, Request, Rounds};
 use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device};
@@ -139,7 +138,7 @@ impl Process {
         let Some(child_io) = self.child_io.take() else { return Ok(()) };
         let begin = Instant::now();
         let silence = self.options.silence();
-        child_io.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() })?);
+        child_io.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
         let mut waiting = false;
         let outcome = loop {
             match child_io.receive(silence) {
@@ -246,7 +245,7 @@ impl Process {
         for frame in self.catalog.frames()? {
             child_io.send(frame);
         }
-        child_io.send(encode_request(request)?);
+        child_io.send(encode_request(request, &[])?);
         let mut running: Option<u32> = None;
         let mut bytes_taken = 0;
         let (longest, mut begin) = (time.saturating_add(tool_patience()), None::<Instant>);
@@ -435,7 +434,7 @@ impl Measurer for Process {
         // What cannot be sent cannot be timed either, which is said then.
         let frames = batch.jobs.into_iter().next().and_then(|baseline| {
             let mut frames = self.catalog.frames().ok()?;
-            frames.push(encode_request(&Request::Ahead { baseline }).ok()?);
+            frames.push(encode_request(&Request::Ahead { baseline }, &[]).ok()?);
             Some(frames)
         });
         if let Some(frames) = frames {
@@ -453,7 +452,8 @@ impl Measurer for Process {
     }
 
     fn pause(&mut self) {
-        if let (Some(child_io), true, Ok(frame)) = (&self.child_io, self.claimed, encode_request(&Request::Pause)) {
+        if let (Some(child_io), true, Ok(frame)) = (&self.child_io, self.claimed, encode_request(&Request::Pause, &[]))
+        {
             child_io.send(frame);
             self.claimed = false;
             self.paused = true;
@@ -473,15 +473,10 @@ impl Measurer for Process {
         self.claimed = false;
         self.paused = false;
         self.patience = Duration::ZERO;
-        if let (Some(child_io), Ok(frame)) = (&self.child_io, encode_request(&Request::Rest)) {
+        if let (Some(child_io), Ok(frame)) = (&self.child_io, encode_request(&Request::Rest, &[])) {
             child_io.send(frame);
         }
     }
-}
-
-/// The bytes of a request without a payload.
-fn encode_request(request: &Request) -> Result<Vec<u8>, Error> {
-    protocol::frame(request, &[]).map_err(|error| Error::Unsendable(error.to_string()))
 }
 
 /// The state of a job.

@@ -148,11 +148,11 @@ impl<'a> Builder<'a> {
         };
         // `block.size` is of every shape, and says nothing of the dimensions.
         let is_named = |by: &[GridFactors], at: usize| by.iter().any(|by| by.extents[at]);
-        // A macro may be the block's extent by another name; in a dimension of which the kernel names none it is what a
-        // thread does in a loop.
+        // A macro may be the block's extent by another name; in a dimension that the kernel does not
+        // name it is what a thread does in a loop.
         let follows = |at: usize| {
             let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());
-            own && self.annotation.kernel.named_extents[at]
+            own && self.annotation.kernel.named_dimensions[at]
                 || is_named(&tied, at)
                 || default.is_some_and(|default| default[at] > 1)
         };

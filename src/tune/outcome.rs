@@ -68,11 +68,12 @@ impl Tuned {
         let symbol = info.entry(&winner.front_end()).unwrap_or(&info.entry).symbol.clone();
         let made = ptx(info.space.baseline()).zip(ptx(winner)).zip(digest(decision.winner));
         let entry = made.map(|((host, donor), digest)| (host, donor, (symbol, digest)));
-        // A default's register cap is none that nvcc gets from nvtune.
-        let own = Configuration { cap: 0, ..info.space.baseline().clone() };
-        let own = decision.configurations.iter().position(|row| row.configuration == own).and_then(digest);
+        // nvcc compiles its own kernel without the register cap of `default`.
+        let uncapped = Configuration { cap: 0, ..info.space.baseline().clone() };
+        let row_of_nvcc = decision.configurations.iter().position(|row| row.configuration == uncapped);
+        let nvcc_digest = row_of_nvcc.and_then(digest);
         let is_clustered = mention_clusters(entry.as_ref());
-        let planned = planned_kernel(info, &mut decision, entry, own);
+        let planned = planned_kernel(info, &mut decision, entry, nvcc_digest);
         Self::from_parts(toolchain, info, decision, planned, is_clustered)
     }
 
