@@ -7,7 +7,7 @@ program says of its own results, and the microseconds of all its kernels (kernel
 Invariant: both programs are built by the same Makefile and run in turns, alone on their GPU. A program that plain nvcc does not
 build, or that does not run (data that is not there, too long), is listed with the reason.
 
-    kernels/unmarked.py PROGRAMS [NAME...] --out FILE [--gpus N] [--jobs N] [--turns N] [--limit SECONDS]
+    kernels/unmarked.py PROGRAMS [NAME...] --out FILE [--gpus N] [--jobs N] [--turns N] [--run-limit SECONDS] [--limit SECONDS]
 """
 
 import argparse
@@ -29,8 +29,8 @@ from pathlib import Path
 import machine
 
 KERNELS = Path(__file__).resolve().parent
-# Seconds of one run and of one build.
-RUN_LIMIT, BUILD_LIMIT = 15, 120
+# Seconds of one build.
+BUILD_LIMIT = 120
 BEGIN = time.monotonic()
 
 
@@ -46,6 +46,7 @@ def arguments():
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=4, help="programs at a time for each GPU; they take turns on it")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--run-limit", type=float, default=15, metavar="SECONDS", help="leave out programs that run longer")
     parser.add_argument("--limit", type=float, default=500, help="begin no further program after this many seconds")
     parser.add_argument("--nvcc", default=os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc"))
     parser.add_argument("--nvtune", type=Path, default=Path(os.environ.get("NVTUNE_BINARY", "target/release/nvtune")).resolve())
@@ -98,7 +99,7 @@ class Program:
         times.unlink(missing_ok=True)
         preload = {"LD_PRELOAD": self.tools["counter"], "UNMARKED_TIMES": str(times)} if counted else {}
         with self.tools["locks"][self.gpu]:
-            status, output, seconds = run(run_line(folder, preload), folder, self.environment(**more), RUN_LIMIT)
+            status, output, seconds = run(run_line(folder, preload), folder, self.environment(**more), self.options.run_limit)
         self.row["seconds"][what] = round(seconds, 1)
         microseconds, launches = map(float, times.read_text().split()) if times.exists() else (math.nan, 0)
         return verdict(status, output), microseconds, int(launches), output

@@ -5,7 +5,7 @@
 //! collected when the link is dropped.
 
 use super::protocol;
-use super::protocol::{Reply, VERSION};
+use super::protocol::{Frame, Reply, VERSION};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -52,7 +52,7 @@ pub(super) struct ChildIo {
     child: Option<Child>,
     /// Queue of the writing thread, so that a process that does not read blocks nobody; `None`
     /// after its standard input was closed.
-    requests: Option<mpsc::Sender<Vec<u8>>>,
+    requests: Option<mpsc::Sender<Frame>>,
     replies: mpsc::Receiver<Incoming>,
     /// Bytes that the process has read.
     bytes_taken: Arc<AtomicU64>,
@@ -67,7 +67,7 @@ impl ChildIo {
         let mut child =
             crate::process::spawn_child(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (requests, to_write) = mpsc::channel::<Vec<u8>>();
+        let (requests, to_write) = mpsc::channel::<Frame>();
         // Bounded: a process that says more than anybody reads waits.
         let (sender, replies) = mpsc::sync_channel(MAX_QUEUED_REPLIES);
         let (bytes_taken, stderr_tail) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(VecDeque::new())));
@@ -101,9 +101,9 @@ impl ChildIo {
         Ok(child_io)
     }
 
-    /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them
+    /// Queues a frame. Nothing is reported here: a process that cannot take them
     /// shows in what it says.
-    pub fn send(&self, frame: Vec<u8>) {
+    pub fn send(&self, frame: Frame) {
         if let Some(requests) = &self.requests {
             let _ = requests.send(frame);
         }
@@ -184,9 +184,9 @@ impl Drop for ChildIo {
 }
 
 /// Writes what is queued until the process or the queue is gone.
-fn write_all(mut stdin: impl Write, queue: mpsc::Receiver<Vec<u8>>, bytes_taken: &AtomicU64) {
-    for bytes in queue {
-        for part in bytes.chunks(WRITE_CHUNK) {
+fn write_all(mut stdin: impl Write, queue: mpsc::Receiver<Frame>, bytes_taken: &AtomicU64) {
+    for frame in queue {
+        for part in frame.pieces().into_iter().flat_map(|piece| piece.chunks(WRITE_CHUNK)) {
             // A process that is gone shows at its other end.
             if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
                 return;

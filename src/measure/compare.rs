@@ -83,6 +83,22 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
     Some(Difference { buffer: name.to_owned(), index, lane, expected, got, count, of })
 }
 
+/// The difference of two buffers of which it is known that `count` of `of` elements differ, and
+/// what stands in both at the first scalar that does, whose position counts the lanes of all
+/// elements.
+pub(crate) fn difference(
+    name: &str,
+    element: &Element,
+    (count, of): (u64, u64),
+    first: u64,
+    (expected, got): (&[u8], &[u8]),
+) -> Difference {
+    let (scalar, lanes) = (element.scalar, u64::from(element.lanes.max(1)));
+    let show = |bytes| Value::decode(scalar, bytes).show(scalar);
+    let (index, lane) = (first / lanes, (first % lanes) as u8);
+    Difference { buffer: name.to_owned(), index, lane, expected: show(expected), got: show(got), count, of }
+}
+
 /// A tolerance for one buffer: both parts are numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResolvedTolerance {

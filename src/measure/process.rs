@@ -138,7 +138,7 @@ impl Process {
         let Some(child_io) = self.child_io.take() else { return Ok(()) };
         let begin = Instant::now();
         let silence = self.options.silence();
-        child_io.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
+        child_io.send(encode_request(&Request::Claim { wait_s: wait.as_secs_f64() })?);
         let mut waiting = false;
         let outcome = loop {
             match child_io.receive(silence) {
@@ -155,7 +155,7 @@ impl Process {
                 Incoming::Reply(Reply::Working) => {}
                 Incoming::Reply(Reply::Claimed(device)) => {
                     if std::mem::take(&mut self.paused) && device.uuid != self.device.uuid {
-                        self.catalog.forget_sent();
+                        self.catalog.forget_loaded();
                     }
                     self.device = device;
                     self.claimed = true;
@@ -245,7 +245,7 @@ impl Process {
         for frame in self.catalog.frames()? {
             child_io.send(frame);
         }
-        child_io.send(encode_request(request, &[])?);
+        child_io.send(encode_request(request)?);
         let mut running: Option<u32> = None;
         let mut bytes_taken = 0;
         let (longest, mut begin) = (time.saturating_add(tool_patience()), None::<Instant>);
@@ -434,7 +434,7 @@ impl Measurer for Process {
         // What cannot be sent cannot be timed either, which is said then.
         let frames = batch.jobs.into_iter().next().and_then(|baseline| {
             let mut frames = self.catalog.frames().ok()?;
-            frames.push(encode_request(&Request::Ahead { baseline }, &[]).ok()?);
+            frames.push(encode_request(&Request::Ahead { baseline }).ok()?);
             Some(frames)
         });
         if let Some(frames) = frames {
@@ -452,8 +452,7 @@ impl Measurer for Process {
     }
 
     fn pause(&mut self) {
-        if let (Some(child_io), true, Ok(frame)) = (&self.child_io, self.claimed, encode_request(&Request::Pause, &[]))
-        {
+        if let (Some(child_io), true, Ok(frame)) = (&self.child_io, self.claimed, encode_request(&Request::Pause)) {
             child_io.send(frame);
             self.claimed = false;
             self.paused = true;
@@ -473,7 +472,7 @@ impl Measurer for Process {
         self.claimed = false;
         self.paused = false;
         self.patience = Duration::ZERO;
-        if let (Some(child_io), Ok(frame)) = (&self.child_io, encode_request(&Request::Rest, &[])) {
+        if let (Some(child_io), Ok(frame)) = (&self.child_io, encode_request(&Request::Rest)) {
             child_io.send(frame);
         }
     }

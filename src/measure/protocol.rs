@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of `Request` or `Reply`, and of
 /// what they carry: the two sides must have the same.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
@@ -38,8 +38,9 @@ pub(crate) fn greeted(line: &str) -> Option<u32> {
 const TEXT_LIMIT: u32 = 64 << 20;
 const PAYLOAD_LIMIT: u32 = 2 << 30;
 
-/// From the caller. Variants and workloads are numbered from 0 in the order sent, until a
-/// [`Request::Rest`], or until another GPU is claimed than before a [`Request::Pause`].
+/// From the caller. What it sends is numbered from 0 in the order sent until a
+/// [`Request::Rest`]; variants and workloads also only until another GPU is claimed than before a
+/// [`Request::Pause`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may
@@ -47,14 +48,20 @@ pub(crate) enum Request {
     Claim {
         wait_s: f64,
     },
-    /// The GPU is not needed for now: others may have it. Variants and workloads are forgotten.
+    /// The GPU is not needed for now: others may have it. All that was sent is forgotten.
     Rest,
     /// The same for a moment: what the GPU was given stays there.
     Pause,
     /// Machine code, in the payload.
     Variant,
-    /// The bytes of its files are in the payload.
-    Workload(Workload),
+    /// The contents of a buffer, in the payload.
+    Contents,
+    /// With the numbers of the contents of those of its buffers that come from files, in the
+    /// order of [`Workload::all_buffers`].
+    Workload {
+        workload: Workload,
+        contents: Vec<usize>,
+    },
     /// The baseline of what will be timed: where a GPU is free just now, it is run for its
     /// results, and nothing but these and its buffers stays there. Whether that was done or
     /// not, or the baseline failed, is the next request's to find out.
@@ -135,26 +142,50 @@ pub(crate) enum Reply {
     Done,
 }
 
-/// Writes one frame and flushes.
-pub(crate) fn write<T: Serialize>(out: &mut impl Write, message: &T, payload: &[&[u8]]) -> io::Result<()> {
-    out.write_all(&frame(message, payload)?)?;
-    out.flush()
+/// One message as it is sent. The payload is shared with whoever has it, for it may be as large
+/// as the memory of a GPU.
+pub(crate) struct Frame {
+    /// The two lengths and the text.
+    head: Vec<u8>,
+    payload: Payload,
 }
 
-/// The bytes of one frame, with a payload in pieces.
-pub(crate) fn frame<T: Serialize>(message: &T, payload: &[&[u8]]) -> io::Result<Vec<u8>> {
-    let text = serde_json::to_vec(message)?;
-    let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
-    let text_length = u32::try_from(text.len()).ok().filter(|n| *n <= TEXT_LIMIT);
-    let length = payload.iter().map(|piece| piece.len()).sum::<usize>();
-    let payload_length = u32::try_from(length).ok().filter(|n| *n <= PAYLOAD_LIMIT);
-    let mut bytes = Vec::with_capacity(9 + text.len() + length);
-    bytes.extend(text_length.ok_or_else(|| too_long("message too long"))?.to_le_bytes());
-    bytes.extend(payload_length.ok_or_else(|| too_long("machine code or files too long"))?.to_le_bytes());
-    bytes.extend(text);
-    payload.iter().for_each(|piece| bytes.extend_from_slice(piece));
-    bytes.push(b'\n');
-    Ok(bytes)
+/// What is sent next to the text of a message.
+pub(crate) type Payload = Box<dyn AsRef<[u8]> + Send>;
+
+impl Frame {
+    /// A message without a payload.
+    pub fn of(message: &impl Serialize) -> io::Result<Frame> {
+        Frame::with_payload(message, Box::new([]))
+    }
+
+    pub fn with_payload(message: &impl Serialize, payload: Payload) -> io::Result<Frame> {
+        let text = serde_json::to_vec(message)?;
+        let length = |bytes: &[u8], most: u32, what: &str| {
+            let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= most);
+            length.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{what} too long")))
+        };
+        let mut head = length(&text, TEXT_LIMIT, "message")?.to_le_bytes().to_vec();
+        head.extend(length((*payload).as_ref(), PAYLOAD_LIMIT, "machine code or file")?.to_le_bytes());
+        head.extend(text);
+        Ok(Frame { head, payload })
+    }
+
+    /// Its bytes, one piece after the other.
+    pub fn pieces(&self) -> [&[u8]; 3] {
+        [&self.head, (*self.payload).as_ref(), b"\n"]
+    }
+
+    /// Writes it and flushes.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        self.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?;
+        out.flush()
+    }
+}
+
+/// Writes a message without a payload and flushes.
+pub(crate) fn write(out: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    Frame::of(message)?.write(out)
 }
 
 /// Reads one frame; `None` where the stream ends between frames. What is no frame is an error
@@ -215,7 +246,7 @@ mod tests {
         let payloads = [vec![], vec![0, 255, 10], vec![1; 100_000], vec![], vec![7]];
         let mut stream = Vec::new();
         for (message, payload) in messages.iter().zip(&payloads) {
-            write(&mut stream, message, &[payload]).unwrap();
+            Frame::with_payload(message, Box::new(payload.clone())).unwrap().write(&mut stream).unwrap();
         }
         let mut from = stream.as_slice();
         for (message, payload) in messages.iter().zip(&payloads) {
@@ -239,7 +270,7 @@ mod tests {
             serde_json::json!({"Faulted": [1, {"too_many_resources": {"what": forged}}]}),
             serde_json::json!({"Faulted": [1, {"died": {"how": forged}}]}),
         ] {
-            let bytes = frame(&message, &[]).unwrap();
+            let bytes = Frame::of(&message).unwrap().pieces().concat();
             let (reply, _) = read::<Reply>(&mut bytes.as_slice()).unwrap().unwrap();
             let text = format!("{reply:?}");
             assert!(text.contains("nvtune: k") && !text.contains("\\n") && !text.contains("\\u"), "{text}");
@@ -262,7 +293,7 @@ mod tests {
                 workload: 2,
                 checked: true,
             };
-            let bytes = frame(&Request::Ahead { baseline: baseline.clone() }, &[]).unwrap();
+            let bytes = Frame::of(&Request::Ahead { baseline: baseline.clone() }).unwrap().pieces().concat();
             let Some((Request::Ahead { baseline: got }, _)) = read(&mut bytes.as_slice()).unwrap() else {
                 panic!("another request")
             };
@@ -272,7 +303,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error() {
-        let whole = frame(&Reply::Sample(1, 2.0), &[&[1], &[2, 3]]).unwrap();
+        let whole = Frame::with_payload(&Reply::Sample(1, 2.0), Box::new([1, 2, 3])).unwrap().pieces().concat();
         for length in 1..whole.len() {
             let error = read::<Reply>(&mut &whole[..length]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{length} bytes");

@@ -234,7 +234,7 @@ impl<W: Write> Bench for Replay<W> {
 
 /// Sends a message again and again until nobody reads it.
 fn repeat(message: &Reply, stdout: &mut impl Write) -> ! {
-    while protocol::write(stdout, message, &[]).is_ok() {
+    while protocol::write(stdout, message).is_ok() {
         std::thread::sleep(Duration::from_millis(10));
     }
     std::process::exit(0)

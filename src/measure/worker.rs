@@ -13,6 +13,7 @@ use super::schedule;
 use super::schedule::ScheduleState;
 use crate::diag::MessageCode;
 use crate::say;
+use crate::workload::FileBytes;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
@@ -20,7 +21,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 /// Runs `nvtune measure`; `arguments` are those after it: `--unguarded` for buffers without a
 /// guard behind them, `--replay FILE` to answer from recorded timings.
@@ -81,7 +82,7 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
 
 /// Serves requests until the bench is no longer usable.
 fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
-    let (mut variants, mut workloads) = (Vec::new(), Vec::new());
+    let (mut variants, mut contents, mut workloads) = (Vec::new(), Vec::new(), Vec::new());
     // How many of these a bench was given ahead, which may not be the one that is claimed in the
     // end.
     let mut ahead: Option<(u64, usize, usize)> = None;
@@ -96,8 +97,13 @@ fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>
                 variants.push(payload);
                 continue;
             }
-            Request::Workload(mut workload) => {
-                if !workload.attach(payload) {
+            Request::Contents => {
+                contents.push(Arc::new(payload));
+                continue;
+            }
+            Request::Workload { mut workload, contents: numbers } => {
+                let mut files = numbers.into_iter().map(|number| contents.get(number));
+                if !workload.attach(|length| FileBytes::part(files.next()??, 0..length)) {
                     return send(Reply::Failed("a workload came without its files".to_owned()));
                 }
                 workloads.push(workload);
@@ -113,6 +119,7 @@ fn answer_requests(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>
             }
             Request::Rest => {
                 variants.clear();
+                contents.clear();
                 workloads.clear();
                 ahead = None;
                 gpus.release_gpu();
@@ -191,7 +198,7 @@ fn read_requests() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
 
 /// Sends a reply. Where nobody listens any more there is nothing left to do.
 fn send_reply(stdout: &mut File, reply: Reply) {
-    if protocol::write(stdout, &reply, &[]).is_err() {
+    if protocol::write(stdout, &reply).is_err() {
         exit_now(0);
     }
 }

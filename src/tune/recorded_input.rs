@@ -4,6 +4,7 @@ use super::scoring_input::{Code, ScoringInput, VariantSource, representatives};
 use crate::gpu::{Architecture, Machine, architecture_number};
 use crate::model::CALIBRATION;
 use crate::record::{RecordedSpace, SpaceError, SpaceSource, SpaceVariant};
+use crate::workload::FileBytes;
 use std::sync::Arc;
 
 /// Returns the scoring input of a recorded space, equal to the tuner's when it was recorded.
@@ -14,8 +15,13 @@ pub fn recorded_scoring_input(space: &RecordedSpace) -> Result<ScoringInput, Spa
     let parts = space.parts()?;
     let mut workloads = Vec::with_capacity(space.workloads.len());
     for (recorded, files) in space.workloads.iter().zip(parts.files) {
-        let mut workload = recorded.workload.clone();
-        if !workload.attach(files) {
+        let (mut workload, files, mut start) = (recorded.workload.clone(), Arc::new(files), 0_usize);
+        let next = |length: usize| {
+            let begin = start;
+            start = begin.checked_add(length)?;
+            FileBytes::part(&files, begin..start)
+        };
+        if !workload.attach(next) {
             return Err(broken("the files of a workload are too short"));
         }
         workloads.push(Arc::new(workload));

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Contents from a file: the elements one after the other as the device has them, shared by all
-/// who hold the buffer. On the way to the measuring process they go next to the text (see
+/// who hold the buffer. On the way to the measuring process they go without the text (see
 /// [`Workload::attach`]).
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct FileBytes {
@@ -32,6 +32,12 @@ impl FileBytes {
         FileBytes { file, place, pointers: Vec::new() }
     }
 
+    /// A part of what was read or received; `None` where it is shorter.
+    pub fn part(file: &Arc<Vec<u8>>, place: Range<usize>) -> Option<FileBytes> {
+        file.get(place.clone())?;
+        Some(FileBytes { file: Arc::clone(file), place, pointers: Vec::new() })
+    }
+
     /// A part of a recording: where addresses stand, by rising bytes, the number there is the
     /// byte in the buffer that they point into.
     pub fn recorded(file: Arc<Vec<u8>>, place: Range<usize>, pointers: Vec<(u64, usize)>) -> FileBytes {
@@ -41,6 +47,11 @@ impl FileBytes {
     /// The elements.
     pub fn bytes(&self) -> &[u8] {
         self.file.get(self.place.clone()).unwrap_or_default()
+    }
+
+    /// Whether the elements are the same.
+    pub fn bytes_equal(&self, other: &FileBytes) -> bool {
+        Arc::ptr_eq(&self.file, &other.file) && self.place == other.place || self.bytes() == other.bytes()
     }
 
     /// Where addresses stand, by rising bytes, and of which buffers.
@@ -57,8 +68,13 @@ impl FileBytes {
 
 impl PartialEq for FileBytes {
     fn eq(&self, other: &FileBytes) -> bool {
-        let is_same = Arc::ptr_eq(&self.file, &other.file) && self.place == other.place;
-        self.pointers == other.pointers && (is_same || self.bytes() == other.bytes())
+        self.pointers == other.pointers && self.bytes_equal(other)
+    }
+}
+
+impl AsRef<[u8]> for FileBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
     }
 }
 
@@ -291,29 +307,24 @@ impl Workload {
         self.buffers.iter().chain(self.symbols.iter().map(|symbol| &symbol.contents))
     }
 
-    /// The bytes of the buffers that come from files, in the order of
+    /// The contents of the buffers that come from files, in the order of
     /// [`Workload::all_buffers`].
-    pub fn detached(&self) -> Vec<&[u8]> {
-        let files = self.all_buffers().filter_map(|buffer| match &buffer.fill {
-            Fill::File(bytes) => Some(bytes.bytes()),
+    pub fn files(&self) -> impl Iterator<Item = &FileBytes> {
+        self.all_buffers().filter_map(|buffer| match &buffer.fill {
+            Fill::File(bytes) => Some(bytes),
             _ => None,
-        });
-        files.collect()
+        })
     }
 
-    /// Gives the buffers that come from files their bytes back; false where these are fewer
-    /// than the buffers take.
-    pub fn attach(&mut self, detached: Vec<u8>) -> bool {
-        let file = Arc::new(detached);
-        let mut start = 0_usize;
+    /// Gives the buffers that come from files their contents back: `next` those of the next one,
+    /// which takes this many bytes. False where there are none.
+    pub fn attach(&mut self, mut next: impl FnMut(usize) -> Option<FileBytes>) -> bool {
         let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
         for buffer in self.buffers.iter_mut().chain(symbols) {
             let length = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
             if let Fill::File(bytes) = &mut buffer.fill {
-                let Some(end) = start.checked_add(length).filter(|end| *end <= file.len()) else { return false };
-                let pointers = std::mem::take(&mut bytes.pointers);
-                *bytes = FileBytes { file: Arc::clone(&file), place: start..end, pointers };
-                start = end;
+                let Some(contents) = next(length) else { return false };
+                *bytes = FileBytes { pointers: std::mem::take(&mut bytes.pointers), ..contents };
             }
         }
         true

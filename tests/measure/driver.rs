@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
-const STAND_IN: &str = include_str!("../stubs/driver.cpp");
+const STAND_IN: &str = concat!(
+    include_str!("../stubs/driver.cpp"),
+    include_str!("../stubs/device_code.h"),
+    include_str!("../../src/measure/gpu/device.cu")
+);
 
 /// Returns a folder with libraries that programs take for the driver and for its management library.
 ///

@@ -32,5 +32,6 @@ static unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 static void atomicAdd(unsigned long long *to, unsigned long long value) { *to += value; }
+static void atomicMax(unsigned long long *to, unsigned long long value) { *to = max(*to, value); }
 
 #include "../../src/measure/gpu/device.cu"

@@ -162,7 +162,7 @@ void digest(void **a) { nvtune_digest(argument<u64 *>(a, 0), argument<u64>(a, 1)
 void compare(void **a)
 {
     nvtune_compare(argument<unsigned char *>(a, 0), argument<unsigned char *>(a, 1), argument<u64>(a, 2), argument<unsigned>(a, 3),
-                   argument<double>(a, 4), argument<double>(a, 5), argument<u64 *>(a, 6));
+                   argument<unsigned>(a, 4), argument<double>(a, 5), argument<double>(a, 6), argument<u64 *>(a, 7));
 }
 
 struct Kernel {

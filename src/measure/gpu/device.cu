@@ -132,21 +132,33 @@ extern "C" __global__ void nvtune_digest(const u64 *words, u64 count, u64 *sum)
     atomicAdd(sum, total);
 }
 
-// Adds to `differing` how many of `count` floats are farther from what is expected than absolute + relative * |expected|.
-extern "C" __global__ void nvtune_compare(const unsigned char *expected, const unsigned char *got, u64 count, unsigned format,
-                                          double relative, double absolute, u64 *differing)
+// Whether a scalar agrees with what is expected: integers to the bit, floats within absolute + relative * |expected|.
+__device__ inline bool agrees(unsigned format, u64 expected, u64 got, double relative, double absolute)
+{
+    if (expected == got) return true;
+    if (format < HALF) return false;
+    const double a = decode(format, expected), b = decode(format, got);
+    if (!isfinite(a) || !isfinite(b)) return isnan(a) ? isnan(b) : a == b;
+    return fabs(__dadd_rn(b, -a)) <= __dadd_rn(absolute, __dmul_rn(relative, fabs(a)));
+}
+
+// Of `count` elements of this many scalars, adds to found[0] how many have one that does not agree, and raises found[1] to the complement
+// of the first such scalar's position in the buffer.
+extern "C" __global__ void nvtune_compare(const unsigned char *expected, const unsigned char *got, u64 count, unsigned lanes, unsigned format,
+                                          double relative, double absolute, u64 *found)
 {
     const unsigned size = size_of(format);
-    u64 found = 0;
+    u64 differing = 0, first = ~0ull;
     const u64 stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-        const u64 wanted = load(expected, size, i), other = load(got, size, i);
-        if (wanted == other) continue;
-        const double a = decode(format, wanted), b = decode(format, other);
-        const bool finite = isfinite(a) && isfinite(b);
-        const bool near = fabs(__dadd_rn(b, -a)) <= __dadd_rn(absolute, __dmul_rn(relative, fabs(a)));
-        const bool same = isnan(a) ? isnan(b) : a == b;
-        found += !(finite ? near : same);
+        for (u64 scalar = i * lanes; scalar < (i + 1) * lanes; ++scalar) {
+            if (agrees(format, load(expected, size, scalar), load(got, size, scalar), relative, absolute)) continue;
+            first = min(first, scalar);
+            ++differing;
+            break;
+        }
     }
-    if (found) atomicAdd(differing, found);
+    if (!differing) return;
+    atomicAdd(&found[0], differing);
+    atomicMax(&found[1], ~first);
 }

@@ -5,7 +5,7 @@
 //! without a copy of the buffer over the bus.
 
 use super::driver::{Context, Function, Memory, Module, Result, Stream};
-use crate::cuda::Scalar;
+use crate::cuda::{Element, Scalar};
 use crate::launch::Launch;
 use crate::measure::compare::ResolvedTolerance;
 use crate::workload::contents::Recipe;
@@ -17,6 +17,15 @@ pub(super) struct DeviceCode {
     /// Keeps the functions loaded.
     _module: Module,
     sums: Memory,
+}
+
+/// What a comparison finds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Differing {
+    pub elements: u64,
+    /// The position of the first scalar that differs, counted over the lanes of all elements;
+    /// without a meaning where none does.
+    pub first: u64,
 }
 
 /// Sums that one read-back holds.
@@ -76,35 +85,35 @@ impl DeviceCode {
         Ok(digests)
     }
 
-    /// Tells whether the first `count` floats of `got` are within the tolerance of those of
-    /// `expected`; false if one of them is smaller. Waits for what was launched.
-    pub fn agree(
+    /// Compares the first `count` elements of `got` with those of `expected`, both of which are
+    /// as long. Waits for what was launched.
+    pub fn compare(
         &self,
         expected: &Memory,
         got: &Memory,
         count: usize,
-        scalar: Scalar,
-        resolved: ResolvedTolerance,
-    ) -> Result<bool> {
-        let bytes = count.saturating_mul(scalar.size());
-        if !scalar.is_float() || bytes > expected.bytes() || bytes > got.bytes() {
-            return Ok(false);
-        }
+        element: Element,
+        tolerance: ResolvedTolerance,
+    ) -> Result<Differing> {
+        let size = element.size().max(1);
+        let count = count.min(expected.bytes() / size).min(got.bytes() / size) as u64;
         self.sums.set(0, Stream::DEFAULT)?;
-        let count = count as u64;
         let mut arguments = [
             expected.address().to_le_bytes().to_vec(),
             got.address().to_le_bytes().to_vec(),
             count.to_le_bytes().to_vec(),
-            format(scalar).to_le_bytes().to_vec(),
-            resolved.relative.to_le_bytes().to_vec(),
-            resolved.absolute.to_le_bytes().to_vec(),
+            u32::from(element.lanes).to_le_bytes().to_vec(),
+            format(element.scalar).to_le_bytes().to_vec(),
+            tolerance.relative.to_le_bytes().to_vec(),
+            tolerance.absolute.to_le_bytes().to_vec(),
             self.sums.address().to_le_bytes().to_vec(),
         ];
-        // SAFETY: device.cu takes these arguments: both memories, which hold as many scalars, their
-        // format, the bounds, and where the number of those that differ goes.
+        // SAFETY: device.cu takes these arguments: both memories, which hold as many elements, the
+        // scalars of one and their format, the bounds, and where the two numbers found go.
         unsafe { self.compare.launch(&grid_over(count), false, &mut arguments, Stream::DEFAULT) }?;
-        Ok(self.sums(1)?.first() == Some(&0))
+        let found = self.sums(2)?;
+        let word = |index: usize| found.get(index).copied().unwrap_or_default();
+        Ok(Differing { elements: word(0), first: !word(1) })
     }
 
     fn sums(&self, count: usize) -> Result<Vec<u64>> {
@@ -214,16 +223,21 @@ mod tests {
                         got.extend(&bits.to_le_bytes()[..scalar.size()]);
                     }
                 }
-                let count = expected.len() / scalar.size();
                 let tolerance = Tolerance { relative, absolute: Some(absolute) };
                 let resolved = tolerance.resolve(0.0);
-                let element = Element { scalar, lanes: 1 };
-                let differing = compare("y", &element, tolerance, &expected, &got).unwrap().count;
-                let words = ["compare".to_owned(), format(scalar).to_string()];
-                let numbers = [resolved.relative.to_string(), resolved.absolute.to_string(), count.to_string()];
-                let said = output(&program, &[&words[..], &numbers].concat(), &[expected, got].concat());
-                assert_eq!(String::from_utf8(said).unwrap().trim(), differing.to_string(), "{scalar:?} {tolerance:?}");
-                assert!((count as u64 / 4..count as u64).contains(&differing));
+                for lanes in [1, 3] {
+                    let element = Element { scalar, lanes };
+                    let of_host = compare("y", &element, tolerance, &expected, &got).unwrap();
+                    let first = of_host.index * u64::from(lanes) + u64::from(of_host.lane);
+                    let count = expected.len() / element.size();
+                    let words = ["compare".to_owned(), format(scalar).to_string()];
+                    let numbers = [resolved.relative, resolved.absolute, count as f64, lanes.into()];
+                    let words = [&words[..], &numbers.map(|number: f64| number.to_string())].concat();
+                    let said = output(&program, &words, &[&expected[..], &got].concat());
+                    let said = String::from_utf8(said).unwrap();
+                    assert_eq!(said.trim(), format!("{} {first}", of_host.count), "{element:?} {tolerance:?}");
+                    assert!((count as u64 / 4..count as u64 + 1).contains(&of_host.count));
+                }
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The baseline's results, and their comparison with those of candidates.
 //!
-//! Invariant: the device can only find that all numbers of a buffer agree, by the rule of
-//! `compare.rs`; then the buffer stays where it is. Otherwise the host compares, and names the
-//! first number that differs. What lies on the device is in reach of the
-//! kernels that are compared: it counts only as long as it is what the baseline left.
+//! Invariant: results that lie on the device are compared there, by the rule of `compare.rs`, and
+//! only the first number that differs is brought to the host; those that do not fit there are
+//! compared by the host. What lies on the device is in reach of the kernels that are compared: it
+//! counts only as long as it is what the baseline left.
 
 use super::driver::{Context, DriverFault, Memory, PIECE, Stream};
 use super::fault::faulted;
@@ -11,9 +11,9 @@ use super::pool::{BufferPool, Slab};
 use crate::launch::Launch;
 use crate::measure::bench::JobError;
 use crate::measure::compare::{
-    MAGNITUDE_SAMPLE, ResolvedTolerance, Tolerance, compare, magnitude, median_magnitude, sample,
+    MAGNITUDE_SAMPLE, ResolvedTolerance, Tolerance, compare, difference, magnitude, median_magnitude, sample,
 };
-use crate::measure::outcome::Reason;
+use crate::measure::outcome::{Difference, Reason};
 use crate::measure::protocol::Job;
 use crate::measure::variables::{Observed, VariableResults};
 use crate::workload::{Buffer, Workload};
@@ -165,14 +165,8 @@ impl Reference {
                 None if digest != slab.digest => return Ok(Comparison::Differs(stray(buffer))),
                 Some(WrittenBuffer { digest: expected, compared: Some(compared) }) if digest != *expected => {
                     heartbeat();
-                    if !compared.agrees_on_device(pool, slab, heartbeat)? {
-                        let end = slab.used();
-                        let (expected, got) =
-                            (compared.expected.read(0, end, heartbeat)?, read(&slab.live, 0, end, heartbeat)?);
-                        let difference = compare(&buffer.name, &buffer.element, compared.tolerance, &expected, &got);
-                        if let Some(difference) = difference {
-                            return Ok(Comparison::Differs(Reason::Differs(difference)));
-                        }
+                    if let Some(difference) = compared.difference(pool, buffer, slab, heartbeat)? {
+                        return Ok(Comparison::Differs(Reason::Differs(difference)));
                     }
                     if !compared.guard_agrees(slab, heartbeat)? {
                         return Ok(Comparison::Differs(stray(buffer)));
@@ -205,11 +199,18 @@ impl Reference {
 }
 
 impl ComparedBuffer {
-    /// Whether the numbers of a slab are close enough to what is expected, as far as the device
-    /// can tell.
-    fn agrees_on_device(&self, pool: &BufferPool, slab: &Slab, heartbeat: &mut dyn FnMut()) -> Result<bool, JobError> {
-        let Expected::Device(expected) = &self.expected else { return Ok(false) };
-        let scalar = slab.buffer.element.scalar;
+    /// How the numbers of a slab differ from what is expected; `None` where they agree.
+    fn difference(
+        &self,
+        pool: &BufferPool,
+        buffer: &Buffer,
+        slab: &Slab,
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<Option<Difference>, JobError> {
+        let Expected::Device(expected) = &self.expected else {
+            return self.difference_on_host(buffer, slab, heartbeat);
+        };
+        let element = &buffer.element;
         let resolved = match self.resolved.get() {
             Some(resolved) => *resolved,
             None => {
@@ -217,13 +218,33 @@ impl ComparedBuffer {
                 *self.resolved.get_or_init(|| resolved)
             }
         };
-        match pool.code.agree(expected, &slab.live, slab.used() / scalar.size(), scalar, resolved) {
-            Ok(agree) => Ok(agree),
+        let of = slab.used() / element.size().max(1);
+        let found = match pool.code.compare(expected, &slab.live, of, *element, resolved) {
+            Ok(found) => found,
             Err(error) => match DriverFault::from(error) {
-                DriverFault::OutOfMemory(_) => Ok(false),
-                _ => Err(faulted(error)),
+                DriverFault::OutOfMemory(_) => return self.difference_on_host(buffer, slab, heartbeat),
+                _ => return Err(faulted(error)),
             },
+        };
+        if found.elements == 0 {
+            return Ok(None);
         }
+        let size = element.scalar.size();
+        let start = usize::try_from(found.first).unwrap_or(usize::MAX).saturating_mul(size);
+        let (wanted, got) = (read(expected, start, size, heartbeat)?, read(&slab.live, start, size, heartbeat)?);
+        Ok(Some(difference(&buffer.name, element, (found.elements, of as u64), found.first, (&wanted, &got))))
+    }
+
+    /// The same, found by the host.
+    fn difference_on_host(
+        &self,
+        buffer: &Buffer,
+        slab: &Slab,
+        heartbeat: &mut dyn FnMut(),
+    ) -> Result<Option<Difference>, JobError> {
+        let end = slab.used();
+        let (expected, got) = (self.expected.read(0, end, heartbeat)?, read(&slab.live, 0, end, heartbeat)?);
+        Ok(compare(&buffer.name, &buffer.element, self.tolerance, &expected, &got))
     }
 
     /// The magnitude that [`Tolerance::resolve`] wants.
