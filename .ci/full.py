@@ -45,7 +45,7 @@ RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTI
 
 def commands(part):
     """Returns the command lines of a part."""
-    test = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--test", "main", "--"]
+    test = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--test", "main", "--", "--include-ignored"]
     filters = PARTS[part]
     if not filters:
         others = [name for names in PARTS.values() for name in names]

@@ -294,6 +294,7 @@ fn part_of_a_pointer_holds_what_it_points_at() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn allocations_are_recorded_whole_if_their_parts_are_not_known() {
     for argument in ["6", "7"] {
         let (folder, printed) = recorded(argument, &[]);
@@ -316,6 +317,7 @@ fn allocations_are_recorded_whole_if_their_parts_are_not_known() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn launch_that_may_write_what_its_addresses_depend_on_is_recorded_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::copy(source("gathered.cu"), folder.path().join("launches.cu")).expect("copied");
@@ -450,6 +452,7 @@ fn grids(record: &serde_json::Value, kernel: &str) -> BTreeSet<u64> {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn fixed_grid_of_a_proved_stride_loop_is_the_axis_that_its_comment_has() {
     let suite = include_str!("../kernels/black_scholes/black_scholes.cu");
     let begin = suite.find("__device__ inline").expect("the kernel");

@@ -137,10 +137,8 @@ fn instructions_of_suite_equal_nvdisasm() {
 
 /// Compiles a large library (see `tests/cubin/library.cu`) in the full run.
 #[test]
+#[ignore = "long: in the full run"]
 fn instructions_of_library_equal_nvdisasm() {
-    if !is_full() {
-        return;
-    }
     let library = ("library".to_owned(), root().join("tests/cubin/library.cu"));
     let wanted: Vec<_> = fixtures::ARCHITECTURES.map(|architecture| (architecture, &library)).to_vec();
     let (_folder, built) = build(&wanted, &["-std=c++17"]);

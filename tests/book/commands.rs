@@ -4,7 +4,6 @@
 //! one folder. With UPDATE_EXPECT=1 the pages are changed instead.
 
 use super::super::support::book::{assert_block, blocks, page, root};
-use super::super::support::full::is_full;
 use super::super::support::toolkit::nvcc;
 use nvtune::record::RecordedSpace;
 use std::os::unix::fs::symlink;
@@ -151,6 +150,7 @@ fn recording(path: &Path) -> String {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn first_screen_shows_the_line_of_the_n_body_program() {
     let mut session = Session::new();
     with_h200(&mut session);
@@ -158,10 +158,8 @@ fn first_screen_shows_the_line_of_the_n_body_program() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn report_page_shows_the_report_of_the_n_body_program() {
-    if !is_full() {
-        return;
-    }
     let mut session = Session::new();
     with_h200(&mut session);
     assert_commands("docs/report.md", &session);
@@ -203,10 +201,8 @@ fn assert_recipe_builds(recipe: &str, kind: &str, build_file: &str, program: &st
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn make_recipe_builds_the_program_of_the_quick_start() {
-    if !is_full() {
-        return;
-    }
     assert_recipe_builds("docs/recipes/make.md", "make", "Makefile", "nbody");
 }
 

@@ -144,6 +144,7 @@ fn kernel_with_textures_is_tuned_on_its_recording() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn handle_in_a_structure_is_recorded_and_tuned() {
     let folder = recorded("8");
     check(
@@ -168,6 +169,7 @@ fn handle_in_a_structure_is_recorded_and_tuned() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn kernel_with_handles_in_memory_is_not_tuned() {
     let (said, _) = tuned(recorded("8").path(), "measure");
     let lines = said.lines().filter(|line| line.contains("recording cannot be used"));

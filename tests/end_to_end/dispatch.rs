@@ -128,6 +128,7 @@ fn code_for_exactly_one_block_runs_in_that_block_alone() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn macro_of_a_winner_reaches_neither_host_code_nor_other_kernels() {
     let project = Project::new(&["sums.cu"]);
     let wins = r#"{"label": "block=256 BS=256", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
@@ -181,6 +182,7 @@ fn two_kernels_have_different_values_of_one_macro() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn object_grows_by_the_entries_and_2_kb_per_kernel() {
     let kernel = |name: &str| {
         format!(
@@ -306,6 +308,7 @@ fn table_of_times_has_each_step_once() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn program_between_nvtune_and_nvcc_keeps_its_words() {
     let project = Project::new(&[]);
     project.write(
@@ -346,6 +349,7 @@ fn program_between_nvtune_and_nvcc_keeps_its_words() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn stub_is_of_any_standard_that_the_build_asks_for() {
     let project = Project::new(&[]).with_cuda_headers();
     project.write(
@@ -509,6 +513,7 @@ fn predicted_winner_says_for_which_arguments_it_applies() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn winners_of_a_weak_kernel_in_two_relocatable_objects_are_told_apart() {
     let project = Project::new(&["weak.cuh", "weak_a.cu", "weak_b.cu"]);
     for (source, per) in [("weak_a", 2), ("weak_b", 4)] {

@@ -248,6 +248,7 @@ fn depfile_names_no_temporary_file_at_any_time() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn dry_run_that_fails_alone_is_one_warning_and_an_error_if_strict() {
     // What an nvcc does for a dry run, the seconds of patience, and what is said. Without a folder for it none is started.
     for (line, patience, said) in [
@@ -293,6 +294,7 @@ fn dry_run_that_fails_alone_is_one_warning_and_an_error_if_strict() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn build_passes_if_nvtune_is_replaced_or_removed_during_it() {
     let project = project();
     let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];

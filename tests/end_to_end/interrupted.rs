@@ -2,7 +2,7 @@
 
 use super::project::{Project, Ran, compile, run, succeed};
 use super::results::nvtune;
-use crate::support::full::{cases, is_full};
+use crate::support::full::cases;
 use nvtune::record::{Cache, Journal, PointOutcome, Tried};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -145,6 +145,7 @@ fn resumed(project: &Project) -> (u64, usize) {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn resumed_search_keeps_earlier_times_and_finds_the_same_winner() {
     let whole = project(0, 1.0);
     let ran = succeed(&mut build(&whole));
@@ -190,10 +191,8 @@ fn resumed_search_keeps_earlier_times_and_finds_the_same_winner() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn torn_journal_and_journal_of_a_slower_gpu_are_not_used() {
-    if !is_full() {
-        return;
-    }
     // The second GPU is 2% slower, which is noise, or 20%, which is not; or the file is damaged.
     for (what, other, is_torn, is_used) in
         [("noise", 1.02, false, true), ("another state", 1.2, false, false), ("torn", 1.0, true, false)]
@@ -262,10 +261,8 @@ fn ended_build_leaves_no_temporary_files() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn interrupted_tune_of_a_project_is_resumed() {
-    if !is_full() {
-        return;
-    }
     for (signal, is_for_all) in [(libc::SIGINT, true), (libc::SIGTERM, false)] {
         let project = project(3, 1.0);
         std::fs::create_dir(project.path("tmp")).expect("a folder");

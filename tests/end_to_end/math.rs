@@ -3,7 +3,7 @@
 use super::measured::sass;
 use super::project::{Project, Ran, compile, reproducible, run, succeed};
 use super::results::nvtune;
-use crate::support::full::{cases, is_full};
+use crate::support::full::cases;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -73,6 +73,7 @@ fn winner_has_its_math_options_and_all_else_those_of_the_build() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn math_is_off_unless_it_was_timed_and_compared() {
     let project = Project::new(&["mathed.cu"]);
     let ran = timed(&project, &recorded("math=ftz", json!({"uncompared": true})), &[]);
@@ -107,6 +108,7 @@ fn variable_that_is_not_compared_forbids_math() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn source_is_preprocessed_once_for_all_math_options() {
     let runs = |clause: &str| {
         let project = Project::new(&["mathed.cu"]);
@@ -137,6 +139,7 @@ fn options_that_the_build_has_are_not_tried() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn fused_operations_can_be_allowed_to_one_kernel() {
     let project = Project::new(&["mathed.cu"]);
     let source = project.read("mathed.cu").replace("math(ftz, fast_div)", "math(fmad) check(y, rtol = 1e-5)");
@@ -154,10 +157,8 @@ fn fused_operations_can_be_allowed_to_one_kernel() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn locked_winner_with_math_options_is_built_without_a_gpu() {
-    if !is_full() {
-        return;
-    }
     let project = Project::new(&["mathed.cu"]).with_cuda_headers_in_full_run();
     let ran = timed(&project, &recorded("block=256 math=ftz+fast_div", Value::Null), &[]);
     assert!(ran.stderr.starts_with("nvtune: ratio: block=256 math=ftz+fast_div (1.2"), "{}", ran.stderr);

@@ -124,6 +124,7 @@ fn buffers_larger_than_free_gpu_memory_leave_the_choice_to_the_model() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn each_kernel_of_a_file_has_its_own_register_cap() {
     let project = Project::new(&["two.cu"]).with_cuda_headers_in_full_run();
     succeed(&mut project.plain(&compile("two.cu", "plain.o")));
@@ -144,6 +145,7 @@ fn each_kernel_of_a_file_has_its_own_register_cap() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
     let project = Project::new(&["two.cu"]);
     let text = project.read("two.cu");
@@ -238,6 +240,7 @@ fn cache_operator_is_in_the_object_and_carveout_in_the_header() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn kept_baseline_has_the_loads_of_nvcc_and_the_carveout_of_the_driver() {
     let project = Project::new(&["cached.cu"]);
     let ran = tuned(&project, "cached.cu", r#"{"time_us": 10.0, "spread": 0.01}"#);
@@ -302,6 +305,7 @@ fn failed_candidates_are_named_and_do_not_win() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn failed_measuring_process_leaves_the_choice_to_the_model() {
     let project = Project::new(&["saxpy.cu"]);
     for (start, warned) in [("no-device", false), ("die", true), ("garbage", true), ("version", true)] {
@@ -357,6 +361,7 @@ fn refused_launch_is_not_tried_with_other_registers() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn header_of_another_build_next_to_the_source_is_not_used() {
     let project = Project::new(&["tiled.cu"]);
     std::fs::create_dir(project.path("out")).expect("a folder");
@@ -410,6 +415,7 @@ fn each_template_instance_has_its_own_winner() {
 
 /// Aliases, enumerators, constants and macros of the source are what the compiler says they are, before C++17 too.
 #[test]
+#[ignore = "long: in the full run"]
 fn template_arguments_are_named_as_in_the_source() {
     let project = Project::new(&["aliases.cu"]);
     let all = [
@@ -434,6 +440,7 @@ fn template_arguments_are_named_as_in_the_source() {
 
 /// A specialization is a kernel of its own, with parameters that have names of their own, beside the template's other instances.
 #[test]
+#[ignore = "long: in the full run"]
 fn each_template_specialization_has_its_own_winner() {
     tuned_to(
         &Project::new(&["specialized.cu"]).with_cuda_headers(),

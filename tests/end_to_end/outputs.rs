@@ -72,6 +72,7 @@ fn unchanged_header_keeps_its_time() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn headers_of_sources_of_one_name_can_be_included_together() {
     let project = Project::new(&[]);
     for (folder, kernel, tile) in [("a", "up", 2), ("b", "down", 4)] {
@@ -133,6 +134,7 @@ impl Shared {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
     let shared = Shared::new();
     let rounds = if is_full() { 5 } else { 1 };
@@ -150,6 +152,7 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn header_stays_that_of_the_first_object_of_a_folder() {
     // With what is said, and the value of TILE that its own header gives to what it makes: none where that has no machine code.
     let forms = [
@@ -195,6 +198,7 @@ fn header_stays_that_of_the_first_object_of_a_folder() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn header_of_a_copied_folder_is_no_other_objects() {
     let shared = Shared::new();
     Shared::end(shared.start(OBJECTS[1]));
@@ -255,6 +259,7 @@ fn compile_reads_no_other_file_beside_its_object() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn dependency_file_is_without_the_header_on_request() {
     // Beside the source the header is found by another name, too.
     for (object, depfile) in [("kernel.o", "kernel.d"), ("o/kernel.o", "o/kernel.d")] {

@@ -228,6 +228,7 @@ __global__ void part(int n, const float *x, float *y) {
 ";
 
 #[test]
+#[ignore = "long: in the full run"]
 fn budget_bounds_compiling_and_timing_together() {
     let project = project(
         "part.cu",

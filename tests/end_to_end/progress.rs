@@ -1,7 +1,6 @@
 //! The line that a terminal shows while kernels are tuned.
 
 use super::project::{Project, compile, succeed};
-use crate::support::full::is_full;
 use std::process::Command;
 
 /// What a build prints on a terminal: one of a kernel each of whose samples takes 0.1 s.
@@ -57,15 +56,14 @@ fn terminal_shows_stage_count_and_best_in_one_line() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn name_is_bold_where_colours_are_wanted() {
-    if !is_full() {
-        return;
-    }
     let Some(said) = on_terminal(&[]) else { return };
     assert!(said.contains("nvtune: \u{1b}[1msaxpy\u{1b}[0m: "), "{said:?}");
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn progress_is_off_under_make_s_and_by_the_variable() {
     // They wait for the samples most of the time.
     std::thread::scope(|threads| {
@@ -79,10 +77,8 @@ fn progress_is_off_under_make_s_and_by_the_variable() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn progress_is_shown_under_make_and_not_next_to_other_jobs() {
-    if !is_full() {
-        return;
-    }
     let make = |jobs: &str| {
         let rules = |build: &str| {
             format!(

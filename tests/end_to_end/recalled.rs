@@ -14,6 +14,7 @@ fn count(ran: &Ran, words: &str) -> usize {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn cached_and_locked_kernels_keep_their_reshaped_launches() {
     let project = Project::new(&["remap.cu", "elsewhere.cu"]);
     let arguments = compile("remap.cu", "remap.o");
@@ -90,6 +91,7 @@ fn result_depends_on_the_launch_path() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn fat_build_locks_each_architecture_with_macros_of_its_own() {
     let project = Project::new(&[]);
     let source = "#ifndef WORK\n#define WORK 1\n#endif\n\
@@ -204,6 +206,7 @@ fn lock_file_counts_if_the_user_or_root_or_the_sources_owner_owns_it() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn kernel_of_a_header_is_not_tuned_again_after_another_source() {
     let project = Project::new(&["saxpy.cu"]);
     std::fs::rename(project.path("saxpy.cu"), project.path("saxpy.cuh")).expect("renamed");

@@ -96,6 +96,7 @@ impl Watched {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn lasting_refusals_come_from_the_cache_in_the_same_words() {
     let crash = r#"{"kernel": "_Z7crashesiPKfPf", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}"#;
     let runs = r#"{"time_us": 10.0}"#;

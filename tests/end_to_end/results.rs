@@ -120,6 +120,7 @@ fn cached_build_starts_only_the_final_compiler_and_gives_the_same_bytes() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn only_kernels_whose_code_or_comment_changed_are_tuned_again() {
     let project = Project::new(&["two.cu"]);
     let original = project.read("two.cu");
@@ -161,6 +162,7 @@ fn only_kernels_whose_code_or_comment_changed_are_tuned_again() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn cached_result_depends_on_included_files_and_ptxas_options() {
     let project = Project::new(&[]);
     project.write("factor.h", "#define FACTOR 2.0f\n");
@@ -185,6 +187,7 @@ fn cached_result_depends_on_included_files_and_ptxas_options() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn a_cache_that_is_damaged_or_cannot_be_written_breaks_no_build() {
     let project = Project::new(&["two.cu"]);
     two(&project);
@@ -249,6 +252,7 @@ fn kernel_whose_code_differs_from_the_lock_gets_its_baseline_alone() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn cached_machine_code_is_not_compiled_again() {
     let project = Project::new(&["two.cu"]);
     let build = |strategy: &str, budget: &str| {
@@ -412,6 +416,7 @@ fn stale_lock_entry_is_not_used_and_names_what_changed() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn lock_update_times_only_stale_entries() {
     let project = Project::new(&["two.cu"]);
     two(&project);
@@ -453,6 +458,7 @@ fn lock_update_refuses_a_record_of_another_user() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn second_tune_of_a_project_comes_from_the_cache() {
     let project = Project::new(&["two.cu", "cached.cu", "plain.cu"]);
     project.write("recorded.json", CAPS_WIN);
@@ -484,6 +490,7 @@ fn second_tune_of_a_project_comes_from_the_cache() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn report_of_a_locked_build_has_the_times_that_the_cache_knows() {
     let project = Project::new(&["two.cu"]);
     project.write("recorded.json", CAPS_WIN);

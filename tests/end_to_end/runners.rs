@@ -4,7 +4,6 @@
 
 use super::project::{Project, compile, run, succeed};
 use super::results::nvtune;
-use crate::support::full::is_full;
 use crate::support::summary;
 use std::fs;
 use std::io::Read;
@@ -211,9 +210,6 @@ const SRUN: Reached = ("srun", Machine::with_slurm);
 
 /// Calls `check` with each machine that can be had, and keeps in the summary which these were.
 fn on_machines(what: &str, machines: &[Reached], check: impl Fn(&Machine)) {
-    if !is_full() {
-        return;
-    }
     let mut lines = vec![format!("{what}:")];
     for (runner, start) in machines {
         lines.push(match start() {
@@ -228,6 +224,7 @@ fn on_machines(what: &str, machines: &[Reached], check: impl Fn(&Machine)) {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn builds_at_once_are_measured_behind_a_real_runner() {
     on_machines("two builds at once", &[SSH, SRUN], |machine| {
         let projects = [(); 2].map(|()| Project::new(&["saxpy.cu"]));
@@ -242,6 +239,7 @@ fn builds_at_once_are_measured_behind_a_real_runner() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn doctor_shows_the_gpu_behind_a_real_runner() {
     on_machines("nvtune doctor", &[SSH, SRUN], |machine| {
         let project = Project::new(&[]);
@@ -254,6 +252,7 @@ fn doctor_shows_the_gpu_behind_a_real_runner() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn project_is_tuned_by_several_builds_behind_a_real_runner() {
     on_machines("nvtune tune --jobs 2", &[SSH, SRUN], |machine| {
         let project = Project::new(&["saxpy.cu"]);
@@ -275,6 +274,7 @@ fn project_is_tuned_by_several_builds_behind_a_real_runner() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn killed_build_leaves_no_process_behind_a_real_runner() {
     on_machines("a build that is killed", &[SSH, SRUN], |machine| {
         machine.write("recorded.json", &SLOW_RECORDING.replace("LOG", &machine.path("log").display().to_string()));
@@ -291,6 +291,7 @@ fn killed_build_leaves_no_process_behind_a_real_runner() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn runner_that_waits_in_a_queue_for_too_long_is_a_warning_and_its_job_ends() {
     on_machines("a queue", &[SRUN], |machine| {
         let (srun, _) = machine.runner.split_once(" --quiet").expect("the command of srun");

@@ -71,6 +71,7 @@ fn spills_stay_in_local_memory_unless_asked_for() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn kernel_with_dynamic_shared_memory_is_built_without_spills_in_shared_memory() {
     let project = Project::new(&["spilled.cu"]);
     let source = project.read("spilled.cu").replace("    float values[64];", "    extern __shared__ float values[];");

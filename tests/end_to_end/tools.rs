@@ -36,6 +36,7 @@ pub fn toolkit(folder: &Path, tool: &str, before: &str) -> PathBuf {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn concurrent_tools_have_separate_files() {
     let project = Project::new(&[]);
     project.write("hidden.cu", HIDDEN_NAMES);
@@ -53,6 +54,7 @@ fn concurrent_tools_have_separate_files() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn cudafe_runs_only_for_names_that_contain_the_module_id() {
     // Of nvtune's runs alone: nvcc runs the tool in any case.
     let logged = "case \"$*\" in */nvtune-*) echo run >> \"$LOGGED\";; esac\nexec \"$real\" \"$@\"";
@@ -75,6 +77,7 @@ fn cudafe_runs_only_for_names_that_contain_the_module_id() {
 /// Processor time follows what is run: the front end for each set of macros, and ptxas. With CUDA's own headers nvcc takes as
 /// long for each front end as for the host's side of the compile.
 #[test]
+#[ignore = "long: in the full run"]
 fn search_without_a_gpu_compiles_few_variants() {
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
     let include = format!("-I{}", kernels.join("common").display());

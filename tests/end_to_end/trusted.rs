@@ -161,6 +161,7 @@ fn build_on_a_busy_gpu_goes_on_when_it_is_free() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn gpu_conditions_are_recorded_and_throttling_is_a_warning() {
     let project = Project::new(&["saxpy.cu"]);
     let recording = |conditions: &str| {
@@ -199,6 +200,7 @@ fn ssh_like(project: &Project, breaks: Option<usize>) -> String {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn runner_that_breaks_at_any_byte_is_a_warning_at_most() {
     let project = Project::new(&["saxpy.cu"]);
     let entries = r#"{"label": "block=512", "time_us": 50.0}, {"time_us": 100.0}"#;
@@ -331,6 +333,7 @@ fn measuring_process_that_works_for_ever_is_given_up() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn measuring_process_that_sends_samples_for_ever_is_given_up() {
     let project = Project::new(&["saxpy.cu"]);
     let entries = r#"{"label": "block=512", "fault": "samples"}, {"time_us": 100.0}"#;

@@ -3,7 +3,6 @@
 use super::measured::sass;
 use super::project::{Project, Ran, compile, reproducible, run, succeed};
 use super::results::nvtune;
-use crate::support::full::is_full;
 use serde_json::{Value, json};
 
 /// Builds `unrolled.cu` on a GPU on which `label` is faster than all else.
@@ -90,10 +89,8 @@ fn model_chooses_among_factors_without_a_gpu() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn locked_factor_is_built_without_a_gpu() {
-    if !is_full() {
-        return;
-    }
     let project = Project::new(&["unrolled.cu"]).with_cuda_headers_in_full_run();
     timed(&project, "block=256 unroll=1");
     let object = project.bytes("unrolled.o");

@@ -324,7 +324,7 @@ fn build_with_failing_system_call_is_that_of_nvcc() {
         all.retain(|fault| format!("{} {}", fault.kind.name, fault.text()).contains(&part));
     }
     let every = std::env::var(EVERY).ok().and_then(|text| text.parse().ok());
-    let every = every.unwrap_or(if is_full() || is_part { 1 } else { 250 });
+    let every = every.unwrap_or(if is_full() || is_part { 1 } else { 500 });
     let mut number = 0;
     all.retain(|fault| {
         number += 1;

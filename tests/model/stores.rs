@@ -41,6 +41,7 @@ fn predicted_us(
 
 /// Sectors that are written in parts cost the more, the more is written between (results/h200/stores.txt, columns 8 and 64 of stores alone).
 #[test]
+#[ignore = "long: in the full run"]
 fn partial_sectors_cost_more_with_more_warps() {
     let floats = 1 << 27;
     for (words, measured) in [(4, 126.0 / 122.2), (8, 308.8 / 305.8), (16, 517.6 / 372.4), (32, 936.0 / 582.0)] {

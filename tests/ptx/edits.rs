@@ -56,6 +56,7 @@ fn cap_option_is_ignored_for_kernel_with_launch_bounds() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn kernels_of_one_file_have_caps_of_their_own() {
     let text = fixtures::ptx("caps/sm_90");
     let capped = set_register_caps(&text, &[("plain", 32), ("bounded", 48)]).unwrap();
