@@ -85,3 +85,18 @@ pub fn give_inferred(annotation: &mut Annotation, inferred: Inferred) -> bool {
     annotation.inferred = Some(inferred);
     true
 }
+
+/// Gives a kernel with `#if` among its parameters those that are compiled: `preprocessed` is what
+/// the preprocessor made of its source. What the comment says, or a recording has, stays.
+pub fn choose_compiled_parameters(annotation: &mut Annotation, preprocessed: &str) {
+    let clauses = &mut annotation.clauses;
+    if clauses.recorded.is_some() || clauses.args.is_some() && annotation.inferred.is_none() {
+        return;
+    }
+    annotation.kernel.choose_compiled_parameters(preprocessed);
+    let parameters = &annotation.kernel.parameters;
+    for given in clauses.args.iter_mut().flatten() {
+        let place = parameters.iter().position(|name| name.as_ref() == Some(&given.name));
+        given.parameter = place.unwrap_or(given.parameter);
+    }
+}

@@ -43,7 +43,7 @@ pub(crate) use constant_definitions::{UNTOLD, is_defined};
 pub(crate) use constants::differing;
 pub use expression::{Expr, Located, Node};
 pub use given_arguments::ONE_VALUE;
-pub use inferred::{give_inferred, inferred_text};
+pub use inferred::{choose_compiled_parameters, give_inferred, inferred_text};
 pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
 pub use selected_kernels::{SelectedKernels, mark_selected};

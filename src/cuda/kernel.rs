@@ -24,8 +24,9 @@ pub struct Kernel {
     pub parameters: Vec<Option<String>>,
     /// Their declarations as written, with even blanks.
     pub declarations: Vec<String>,
-    /// Whether `#if` stands among the parameters, so that others may be compiled.
-    pub is_conditional: bool,
+    /// Where `#if` stands among the parameters: all lists that its branches make of them, of
+    /// which the comment or the compile tells the one above. Else empty.
+    pub alternatives: Vec<ParameterList>,
     /// The word `template` of a template.
     pub template: Option<Span>,
     /// The template's parameters in order, as far as they are known; `None` for a template,
@@ -42,6 +43,54 @@ pub struct Kernel {
     /// The dimensions of `threadIdx` and `blockDim` that its body names. All of them if it names
     /// one as a whole, or none at all: then what it calls may read any.
     pub named_dimensions: [bool; 3],
+}
+
+/// The parameters of a kernel: names and declarations, as in [`Kernel`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterList {
+    pub names: Vec<Option<String>>,
+    pub declarations: Vec<String>,
+}
+
+impl Kernel {
+    /// Takes the parameters that fit, of those that `#if` makes: the ones that it has if they do,
+    /// else the only others that do.
+    pub(crate) fn choose_parameters(&mut self, fits: impl Fn(&[Option<String>]) -> bool) {
+        let mut fitting = self.alternatives.iter().filter(|list| fits(&list.names));
+        if let (false, Some(only), None) = (fits(&self.parameters), fitting.next(), fitting.next()) {
+            (self.parameters, self.declarations) = (only.names.clone(), only.declarations.clone());
+        }
+    }
+
+    /// The same, where this is what the preprocessor made of the source.
+    pub(crate) fn choose_compiled_parameters(&mut self, preprocessed: &str) {
+        if !self.alternatives.is_empty() {
+            let compiled = defined_parameters(preprocessed, &self.name);
+            self.choose_parameters(|names| compiled.iter().any(|own| own == names));
+        }
+    }
+}
+
+/// The names of the parameters of each function of this name that a preprocessed text defines.
+fn defined_parameters(preprocessed: &str, name: &str) -> Vec<Vec<Option<String>>> {
+    let mut found = Vec::new();
+    for (at, _) in preprocessed.match_indices(name) {
+        let is_whole = |neighbor: Option<char>| !neighbor.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let (before, after) = (&preprocessed[..at], &preprocessed[at + name.len()..]);
+        if !is_whole(before.chars().next_back()) || !after.trim_start().starts_with('(') {
+            continue;
+        }
+        // What is longer is no list of parameters.
+        let end = after.find(['{', ';']).unwrap_or(after.len());
+        let source = Source::new("", after[..end].as_bytes());
+        let code = cxx_tokens(&source.text);
+        if after[end..].starts_with('{')
+            && let Some(close) = closing_index(&code, &source, 0)
+        {
+            found.push(split_parameters(&source, &code[1..close]).into_iter().map(|(name, _)| name).collect());
+        }
+    }
+    found
 }
 
 /// A parameter of a template.
@@ -162,15 +211,14 @@ pub(crate) fn find_kernel<'a>(
                     return Err(source.error(MessageCode::NoKernel, name.span, message));
                 }
                 let lists = conditionals::token_lists(source, &code[at..=close]);
-                let is_conditional = lists.len() > 1;
-                let (parameters, declarations) = compiled_parameters(source, lists, given).into_iter().unzip();
+                let (parameters, declarations, alternatives) = compiled_parameters(source, lists, given);
                 return Ok(Kernel {
                     name: text(named).to_string(),
                     span: name.span,
                     line: source.line(name.span.start),
                     parameters,
                     declarations,
-                    is_conditional,
+                    alternatives,
                     template: template.map(|at| code[at].span),
                     template_parameters: template.map_or_else(Vec::new, |at| template_parameters(&code, source, at)),
                     // `k<>` leaves all of them to the types of the parameters.
@@ -313,18 +361,31 @@ fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> V
     pieces.take_while(counts_one).map(one).collect()
 }
 
-/// The parameters, of which there are several lists where `#if` stands among them. Which is
-/// compiled depends on macros that nobody knows here: it is the one whose parameters are `given`,
-/// else one that has all that are.
-fn compiled_parameters(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
-    let mut lists = lists.into_iter().map(|list| split_parameters(source, &list));
-    let first = lists.next().unwrap_or_default();
-    let fit = |list: &[(Option<String>, String)]| {
-        let names: Vec<&str> = list.iter().filter_map(|(name, _)| name.as_deref()).collect();
+/// The parameters with their declarations, of which there are several lists where `#if` stands
+/// among them, and then all of these. Which is compiled depends on macros that nobody knows here:
+/// it is the one whose parameters are `given`, else one that has all that are.
+fn compiled_parameters(
+    source: &Source,
+    lists: Vec<Vec<CxxToken>>,
+    given: &[&str],
+) -> (Vec<Option<String>>, Vec<String>, Vec<ParameterList>) {
+    let list = |tokens: Vec<CxxToken>| {
+        let (names, declarations) = split_parameters(source, &tokens).into_iter().unzip();
+        ParameterList { names, declarations }
+    };
+    let mut lists: Vec<ParameterList> = lists.into_iter().map(list).collect();
+    let fit = |list: &ParameterList| {
+        let names: Vec<&str> = list.names.iter().flatten().map(String::as_str).collect();
         let is_there = given.iter().all(|name| names.contains(name));
         (is_there && names.len() == given.len(), is_there)
     };
-    lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
+    // Of equally good ones the first.
+    let best = (0..lists.len()).rev().max_by_key(|&index| fit(&lists[index])).unwrap_or_default();
+    match lists.len() {
+        0 => (Vec::new(), Vec::new(), Vec::new()),
+        1 => lists.pop().map(|only| (only.names, only.declarations, Vec::new())).unwrap_or_default(),
+        _ => (lists[best].names.clone(), lists[best].declarations.clone(), lists),
+    }
 }
 
 /// What a word that stands alone between commas is defined as, where it is a macro that the
@@ -403,4 +464,33 @@ fn declared_name(source: &Source, tokens: &[CxxToken]) -> Option<String> {
         scoped = false;
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::kernels_of;
+
+    #[test]
+    fn parameters_under_if_are_those_of_the_preprocessed_source() {
+        let text =
+            "__global__ void k(\n#if A\n T t,\n#endif\n float *x,\n#ifdef B\n int m\n#else\n int n\n#endif\n) {}\n";
+        for (preprocessed, expected) in [
+            ("__attribute__((global)) void k(\n float *x,\n int n\n) {}", "x, n"),
+            ("void k(T t, float *x, int m) {} void g() { k(1, 2, 3); }", "t, x, m"),
+            ("void k(float *x, int m); void other_k(int a) {} void k(float *x, int m)\n{}", "x, m"),
+            // What fits none of the lists, or more than one, changes nothing.
+            ("void k(int a) {}", "t, x, m"),
+            ("void k(float *x, int n) {} namespace b { void k(float *x, int m) {} }", "t, x, m"),
+            ("void k(", "t, x, m"),
+            ("", "t, x, m"),
+        ] {
+            let source = Source::new("k.cu", text.as_bytes());
+            let mut kernel = kernels_of(&source).remove(0).kernel;
+            kernel.choose_compiled_parameters(preprocessed);
+            let names: Vec<&str> = kernel.parameters.iter().flatten().map(String::as_str).collect();
+            assert_eq!(names.join(", "), expected, "{preprocessed}");
+            assert_eq!(kernel.declarations.len(), kernel.parameters.len());
+        }
+    }
 }

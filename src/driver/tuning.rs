@@ -2,7 +2,7 @@
 
 use super::marked_source;
 use super::marked_source::{MarkedSource, compiled_kernels};
-use crate::comment::{Annotation, are_conditional, has_alternatives, without_alternatives};
+use crate::comment::{Annotation, are_conditional, choose_compiled_parameters, has_alternatives, without_alternatives};
 use crate::diag::Diagnostic;
 use crate::emit::{Header, HeaderKernel, StubText};
 use crate::nvcc::{CiccOutputs, Dryrun, Invocation, Toolchain};
@@ -69,9 +69,25 @@ impl Tuning {
             self.source.preprocess(dryrun, &self.annotations);
             ahead.join();
         });
+        if let Ok(toolchain) = &made {
+            self.choose_parameters(toolchain);
+        }
         match self.source.includes_header == includes_header {
             true => made,
             false => self.source.toolchain(dryrun, &self.annotations, device),
+        }
+    }
+
+    /// Gives kernels with `#if` among their parameters those that are compiled.
+    fn choose_parameters(&mut self, toolchain: &Toolchain) {
+        let is_open = |of: &&mut Annotation| !of.kernel.alternatives.is_empty();
+        let mut open = self.annotations.iter_mut().filter(is_open).peekable();
+        // Where the source cannot be preprocessed, the compiler will say why.
+        if open.peek().is_some()
+            && let Ok(preprocessed) = toolchain.device_source()
+        {
+            let preprocessed = String::from_utf8_lossy(&preprocessed);
+            open.for_each(|annotation| choose_compiled_parameters(annotation, &preprocessed));
         }
     }
 

@@ -146,7 +146,9 @@ mod tests {
         };
         let mut catalog = Catalog::default();
         let sent = |catalog: &mut Catalog, workloads: &[Arc<Workload>]| {
-            workloads.iter().for_each(|workload| drop(catalog.workload(workload)));
+            workloads.iter().for_each(|workload| {
+                catalog.workload(workload);
+            });
             let mut said = Vec::new();
             for frame in catalog.frames().unwrap() {
                 let bytes = frame.pieces().concat();

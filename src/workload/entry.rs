@@ -166,7 +166,7 @@ pub fn find<'a>(
         (_, []) => {
             let count = kernel.parameters.len();
             let is_pack = kernel.declarations.iter().any(|declaration| declaration.contains(". . ."));
-            let hint = match kernel.is_conditional {
+            let hint = match !kernel.alternatives.is_empty() {
                 true => ": of those under #if the ones count that args(...) gives a value",
                 false if is_pack => {
                     ": a parameter pack counts as one parameter, and an instance with another number of them cannot be given"
@@ -230,7 +230,7 @@ fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
         (Some(Type::Scalar(_)), Type::Pointer { .. }) | (Some(Type::Pointer { .. }), Type::Scalar(_)) => true,
     };
     // Under `#if` the types may be those of a branch that is not compiled.
-    !kernel.is_conditional && declared.zip(&entry.parameters).any(differ)
+    kernel.alternatives.is_empty() && declared.zip(&entry.parameters).any(differ)
 }
 
 /// A type of the kernel's declaration with the arguments of its instance that are numbers'

@@ -18,7 +18,11 @@ __constant__ float weights[4] = {1, 2, 3, 4};
 __device__ View target;
 
 //@tune
-__global__ void scaled(int n, float a, const float *x, float *y) {
+__global__ void scaled(
+#ifdef WITH_A_LIST_OF_WORK
+    int *worklist,
+#endif
+    int n, float a, const float *x, float *y) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = a * x[i] * weights[i % 4];
 }
