@@ -82,7 +82,7 @@ fn defined_parameters(preprocessed: &str, name: &str) -> Vec<Vec<Option<String>>
         }
         // What is longer is no list of parameters.
         let end = after.find(['{', ';']).unwrap_or(after.len());
-        let source = Source::new("", after[..end].as_bytes());
+        let source = Source::new("", &after.as_bytes()[..end]);
         let code = cxx_tokens(&source.text);
         if after[end..].starts_with('{')
             && let Some(close) = closing_index(&code, &source, 0)

@@ -22,6 +22,15 @@ pub(super) struct Racer<T> {
     pub times: Vec<f64>,
 }
 
+/// Tells whether it is decided who is slower, the first, which is the baseline, or each of the
+/// others: whether the baseline surely gains on them, or surely does not.
+pub(super) fn is_slower_decided<T>(racers: &[Racer<T>]) -> bool {
+    let Some((baseline, challengers)) = racers.split_first() else { return true };
+    let is_sure =
+        |racer: &Racer<T>| !matches!(faster_by(&racer.times, &baseline.times, ONE_LOOK), Verdict::Ambiguous { .. });
+    LOOKS.contains(&baseline.times.len()) && challengers.iter().all(is_sure)
+}
+
 /// Takes out who surely takes longer than the fastest challenger; the first is the baseline, and
 /// stays. True where it is decided: one challenger is left that is surely faster than the
 /// baseline, or none that may be.
@@ -87,6 +96,23 @@ mod tests {
             ("one is about as much faster as counts", vec![100.0, 99.2], 41, vec![0, 1]),
         ] {
             assert_eq!(race(&means, 7), (rounds, left), "{why}");
+        }
+    }
+
+    #[test]
+    fn duel_with_warm_caches_ends_when_it_is_known_who_is_slower() {
+        let mut random = Random::new(3);
+        for (challenger, expected) in [(80.0, 12), (110.0, 12), (101.0, 41)] {
+            let means = [100.0, challenger];
+            let mut racers = means.map(|_| Racer { contender: (), times: Vec::new() });
+            let mut rounds = 0;
+            while rounds < 41 && !is_slower_decided(&racers) {
+                for (racer, mean) in racers.iter_mut().zip(means) {
+                    racer.times.extend(times(mean, 1, &mut random));
+                }
+                rounds += 1;
+            }
+            assert_eq!(rounds, expected, "{challenger}");
         }
     }
 

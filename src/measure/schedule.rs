@@ -204,8 +204,6 @@ pub(super) fn time_paired(
         }
     }
     let mut order = Order::new(rounds.seed, jobs.len());
-    // With warm caches it is asked who is slower, not who is fastest.
-    let may_end = rounds.caches == Caches::Cold;
     let mut round = 0;
     while round < rounds.count && !active.is_empty() {
         let mut order_of_round: Vec<usize> = (0..active.len()).collect();
@@ -224,7 +222,11 @@ pub(super) fn time_paired(
             us.is_some()
         });
         // Without the baseline there is nothing to decide.
-        if !is_whole || may_end && counts && race::is_decided(&mut active) {
+        let is_decided = |active: &mut Vec<_>| match rounds.caches {
+            Caches::Cold => race::is_decided(active),
+            Caches::Warm => race::is_slower_decided(active),
+        };
+        if !is_whole || counts && is_decided(&mut active) {
             break;
         }
     }

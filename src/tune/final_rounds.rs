@@ -7,13 +7,13 @@ use super::argument_conditions;
 use super::exact_block;
 use super::kernel_info::KernelInfo;
 use super::scoring_input::ScoringInput;
-use super::timing::{ROUNDS, candidate, finalists, median, settled};
+use super::timing::{candidate, finalists, median, rounds, settled};
 use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
-use crate::measure::{Caches, Candidate, Error, Measurer, MemcheckError, Options, Outcome, Plan, Reason};
+use crate::measure::{Caches, Candidate, Error, LAST_VERDICT, Measurer, MemcheckError, Options, Outcome, Plan, Reason};
 use crate::nvcc::Toolchain;
 use crate::process::Permit;
 use crate::record::Decision;
@@ -120,7 +120,8 @@ impl Finals<'_> {
         };
         let mut is_open = false;
         while contenders.len() > 1 {
-            let Some((reference, mut samples_by_contender)) = Self::run_paired_rounds(&contenders, measurer, decision)?
+            let Some((reference, mut samples_by_contender)) =
+                self.run_paired_rounds(&contenders, measurer, decision)?
             else {
                 break;
             };
@@ -154,12 +155,14 @@ impl Finals<'_> {
     /// Times the contenders, of which the first is the baseline, in paired rounds. Returns the
     /// samples of the baseline and of those that remain; `None` if the baseline fails.
     fn run_paired_rounds(
+        &self,
         contenders: &[Contender],
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<Option<PairedSamples>, Error> {
         let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
-        let samples = measurer.time_paired(&candidates, ROUNDS, Caches::Cold)?;
+        let rounds = self.rounds(contenders, 1, decision);
+        let samples = measurer.time_paired(&candidates, rounds, Caches::Cold)?;
         let samples_by_contender =
             contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
         let mut samples_by_contender: Vec<ContenderSamples> = samples_by_contender.collect();
@@ -173,6 +176,15 @@ impl Finals<'_> {
         };
         let (_, reference) = samples_by_contender.remove(position);
         Ok(Some((reference, samples_by_contender)))
+    }
+
+    /// The rounds of a duel of these contenders, of which each is launched so often in a round.
+    fn rounds(&self, contenders: &[Contender], launches: u32, decision: &Decision) -> u32 {
+        let us = |contender: &Contender| {
+            decision.configurations[contender.row].timing.as_ref().map(|timing| timing.median_us)
+        };
+        let round_us: f64 = contenders.iter().filter_map(us).sum();
+        rounds(f64::from(launches) * round_us / 1e6, self.remaining_s)
     }
 
     /// Tells whether a configuration is tried with its spills in shared memory. It must spill
@@ -213,7 +225,9 @@ impl Finals<'_> {
             let reason = format!("{ratio:.0} times as fast as the baseline is faster than any configuration can be");
             return Ok(Some(Objection { by: " for the time that was said of it", reason }));
         }
-        if let Some(reason) = warm_cache_objection((baseline, winner), ratio, measurer, decision)? {
+        // With warm caches each launch comes after one that is not timed.
+        let rounds = self.rounds(&[baseline.clone(), winner.clone()], 2, decision);
+        if let Some(reason) = warm_cache_objection((baseline, winner), ratio, (rounds, measurer), decision)? {
             return Ok(Some(Objection { by: "", reason }));
         }
         match compare_on_other_contents(baseline, winner, measurer)? {
@@ -344,11 +358,11 @@ struct Objection {
 fn warm_cache_objection(
     (baseline, winner): (&Contender, &Contender),
     cold: f64,
-    measurer: &mut impl Measurer,
+    (rounds, measurer): (u32, &mut impl Measurer),
     decision: &mut Decision,
 ) -> Result<Option<String>, Error> {
     let candidates = [baseline.candidate.clone(), winner.candidate.clone()];
-    let samples = measurer.time_paired(&candidates, ROUNDS, Caches::Warm)?;
+    let samples = measurer.time_paired(&candidates, rounds, Caches::Warm)?;
     let [Some(before), Some(after)] = samples.as_slice() else {
         return Ok(Some("it or the default failed when it was launched again and again".to_owned()));
     };
@@ -357,7 +371,7 @@ fn warm_cache_objection(
             timing.warm_us = Some(median(samples));
         }
     }
-    let verdict = verdict::faster(after, before);
+    let verdict = verdict::faster_by(after, before, LAST_VERDICT);
     let (Verdict::Faster { ratio } | Verdict::NotFaster { ratio } | Verdict::Ambiguous { ratio }) = verdict;
     Ok(if matches!(verdict, Verdict::Faster { .. }) {
         Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))

@@ -26,6 +26,21 @@ const FINALISTS: usize = 4;
 /// size.
 pub const ROUNDS: u32 = 41;
 
+/// The rounds of a long kernel: with fewer than 9 no samples are sure enough for
+/// [`LAST_VERDICT`].
+const LEAST_ROUNDS: u32 = 9;
+
+/// Share of what is left of the budget that the rounds of one duel may take.
+const DUEL_SHARE: f64 = 0.2;
+
+/// The rounds of a duel in which one round takes `round_s` seconds, where `remaining_s` seconds
+/// of the budget are left.
+pub(super) fn rounds(round_s: f64, remaining_s: f64) -> u32 {
+    let affordable = DUEL_SHARE * remaining_s.max(0.0) / round_s;
+    // Where nothing is known of the time, it is short.
+    if affordable.is_finite() { (affordable as u32).clamp(LEAST_ROUNDS, ROUNDS) } else { ROUNDS }
+}
+
 /// What the measuring process is sent for these configurations, without those that have no code
 /// or no workload.
 pub fn candidates(input: &ScoringInput, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {

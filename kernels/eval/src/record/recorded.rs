@@ -9,7 +9,7 @@ use nvtune::record::{
 };
 use nvtune::sass;
 use nvtune::tune::{DOES_NOT_FIT, Prepared, recorded_variant};
-use nvtune::workload::Workload;
+use nvtune::workload::{FileBytes, Workload};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -109,7 +109,8 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
     let ptx = |source: usize| input.sources[source].ptx.as_deref().unwrap_or_default();
     let cubins: Vec<Vec<u8>> =
         variants.used.iter().map(|&variant| sass::without_ptx_text(&input.codes[variant].cubin)).collect();
-    let files: Vec<Vec<u8>> = workloads.iter().map(|workload| workload.detached().concat()).collect();
+    let files: Vec<Vec<u8>> =
+        workloads.iter().map(|workload| workload.files().flat_map(FileBytes::bytes).copied().collect()).collect();
     let parts = sources.used.iter().map(|&source| ptx(source).as_bytes());
     let parts = parts.chain(cubins.iter().map(Vec::as_slice)).chain(files.iter().map(Vec::as_slice));
     let points = scored.points().0.len();
