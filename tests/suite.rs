@@ -147,6 +147,7 @@ fn program_built_by_nvcc_answers_and_is_not_built_twice() {
 
 /// Compares answers and kernels with those of a plain build in the full run.
 #[test]
+#[ignore = "long: in the full run"]
 fn program_built_by_nvtune_has_header_and_no_warning() {
     let folder = tempfile::tempdir().expect("a folder for outputs");
     // The other representative is built so by the book.

@@ -22,9 +22,8 @@ pub(crate) trait Bench {
     /// Tells whether the results that it keeps are this baseline's.
     fn has_reference(&self, job: &Job) -> bool;
 
-    /// Runs a candidate once and compares its results with the baseline's; returns microseconds
-    /// of the launch.
-    fn check(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<f64, JobError>;
+    /// Runs a candidate once and compares its results with the baseline's.
+    fn check(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<CheckedRun, JobError>;
 
     /// Prepares a job for sampling that was checked by an earlier process.
     fn warm(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<(), JobError>;
@@ -34,6 +33,15 @@ pub(crate) trait Bench {
 
     /// Returns the present condition of the GPU.
     fn condition(&mut self) -> Condition;
+}
+
+/// A run whose results agree with the baseline's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CheckedRun {
+    /// Microseconds of the launch.
+    pub us: f64,
+    /// See [`Timing`](super::outcome::Timing).
+    pub tolerance_used: Option<f64>,
 }
 
 /// How a sample is taken.

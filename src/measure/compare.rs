@@ -99,6 +99,22 @@ pub(crate) fn difference(
     Difference { buffer: name.to_owned(), index, lane, expected: show(expected), got: show(got), count, of }
 }
 
+/// The largest difference of a number of `got` from `expected`, as a share of what the tolerance
+/// allows it; both buffers agree.
+pub(crate) fn tolerance_used(element: &Element, tolerance: Tolerance, expected: &[u8], got: &[u8]) -> f64 {
+    if expected == got {
+        return 0.0;
+    }
+    let resolved = tolerance.resolve(if tolerance.needs_magnitude() { magnitude(element, expected) } else { 0.0 });
+    let (scalar, size) = (element.scalar, element.scalar.size());
+    let share = |(a, b): (&[u8], &[u8])| match (Value::decode(scalar, a), Value::decode(scalar, b)) {
+        (Value::Float(a), Value::Float(b)) => resolved.share(a, b),
+        _ => 0.0,
+    };
+    let pairs = expected.chunks_exact(size).zip(got.chunks_exact(size));
+    pairs.filter(|(a, b)| a != b).map(share).fold(0.0, f64::max)
+}
+
 /// A tolerance for one buffer: both parts are numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResolvedTolerance {
@@ -110,6 +126,14 @@ impl ResolvedTolerance {
     /// Tells whether a finite `got` is within the tolerance of `expected`.
     fn allow(self, expected: f64, got: f64) -> bool {
         (got - expected).abs() <= self.absolute + self.relative * expected.abs()
+    }
+
+    /// The share of the tolerance that the difference takes of two floats that agree; 0 where they
+    /// are equal or not finite.
+    fn share(self, expected: f64, got: f64) -> f64 {
+        let difference = (got - expected).abs();
+        let is_counted = difference > 0.0 && difference.is_finite();
+        if is_counted { difference / (self.absolute + self.relative * expected.abs()) } else { 0.0 }
     }
 }
 

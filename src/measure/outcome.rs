@@ -28,6 +28,10 @@ pub struct Timing {
     pub median_us: f64,
     /// Interquartile range over the median; 0 for fewer than four samples.
     pub spread: f64,
+    /// The largest difference of a result from the baseline's, as a share of what the tolerance
+    /// allows it; 0 where all are equal to the bit. `None` for the baseline, and where nobody
+    /// says it.
+    pub tolerance_used: Option<f64>,
 }
 
 impl Timing {
@@ -40,7 +44,7 @@ impl Timing {
             (Some(low), Some(high)) if sorted.len() >= 4 && median_us > 0.0 => (high - low) / median_us,
             _ => 0.0,
         };
-        Some(Timing { samples_us, median_us, spread })
+        Some(Timing { samples_us, median_us, spread, tolerance_used: None })
     }
 }
 

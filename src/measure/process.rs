@@ -194,7 +194,7 @@ impl Process {
             match child_io.receive(if is_running { patience } else { self.options.silence() }) {
                 Incoming::Reply(Reply::Working) => {}
                 Incoming::Reply(Reply::Running(_)) => is_running = true,
-                Incoming::Reply(Reply::Checked(_, us)) => {
+                Incoming::Reply(Reply::Checked(_, us, _)) => {
                     is_running = false;
                     self.extend_patience(us);
                 }
@@ -274,11 +274,11 @@ impl Process {
                         running = Some(slot);
                         continue;
                     }
-                    Reply::Checked(slot, us) => {
+                    Reply::Checked(slot, us, tolerance_used) => {
                         if slot == BASELINE {
                             self.extend_patience(us);
                         }
-                        progress(Progress::Checked(slot));
+                        progress(Progress::Checked(slot, tolerance_used));
                         running = None;
                         continue;
                     }
@@ -337,7 +337,8 @@ const BASELINE: u32 = 0;
 
 /// What the measuring process reports of a job.
 enum Progress {
-    Checked(u32),
+    /// With the share of the tolerance that its results take.
+    Checked(u32, Option<f64>),
     Sample(u32, f64),
     Refused(u32, Reason),
     /// The end of a round: whether the samples since the one before count.
@@ -482,6 +483,8 @@ impl Measurer for Process {
 #[derive(Clone, Debug, Default)]
 struct JobState {
     checked: bool,
+    /// See [`Timing`].
+    tolerance_used: Option<f64>,
     samples: Vec<f64>,
     /// How many of the samples are of rounds that count.
     counted: usize,
@@ -489,10 +492,15 @@ struct JobState {
 }
 
 impl JobState {
+    /// What samples say of it.
+    fn timing(&self, samples: Vec<f64>) -> Option<Timing> {
+        Timing::new(samples).map(|timing| Timing { tolerance_used: self.tolerance_used, ..timing })
+    }
+
     fn outcome(self) -> Outcome {
         match self.refused {
             Some(reason) => Outcome::Refused(reason),
-            None => Timing::new(self.samples).map_or(Outcome::Skipped, Outcome::Timed),
+            None => self.timing(self.samples.clone()).map_or(Outcome::Skipped, Outcome::Timed),
         }
     }
 }
@@ -512,7 +520,7 @@ fn settled_outcomes(states: &[JobState], plan: &Plan) -> Vec<Outcome> {
         match &state.refused {
             Some(reason) => Outcome::Refused(reason.clone()),
             None if enough => {
-                Timing::new(state.samples[..state.counted].to_vec()).map_or(Outcome::Skipped, Outcome::Timed)
+                state.timing(state.samples[..state.counted].to_vec()).map_or(Outcome::Skipped, Outcome::Timed)
             }
             None => Outcome::Skipped,
         }
@@ -522,7 +530,7 @@ fn settled_outcomes(states: &[JobState], plan: &Plan) -> Vec<Outcome> {
 
 /// Records the progress of a job; reports of unknown jobs are ignored.
 fn record_progress(states: &mut [JobState], progress: Progress) {
-    let (Progress::Checked(slot) | Progress::Sample(slot, _) | Progress::Refused(slot, _)) = progress else {
+    let (Progress::Checked(slot, _) | Progress::Sample(slot, _) | Progress::Refused(slot, _)) = progress else {
         let counts = matches!(progress, Progress::Round(true));
         for state in states {
             state.samples.truncate(if counts { usize::MAX } else { state.counted });
@@ -534,7 +542,10 @@ fn record_progress(states: &mut [JobState], progress: Progress) {
         return;
     };
     match progress {
-        Progress::Checked(_) => state.checked = true,
+        Progress::Checked(_, tolerance_used) => {
+            state.checked = true;
+            state.tolerance_used = tolerance_used.filter(|used| (0.0..=1.0).contains(used));
+        }
         Progress::Sample(_, us) if us.is_finite() && us > 0.0 && state.samples.len() < MAX_SAMPLES => {
             state.samples.push(us)
         }

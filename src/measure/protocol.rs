@@ -126,8 +126,9 @@ pub(crate) enum Reply {
     Busy,
     /// About to launch this candidate; if nothing follows, it is to blame.
     Running(u32),
-    /// The candidate's results agree with the baseline's; microseconds of that first launch.
-    Checked(u32, f64),
+    /// The candidate's results agree with the baseline's; microseconds of that first launch, and
+    /// the share of the tolerance that the largest difference takes, where that is known.
+    Checked(u32, f64, Option<f64>),
     /// Microseconds of one launch.
     Sample(u32, f64),
     /// The end of a round: how the GPU was, and whether the samples since the round before

@@ -19,7 +19,8 @@
 //! and `cooperative` are the launch's, and each word of `label` is a word of the candidate's
 //! label. `time_us` is its time, with a deterministic noise of up to `spread` (a share of it)
 //! up and down, `short_us`, where it is given, what is found for it as a short kernel's, and
-//! `warm_us` with warm caches; `refused` refuses it; `fault` breaks the process: `die`, `hang`,
+//! `warm_us` with warm caches; `tolerance_used` is the share of the tolerance that its results
+//! take; `refused` refuses it; `fault` breaks the process: `die`, `hang`,
 //! `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
 //! all GPUs, where there is more than the one of `device`. `start` breaks the process before it
 //! is ready: `die`, `hang`, `garbage`, `version`, `no-device`, or `banner`, which is harmless.
@@ -28,7 +29,7 @@
 //! `log` is a file that says what ran, a line each: `baseline`, `check`, `warm` or `sample`,
 //! and the candidate's label.
 
-use super::bench::{Bench, JobError, Sampling};
+use super::bench::{Bench, CheckedRun, JobError, Sampling};
 use super::candidate::Caches;
 use super::outcome::Reason;
 use super::protocol;
@@ -93,6 +94,7 @@ struct ReplayEntry {
     spread: f64,
     #[serde(default)]
     pause_ms: u64,
+    tolerance_used: Option<f64>,
     refused: Option<Reason>,
     fault: Option<Fault>,
 }
@@ -209,11 +211,13 @@ impl<W: Write> Bench for Replay<W> {
         self.reference == Some((job.variant, job.workload, job.launch))
     }
 
-    fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, JobError> {
+    fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<CheckedRun, JobError> {
         if job.needs_comparison && self.recording.uncompared {
             return Err(JobError::Refused(Reason::Uncompared));
         }
-        self.answer("check", job, Sampling::default())
+        let us = self.answer("check", job, Sampling::default())?;
+        let found = self.recording.entries.iter().find(|entry| entry.answers(job, &self.gpu));
+        Ok(CheckedRun { us, tolerance_used: found.and_then(|entry| entry.tolerance_used) })
     }
 
     fn warm(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<(), JobError> {

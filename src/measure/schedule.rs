@@ -102,11 +102,11 @@ pub(super) fn time(
         let mut first_us = f64::INFINITY;
         if !job.checked && job.slot != baseline.slot {
             let checked = bench.check(job, &mut || send(Reply::Working));
-            let Some(us) = send_result(job, checked, send)? else {
+            let Some(run) = send_result(job, checked, send)? else {
                 continue;
             };
-            first_us = us;
-            send(Reply::Checked(job.slot, us));
+            first_us = run.us;
+            send(Reply::Checked(job.slot, run.us, run.tolerance_used));
         }
         if let Some(us) = sample(bench, job, sampling, send)? {
             active.push(SampledCandidate::new(job, us, first_us));
@@ -170,7 +170,7 @@ fn ensure_reference(
     send(Reply::Running(baseline.slot));
     let first = bench.reference(baseline, &mut || send(Reply::Working));
     let us = send_result(baseline, first, send)?;
-    us.into_iter().for_each(|us| send(Reply::Checked(baseline.slot, us)));
+    us.into_iter().for_each(|us| send(Reply::Checked(baseline.slot, us, None)));
     Ok(us.is_some())
 }
 
@@ -323,6 +323,7 @@ mod tests {
     use super::*;
     use crate::gpu::Condition;
     use crate::launch::Launch;
+    use crate::measure::bench::CheckedRun;
     use crate::measure::candidate::Caches;
     use crate::measure::outcome::Reason;
     use crate::workload::Workload;
@@ -362,10 +363,10 @@ mod tests {
             job.checked
         }
 
-        fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, JobError> {
+        fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<CheckedRun, JobError> {
             match job.slot {
                 2 => Err(JobError::Refused(Reason::OutOfMemory { bytes: 1 })),
-                _ => Ok(us(job)),
+                _ => Ok(CheckedRun { us: us(job), tolerance_used: None }),
             }
         }
 
@@ -416,7 +417,7 @@ mod tests {
         let mut samples = Vec::new();
         for (i, reply) in replies.iter().enumerate() {
             match reply {
-                Reply::Checked(slot, _) => checked.push(*slot),
+                Reply::Checked(slot, ..) => checked.push(*slot),
                 Reply::Sample(slot, _) => {
                     assert_eq!(replies[i - 1], Reply::Running(*slot));
                     assert!(unchecked || checked.contains(slot));
@@ -587,6 +588,6 @@ mod tests {
         })
         .unwrap();
         let checked: Vec<_> = replies.iter().filter(|reply| matches!(reply, Reply::Checked(..))).collect();
-        assert_eq!(checked, [&Reply::Checked(1, 100.0)]);
+        assert_eq!(checked, [&Reply::Checked(1, 100.0, None)]);
     }
 }

@@ -327,6 +327,9 @@ pub struct RecordedTiming {
     /// The same with warm caches, for the baseline and those that might have won.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_us: Option<f64>,
+    /// See [`Timing`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance_used: Option<f64>,
     /// Of a search that was interrupted; scaled by the baseline's times then and now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub earlier: bool,
@@ -339,7 +342,8 @@ pub struct RecordedTiming {
 impl From<&Timing> for RecordedTiming {
     fn from(timing: &Timing) -> Self {
         let (median_us, spread, samples) = (timing.median_us, timing.spread, timing.samples_us.len());
-        Self { median_us, spread, samples, paired_us: None, warm_us: None, earlier: false, order: None }
+        let tolerance_used = timing.tolerance_used;
+        Self { median_us, spread, samples, paired_us: None, warm_us: None, tolerance_used, earlier: false, order: None }
     }
 }
 

@@ -121,6 +121,7 @@ mod tests {
             samples: 9,
             paired_us: None,
             warm_us: None,
+            tolerance_used: None,
             earlier: false,
             order: None,
         })

@@ -466,7 +466,7 @@ fn next_ones_have_their_turn_where_all_finalists_are_refused() {
     let ran = tuned(&project, &compile("k.cu", "k.o"), &entries.join(", "));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("the fastest is refused").count(), rows.len(), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nvtune: twice: block=64x8 (2.0"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune: twice: block=64x8 ("), "{}", ran.stderr);
 }
 
 #[test]

@@ -183,6 +183,7 @@ fn build_passes_with_as_few_processes_as_nvcc_needs() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn source_and_object_in_a_folder_with_a_backslash_are_tuned() {
     let project = project();
     std::fs::create_dir(project.path(r"a\b")).expect("a folder");

@@ -311,6 +311,7 @@ impl Drop for Busy {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn tool_that_ctrl_c_ended_first_is_an_interruption_and_no_failure() {
     // A compiler that ends by a signal for all processes, while the threads that look after signals only run where nobody else wants
     // to, on a core that several want.

@@ -323,6 +323,7 @@ fn outputs_without_launch_stubs_keep_block_and_shared_memory() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn launch_bounds_are_those_of_the_compiled_kernel() {
     let project = Project::new(&[]);
     let kernel = |name: &str, first: &str, second: &str| {

@@ -286,6 +286,7 @@ fn winner_that_the_sanitizer_refuses_gives_way_to_the_next() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn only_code_that_the_gpu_can_load_is_timed() {
     let project = Project::new(&["saxpy.cu"]);
     let entries = r#"{"label": "block=512", "time_us": 50.0}, {"time_us": 100.0}"#;

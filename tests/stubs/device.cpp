@@ -1,7 +1,7 @@
 // nvtune's device code as a program.
 //   device fill FORMAT KIND A B SEED COUNT          the scalars to standard output
 //   device compare FORMAT RELATIVE ABSOLUTE COUNT LANES
-//       of COUNT elements, how many differ, and the first scalar that does; those expected and those that came from standard input
+//       of COUNT elements, how many differ, the first scalar that does, and the bits of the share of the tolerance that others take; those expected and those that came from standard input
 #include "device_code.h"
 
 #include <cstdio>
@@ -23,7 +23,7 @@ int main(int, char **words)
         return fwrite(a, 1, bytes, stdout) != bytes;
     }
     if (fread(a, 1, bytes, stdin) != bytes || fread(b, 1, bytes, stdin) != bytes) return 1;
-    u64 found[2] = {0, 0};
+    u64 found[3] = {0, 0, 0};
     nvtune_compare(a, b, count, lanes, format, strtod(words[3], nullptr), strtod(words[4], nullptr), found);
-    printf("%llu %llu\n", found[0], ~found[1]);
+    printf("%llu %llu %llu\n", found[0], ~found[1], found[2]);
 }

@@ -26,6 +26,7 @@ static unsigned __float_as_uint(float value) { return bits_of<unsigned>(value); 
 static float __double2float_rn(double value) { return (float)value; }
 static double __ull2double_rn(unsigned long long value) { return (double)value; }
 static double __dmul_rn(double a, double b) { return a * b; }
+static double __ddiv_rn(double a, double b) { return a / b; }
 static double __dadd_rn(double a, double b) { return a + b; }
 static unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 {

@@ -48,7 +48,13 @@ fn decision_detail(row: &Row, decision: &Decision) -> String {
         text.push_str(&format!("  {} of the recorded GPU time\n", format_share(row.gpu_share)));
     }
     if let Some(tolerance) = &decision.tolerance {
-        text.push_str(&format!("  the winner's results are within {tolerance} of the baseline's\n"));
+        let winner = decision.configurations.get(decision.winner).and_then(|row| row.timing.as_ref());
+        let used = match winner.and_then(|timing| timing.tolerance_used) {
+            None => String::new(),
+            Some(0.0) => ": equal to the bit".to_owned(),
+            Some(used) => format!(": the largest difference takes {:.2}% of that", 100.0 * used),
+        };
+        text.push_str(&format!("  the winner's results are within {tolerance} of the baseline's{used}\n"));
     }
     if decision.provenance == Provenance::Locked && !has_numbers(decision) {
         text.push_str(&locked_rows(decision));

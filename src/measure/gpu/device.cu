@@ -132,32 +132,39 @@ extern "C" __global__ void nvtune_digest(const u64 *words, u64 count, u64 *sum)
     atomicAdd(sum, total);
 }
 
-// Whether a scalar agrees with what is expected: integers to the bit, floats within absolute + relative * |expected|.
-__device__ inline bool agrees(unsigned format, u64 expected, u64 got, double relative, double absolute)
+// Whether a scalar agrees with what is expected: integers to the bit, floats within absolute + relative * |expected|. Raises `used` to the
+// share of that which the difference takes.
+__device__ inline bool agrees(unsigned format, u64 expected, u64 got, double relative, double absolute, double &used)
 {
     if (expected == got) return true;
     if (format < HALF) return false;
     const double a = decode(format, expected), b = decode(format, got);
     if (!isfinite(a) || !isfinite(b)) return isnan(a) ? isnan(b) : a == b;
-    return fabs(__dadd_rn(b, -a)) <= __dadd_rn(absolute, __dmul_rn(relative, fabs(a)));
+    const double difference = fabs(__dadd_rn(b, -a)), allowed = __dadd_rn(absolute, __dmul_rn(relative, fabs(a)));
+    if (difference > allowed) return false;
+    if (difference > 0) used = fmax(used, __ddiv_rn(difference, allowed));
+    return true;
 }
 
-// Of `count` elements of this many scalars, adds to found[0] how many have one that does not agree, and raises found[1] to the complement
-// of the first such scalar's position in the buffer.
+// Of `count` elements of this many scalars, adds to found[0] how many have one that does not agree, raises found[1] to the complement
+// of the first such scalar's position in the buffer, and found[2] to the bits of the largest share of the tolerance that those that agree take.
 extern "C" __global__ void nvtune_compare(const unsigned char *expected, const unsigned char *got, u64 count, unsigned lanes, unsigned format,
                                           double relative, double absolute, u64 *found)
 {
     const unsigned size = size_of(format);
     u64 differing = 0, first = ~0ull;
+    double used = 0;
     const u64 stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
         for (u64 scalar = i * lanes; scalar < (i + 1) * lanes; ++scalar) {
-            if (agrees(format, load(expected, size, scalar), load(got, size, scalar), relative, absolute)) continue;
+            if (agrees(format, load(expected, size, scalar), load(got, size, scalar), relative, absolute, used)) continue;
             first = min(first, scalar);
             ++differing;
             break;
         }
     }
+    // Numbers from 0 on are ordered as their bits are.
+    if (used > 0) atomicMax(&found[2], (u64)__double_as_longlong(used));
     if (!differing) return;
     atomicAdd(&found[0], differing);
     atomicMax(&found[1], ~first);

@@ -21,11 +21,13 @@ pub(super) struct DeviceCode {
 
 /// What a comparison finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Differing {
+pub(super) struct Differences {
     pub elements: u64,
     /// The position of the first scalar that differs, counted over the lanes of all elements;
     /// without a meaning where none does.
     pub first: u64,
+    /// The largest difference of those that agree, as a share of what the tolerance allows.
+    pub tolerance_used: f64,
 }
 
 /// Sums that one read-back holds.
@@ -94,7 +96,7 @@ impl DeviceCode {
         count: usize,
         element: Element,
         tolerance: ResolvedTolerance,
-    ) -> Result<Differing> {
+    ) -> Result<Differences> {
         let size = element.size().max(1);
         let count = count.min(expected.bytes() / size).min(got.bytes() / size) as u64;
         self.sums.set(0, Stream::DEFAULT)?;
@@ -109,11 +111,11 @@ impl DeviceCode {
             self.sums.address().to_le_bytes().to_vec(),
         ];
         // SAFETY: device.cu takes these arguments: both memories, which hold as many elements, the
-        // scalars of one and their format, the bounds, and where the two numbers found go.
+        // scalars of one and their format, the bounds, and where the three numbers found go.
         unsafe { self.compare.launch(&grid_over(count), false, &mut arguments, Stream::DEFAULT) }?;
-        let found = self.sums(2)?;
+        let found = self.sums(3)?;
         let word = |index: usize| found.get(index).copied().unwrap_or_default();
-        Ok(Differing { elements: word(0), first: !word(1) })
+        Ok(Differences { elements: word(0), first: !word(1), tolerance_used: f64::from_bits(word(2)) })
     }
 
     fn sums(&self, count: usize) -> Result<Vec<u64>> {
@@ -157,7 +159,7 @@ fn grid_over(count: u64) -> Launch {
 mod tests {
     use super::{format, numbers};
     use crate::cuda::{Element, Scalar};
-    use crate::measure::compare::{Tolerance, compare};
+    use crate::measure::compare::{Tolerance, compare, tolerance_used};
     use crate::workload::contents::{encode, fill_bytes, recipe};
     use crate::workload::{Buffer, Fill};
     use std::io::Write;
@@ -225,6 +227,19 @@ mod tests {
                 }
                 let tolerance = Tolerance { relative, absolute: Some(absolute) };
                 let resolved = tolerance.resolve(0.0);
+                let element = Element { scalar, lanes: 1 };
+                let pairs = expected.chunks(scalar.size()).zip(got.chunks(scalar.size()));
+                let agreeing = pairs.filter(|(a, b)| compare("y", &element, tolerance, a, b).is_none());
+                let (a, b): (Vec<&[u8]>, Vec<&[u8]>) = agreeing.unzip();
+                let (a, b) = (a.concat(), b.concat());
+                let words = ["compare".to_owned(), format(scalar).to_string()];
+                let numbers = [relative, absolute, (a.len() / scalar.size()) as f64, 1.0];
+                let words = [&words[..], &numbers.map(|number: f64| number.to_string())].concat();
+                let said = String::from_utf8(output(&program, &words, &[&a[..], &b].concat())).unwrap();
+                let used = tolerance_used(&element, tolerance, &a, &b);
+                assert!(used > 0.9 && used <= 1.0, "{used}");
+                assert!(said.trim().ends_with(&format!(" {}", used.to_bits())), "{scalar:?} {tolerance:?}: {said}");
+
                 for lanes in [1, 3] {
                     let element = Element { scalar, lanes };
                     let of_host = compare("y", &element, tolerance, &expected, &got).unwrap();
@@ -235,7 +250,8 @@ mod tests {
                     let words = [&words[..], &numbers.map(|number: f64| number.to_string())].concat();
                     let said = output(&program, &words, &[&expected[..], &got].concat());
                     let said = String::from_utf8(said).unwrap();
-                    assert_eq!(said.trim(), format!("{} {first}", of_host.count), "{element:?} {tolerance:?}");
+                    let found = format!("{} {first} ", of_host.count);
+                    assert!(said.starts_with(&found), "{element:?} {tolerance:?}: {said}, not {found}");
                     assert!((count as u64 / 4..count as u64 + 1).contains(&of_host.count));
                 }
             }

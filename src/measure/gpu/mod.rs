@@ -14,7 +14,7 @@ mod pool;
 mod reference;
 mod texture;
 
-use super::bench::{Bench, JobError, Sampling};
+use super::bench::{Bench, CheckedRun, JobError, Sampling};
 use super::candidate::Caches;
 use super::outcome::Reason;
 use super::outcome::quantile;
@@ -451,7 +451,7 @@ impl Gpu {
         // one.
         let (_, observed) = self.run(kernel, job, workload, places, heartbeat)?;
         match reference.compare(&self.pool, workload, places, &observed, heartbeat)? {
-            Comparison::Agrees => {
+            Comparison::Agrees(_) => {
                 self.reference = Some(reference);
                 Ok(Some(*us))
             }
@@ -512,7 +512,7 @@ impl Bench for Gpu {
         Err(JobError::Failed("the baseline's results were lost".to_owned()))
     }
 
-    fn check(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<f64, JobError> {
+    fn check(&mut self, job: &Job, heartbeat: &mut dyn FnMut()) -> Result<CheckedRun, JobError> {
         let workload = self.workload(job)?;
         let lost = || JobError::Failed("there is no baseline to compare with".to_owned());
         let reference = self.reference.as_ref().ok_or_else(lost)?;
@@ -531,7 +531,7 @@ impl Bench for Gpu {
         let (us, observed) = self.run(&kernel, job, &workload, &places, heartbeat)?;
         let reference = self.reference.as_ref().ok_or_else(lost)?;
         match reference.compare(&self.pool, &workload, &places, &observed, heartbeat)? {
-            Comparison::Agrees => Ok(us),
+            Comparison::Agrees(tolerance_used) => Ok(CheckedRun { us, tolerance_used: Some(tolerance_used) }),
             Comparison::Differs(reason) => {
                 self.repair(heartbeat)?;
                 Err(JobError::Refused(reason))

@@ -12,6 +12,7 @@ use crate::launch::Launch;
 use crate::measure::bench::JobError;
 use crate::measure::compare::{
     MAGNITUDE_SAMPLE, ResolvedTolerance, Tolerance, compare, difference, magnitude, median_magnitude, sample,
+    tolerance_used,
 };
 use crate::measure::outcome::{Difference, Reason};
 use crate::measure::protocol::Job;
@@ -59,7 +60,8 @@ enum Expected {
 
 /// The outcome of a comparison.
 pub(super) enum Comparison {
-    Agrees,
+    /// With the share of the tolerance that the largest difference takes.
+    Agrees(f64),
     Differs(Reason),
     /// The kernel overwrote the baseline's results that are kept on the device.
     ReferenceOverwritten(Reason),
@@ -159,14 +161,16 @@ impl Reference {
             return Ok(Comparison::ReferenceOverwritten(stray(buffer)));
         }
         let digests = pool.digests(places).map_err(faulted)?;
+        let mut tolerance_used = 0.0_f64;
         for (((buffer, place), digest), result) in workload.buffers.iter().zip(places).zip(digests).zip(&self.results) {
             let slab = slab_at(pool, *place)?;
             match result {
                 None if digest != slab.digest => return Ok(Comparison::Differs(stray(buffer))),
                 Some(WrittenBuffer { digest: expected, compared: Some(compared) }) if digest != *expected => {
                     heartbeat();
-                    if let Some(difference) = compared.difference(pool, buffer, slab, heartbeat)? {
-                        return Ok(Comparison::Differs(Reason::Differs(difference)));
+                    match compared.compare(pool, buffer, slab, heartbeat)? {
+                        Ok(used) => tolerance_used = tolerance_used.max(used),
+                        Err(difference) => return Ok(Comparison::Differs(Reason::Differs(difference))),
                     }
                     if !compared.guard_agrees(slab, heartbeat)? {
                         return Ok(Comparison::Differs(stray(buffer)));
@@ -175,7 +179,10 @@ impl Reference {
                 _ => {}
             }
         }
-        Ok(self.variables.refusal(&workload.written, observed).map_or(Comparison::Agrees, Comparison::Differs))
+        Ok(self
+            .variables
+            .refusal(&workload.written, observed)
+            .map_or(Comparison::Agrees(tolerance_used), Comparison::Differs))
     }
 
     /// The first of the buffers whose results, as they lie on the device, are not what the
@@ -199,16 +206,17 @@ impl Reference {
 }
 
 impl ComparedBuffer {
-    /// How the numbers of a slab differ from what is expected; `None` where they agree.
-    fn difference(
+    /// Compares the numbers of a slab with what is expected: the share of the tolerance that they
+    /// take, or how they differ.
+    fn compare(
         &self,
         pool: &BufferPool,
         buffer: &Buffer,
         slab: &Slab,
         heartbeat: &mut dyn FnMut(),
-    ) -> Result<Option<Difference>, JobError> {
+    ) -> Result<Result<f64, Difference>, JobError> {
         let Expected::Device(expected) = &self.expected else {
-            return self.difference_on_host(buffer, slab, heartbeat);
+            return self.compare_on_host(buffer, slab, heartbeat);
         };
         let element = &buffer.element;
         let resolved = match self.resolved.get() {
@@ -222,29 +230,32 @@ impl ComparedBuffer {
         let found = match pool.code.compare(expected, &slab.live, of, *element, resolved) {
             Ok(found) => found,
             Err(error) => match DriverFault::from(error) {
-                DriverFault::OutOfMemory(_) => return self.difference_on_host(buffer, slab, heartbeat),
+                DriverFault::OutOfMemory(_) => return self.compare_on_host(buffer, slab, heartbeat),
                 _ => return Err(faulted(error)),
             },
         };
         if found.elements == 0 {
-            return Ok(None);
+            return Ok(Ok(found.tolerance_used));
         }
         let size = element.scalar.size();
         let start = usize::try_from(found.first).unwrap_or(usize::MAX).saturating_mul(size);
         let (wanted, got) = (read(expected, start, size, heartbeat)?, read(&slab.live, start, size, heartbeat)?);
-        Ok(Some(difference(&buffer.name, element, (found.elements, of as u64), found.first, (&wanted, &got))))
+        Ok(Err(difference(&buffer.name, element, (found.elements, of as u64), found.first, (&wanted, &got))))
     }
 
-    /// The same, found by the host.
-    fn difference_on_host(
+    /// The same, by the host.
+    fn compare_on_host(
         &self,
         buffer: &Buffer,
         slab: &Slab,
         heartbeat: &mut dyn FnMut(),
-    ) -> Result<Option<Difference>, JobError> {
+    ) -> Result<Result<f64, Difference>, JobError> {
         let end = slab.used();
         let (expected, got) = (self.expected.read(0, end, heartbeat)?, read(&slab.live, 0, end, heartbeat)?);
-        Ok(compare(&buffer.name, &buffer.element, self.tolerance, &expected, &got))
+        Ok(match compare(&buffer.name, &buffer.element, self.tolerance, &expected, &got) {
+            Some(difference) => Err(difference),
+            None => Ok(tolerance_used(&buffer.element, self.tolerance, &expected, &got)),
+        })
     }
 
     /// The magnitude that [`Tolerance::resolve`] wants.

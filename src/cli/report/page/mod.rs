@@ -263,6 +263,7 @@ mod tests {
                     samples: 7,
                     paired_us: None,
                     warm_us: None,
+                    tolerance_used: None,
                     earlier: false,
                     order: Some(1 + index as usize),
                 }),
