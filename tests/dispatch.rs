@@ -259,6 +259,7 @@ fn stubs_compile_without_warnings_in_every_standard() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn winner_is_launched_into_the_stream_of_the_thread() {
     let folder = host_code(Headers::Cuda, &["--default-stream=per-thread"]);
     compile_host_code(folder.path(), Headers::Cuda, &["-std=c++14", "-Wall", "-Wextra", "-Werror"]);

@@ -87,7 +87,7 @@ fn words_of_host_code_in_any_order_are_answered() {
 
 /// Levels of nested code: recursion without a bound would overflow the stack of a test, which has 2 MiB.
 fn depth() -> usize {
-    if is_full() { 30_000 } else { 4_000 }
+    if is_full() { 30_000 } else { 2_000 }
 }
 
 /// Returns `n / PER` between so many brackets.

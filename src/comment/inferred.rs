@@ -75,6 +75,10 @@ pub fn give_inferred(annotation: &mut Annotation, inferred: Inferred) -> bool {
     own.block = own.block.take().or(Some(Spanned { value: Block::Auto, span }));
     let default = given.default.block.map(|block| Spanned { value: block.value, span });
     own.default.block = own.default.block.take().or(default);
+    // Those that the locked build had, at least.
+    annotation.kernel.choose_parameters(|list| {
+        args.iter().flatten().all(|given| list.names.iter().flatten().any(|name| *name == given.name))
+    });
     let parameters = &annotation.kernel.parameters;
     let args = args.into_iter().flatten().filter_map(|given| {
         let parameter = parameters.iter().position(|name| name.as_ref() == Some(&given.name))?;
@@ -95,8 +99,11 @@ pub fn choose_compiled_parameters(annotation: &mut Annotation, preprocessed: &st
     }
     annotation.kernel.choose_compiled_parameters(preprocessed);
     let parameters = &annotation.kernel.parameters;
-    for given in clauses.args.iter_mut().flatten() {
-        let place = parameters.iter().position(|name| name.as_ref() == Some(&given.name));
-        given.parameter = place.unwrap_or(given.parameter);
+    if let Some(args) = &mut clauses.args {
+        args.retain_mut(|given| {
+            let place = parameters.iter().position(|name| name.as_ref() == Some(&given.name));
+            given.parameter = place.unwrap_or_default();
+            place.is_some()
+        });
     }
 }

@@ -24,8 +24,8 @@ pub struct Kernel {
     pub parameters: Vec<Option<String>>,
     /// Their declarations as written, with even blanks.
     pub declarations: Vec<String>,
-    /// Where `#if` stands among the parameters: all lists that its branches make of them, of
-    /// which the comment or the compile tells the one above. Else empty.
+    /// All lists that the branches of `#if` make of the parameters; empty where none stands
+    /// among them.
     pub alternatives: Vec<ParameterList>,
     /// The word `template` of a template.
     pub template: Option<Span>,
@@ -53,26 +53,38 @@ pub struct ParameterList {
 }
 
 impl Kernel {
-    /// Takes the parameters that fit, of those that `#if` makes: the ones that it has if they do,
-    /// else the only others that do.
-    pub(crate) fn choose_parameters(&mut self, fits: impl Fn(&[Option<String>]) -> bool) {
-        let mut fitting = self.alternatives.iter().filter(|list| fits(&list.names));
-        if let (false, Some(only), None) = (fits(&self.parameters), fitting.next(), fitting.next()) {
-            (self.parameters, self.declarations) = (only.names.clone(), only.declarations.clone());
+    /// Keeps the parameters if they fit. Otherwise takes those that do, of all that `#if` makes,
+    /// unless these differ in their names.
+    pub(crate) fn choose_parameters(&mut self, fits: impl Fn(&ParameterList) -> bool) {
+        let own = ParameterList { names: self.parameters.clone(), declarations: self.declarations.clone() };
+        let mut fitting = self.alternatives.iter().filter(|list| fits(list));
+        if let (false, Some(first)) = (fits(&own), fitting.next())
+            && fitting.all(|other| other.names == first.names)
+        {
+            (self.parameters, self.declarations) = (first.names.clone(), first.declarations.clone());
         }
     }
 
-    /// The same, where this is what the preprocessor made of the source.
+    /// Takes the parameters that are compiled: `preprocessed` is what the preprocessor made of the
+    /// source. Declarations count, or where a macro stands in them the names alone.
     pub(crate) fn choose_compiled_parameters(&mut self, preprocessed: &str) {
-        if !self.alternatives.is_empty() {
-            let compiled = defined_parameters(preprocessed, &self.name);
-            self.choose_parameters(|names| compiled.iter().any(|own| own == names));
+        if self.alternatives.is_empty() {
+            return;
+        }
+        let compiled = defined_parameters(preprocessed, &self.name);
+        let is_same = |list: &ParameterList| compiled.iter().any(|own| own.declarations == list.declarations);
+        match self.alternatives.iter().any(is_same) {
+            true => self.choose_parameters(is_same),
+            false => self.choose_parameters(|list| compiled.iter().any(|own| own.names == list.names)),
         }
     }
 }
 
-/// The names of the parameters of each function of this name that a preprocessed text defines.
-fn defined_parameters(preprocessed: &str, name: &str) -> Vec<Vec<Option<String>>> {
+/// Longer lists of parameters are not looked for, in bytes.
+const LONGEST_LIST: usize = 64 << 10;
+
+/// The parameters of each function of this name that a preprocessed text defines.
+fn defined_parameters(preprocessed: &str, name: &str) -> Vec<ParameterList> {
     let mut found = Vec::new();
     for (at, _) in preprocessed.match_indices(name) {
         let is_whole = |neighbor: Option<char>| !neighbor.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -80,14 +92,19 @@ fn defined_parameters(preprocessed: &str, name: &str) -> Vec<Vec<Option<String>>
         if !is_whole(before.chars().next_back()) || !after.trim_start().starts_with('(') {
             continue;
         }
-        // What is longer is no list of parameters.
-        let end = after.find(['{', ';']).unwrap_or(after.len());
+        let Some(end) = after.find(['{', ';']).filter(|end| *end <= LONGEST_LIST) else { continue };
+        if !after[end..].starts_with('{') {
+            continue;
+        }
         let source = Source::new("", &after.as_bytes()[..end]);
         let code = cxx_tokens(&source.text);
-        if after[end..].starts_with('{')
-            && let Some(close) = closing_index(&code, &source, 0)
+        // Behind a definition's list stands at most an attribute; behind a call's, more of the
+        // expression.
+        if let Some(close) = closing_index(&code, &source, 0)
+            && code.get(close + 1).is_none_or(|token| token.kind == CxxKind::Name)
         {
-            found.push(split_parameters(&source, &code[1..close]).into_iter().map(|(name, _)| name).collect());
+            let (names, declarations) = split_parameters(&source, &code[1..close]).into_iter().unzip();
+            found.push(ParameterList { names, declarations });
         }
     }
     found
@@ -479,7 +496,9 @@ mod tests {
             ("__attribute__((global)) void k(\n float *x,\n int n\n) {}", "x, n"),
             ("void k(T t, float *x, int m) {} void g() { k(1, 2, 3); }", "t, x, m"),
             ("void k(float *x, int m); void other_k(int a) {} void k(float *x, int m)\n{}", "x, m"),
-            // What fits none of the lists, or more than one, changes nothing.
+            ("void k(float *x, N m) {}", "x, m"),
+            // What fits none of the lists, or several with other names, changes nothing.
+            ("void g() { if (k(float *x, int m)) {} }", "t, x, m"),
             ("void k(int a) {}", "t, x, m"),
             ("void k(float *x, int n) {} namespace b { void k(float *x, int m) {} }", "t, x, m"),
             ("void k(", "t, x, m"),

@@ -28,9 +28,9 @@ pub struct Timing {
     pub median_us: f64,
     /// Interquartile range over the median; 0 for fewer than four samples.
     pub spread: f64,
-    /// The largest difference of a result from the baseline's, as a share of what the tolerance
-    /// allows it; 0 where all are equal to the bit. `None` for the baseline, and where nobody
-    /// says it.
+    /// The largest difference of a number in a buffer from the baseline's, as a share of what the
+    /// tolerance allows it; 0 where all are equal. `None` for the baseline, and where it is not
+    /// known.
     pub tolerance_used: Option<f64>,
 }
 

@@ -114,8 +114,10 @@ impl ProcessPool {
 fn scale_outcome(outcome: Outcome, scale: f64) -> Outcome {
     match outcome {
         Outcome::Timed(timing) => {
+            let tolerance_used = timing.tolerance_used;
             let samples = timing.samples_us.iter().map(|us| us * scale).collect();
-            Timing::new(samples).map_or(Outcome::Skipped, Outcome::Timed)
+            let scaled = Timing::new(samples).map(|scaled| Timing { tolerance_used, ..scaled });
+            scaled.map_or(Outcome::Skipped, Outcome::Timed)
         }
         other => other,
     }

@@ -38,9 +38,9 @@ pub(crate) fn greeted(line: &str) -> Option<u32> {
 const TEXT_LIMIT: u32 = 64 << 20;
 const PAYLOAD_LIMIT: u32 = 2 << 30;
 
-/// From the caller. What it sends is numbered from 0 in the order sent until a
-/// [`Request::Rest`]; variants and workloads also only until another GPU is claimed than before a
-/// [`Request::Pause`].
+/// From the caller. Variants, contents and workloads are numbered from 0 in the order sent, until
+/// a [`Request::Rest`]. Numbers of variants and workloads also begin anew when another GPU is
+/// claimed than before a [`Request::Pause`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may

@@ -12,6 +12,8 @@ use super::verdict::{ERROR_RATE, Verdict, faster_by, median_interval, ratios};
 const LOOKS: [usize; 5] = [12, 16, 20, 26, 33];
 /// How often a look may be wrong. Small, because what it leaves is the last verdict's.
 const ONE_LOOK: f64 = 0.0005;
+/// The width of an interval in which a ratio is known closely: a fraction of the gain that counts.
+const CLOSELY: f64 = 0.003;
 /// How often the verdict after the last round may be wrong.
 pub const LAST_VERDICT: f64 = ERROR_RATE - LOOKS.len() as f64 * ONE_LOOK;
 
@@ -22,13 +24,17 @@ pub(super) struct Racer<T> {
     pub times: Vec<f64>,
 }
 
-/// Tells whether it is decided who is slower, the first, which is the baseline, or each of the
-/// others: whether the baseline surely gains on them, or surely does not.
-pub(super) fn is_slower_decided<T>(racers: &[Racer<T>]) -> bool {
+/// Tells whether more rounds would change nothing for those who are compared with the first, the
+/// baseline: each of them is surely slower, or its ratio to the baseline is known closely.
+pub(super) fn is_known<T>(racers: &[Racer<T>]) -> bool {
     let Some((baseline, challengers)) = racers.split_first() else { return true };
-    let is_sure =
-        |racer: &Racer<T>| !matches!(faster_by(&racer.times, &baseline.times, ONE_LOOK), Verdict::Ambiguous { .. });
-    LOOKS.contains(&baseline.times.len()) && challengers.iter().all(is_sure)
+    let is_slower =
+        |racer: &Racer<T>| matches!(faster_by(&racer.times, &baseline.times, ONE_LOOK), Verdict::Faster { .. });
+    let is_close = |racer: &Racer<T>| {
+        let interval = median_interval(&ratios(&racer.times, &baseline.times), ONE_LOOK);
+        interval.is_some_and(|(low, high)| high - low < CLOSELY)
+    };
+    LOOKS.contains(&baseline.times.len()) && challengers.iter().all(|racer| is_slower(racer) || is_close(racer))
 }
 
 /// Takes out who surely takes longer than the fastest challenger; the first is the baseline, and
@@ -100,19 +106,25 @@ mod tests {
     }
 
     #[test]
-    fn duel_with_warm_caches_ends_when_it_is_known_who_is_slower() {
+    fn duel_with_warm_caches_ends_when_the_ratio_is_known() {
         let mut random = Random::new(3);
-        for (challenger, expected) in [(80.0, 12), (110.0, 12), (101.0, 41)] {
+        for (why, challenger, noise, expected) in [
+            ("surely slower", 110.0, 1.0, 12),
+            ("faster, but it is not known by how much", 80.0, 1.0, 41),
+            ("faster, and it is known by how much", 80.0, 0.05, 12),
+            ("equal", 100.0, 0.05, 12),
+            ("a little slower, or not", 101.0, 1.0, 41),
+        ] {
             let means = [100.0, challenger];
             let mut racers = means.map(|_| Racer { contender: (), times: Vec::new() });
             let mut rounds = 0;
-            while rounds < 41 && !is_slower_decided(&racers) {
+            while rounds < 41 && !is_known(&racers) {
                 for (racer, mean) in racers.iter_mut().zip(means) {
-                    racer.times.extend(times(mean, 1, &mut random));
+                    racer.times.extend(times(mean, 1, &mut random).iter().map(|us| mean + noise * (us - mean)));
                 }
                 rounds += 1;
             }
-            assert_eq!(rounds, expected, "{challenger}");
+            assert_eq!(rounds, expected, "{why}");
         }
     }
 

@@ -224,7 +224,7 @@ pub(super) fn time_paired(
         // Without the baseline there is nothing to decide.
         let is_decided = |active: &mut Vec<_>| match rounds.caches {
             Caches::Cold => race::is_decided(active),
-            Caches::Warm => race::is_slower_decided(active),
+            Caches::Warm => race::is_known(active),
         };
         if !is_whole || counts && is_decided(&mut active) {
             break;

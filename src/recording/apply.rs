@@ -25,7 +25,7 @@ const MOST_SHARED_OF_THREAD: u32 = 128;
 /// Why the recording cannot be used, for the user.
 pub fn apply(annotation: &mut Annotation, recorded: &RecordedKernel) -> Result<bool, String> {
     let Some(main) = recorded.main_launch().filter(|_| annotation.clauses.args.is_none()) else { return Ok(false) };
-    annotation.kernel.choose_parameters(|names| names.len() == main.launch.arguments.len());
+    annotation.kernel.choose_parameters(|list| list.names.len() == main.launch.arguments.len());
     check(annotation, &main.launch)?;
     let (span, before) = (annotation.comment, annotation.clauses.clone());
     if !annotation.has_grid() {

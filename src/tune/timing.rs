@@ -30,13 +30,17 @@ pub const ROUNDS: u32 = 41;
 /// [`LAST_VERDICT`].
 const LEAST_ROUNDS: u32 = 9;
 
-/// Share of what is left of the budget that the rounds of one duel may take.
+/// Share of what is left of the budget before the first duel that the rounds of each may take.
 const DUEL_SHARE: f64 = 0.2;
+
+/// Seconds that they may take in any case, so that a search that used its budget up does not end
+/// in a doubtful verdict.
+const LEAST_DUEL_S: f64 = 1.0;
 
 /// The rounds of a duel in which one round takes `round_s` seconds, where `remaining_s` seconds
 /// of the budget are left.
 pub(super) fn rounds(round_s: f64, remaining_s: f64) -> u32 {
-    let affordable = DUEL_SHARE * remaining_s.max(0.0) / round_s;
+    let affordable = (DUEL_SHARE * remaining_s).max(LEAST_DUEL_S) / round_s;
     // Where nothing is known of the time, it is short.
     if affordable.is_finite() { (affordable as u32).clamp(LEAST_ROUNDS, ROUNDS) } else { ROUNDS }
 }
@@ -322,4 +326,23 @@ fn record(input: &ScoringInput, decision: &mut Decision, index: usize, timing: &
 
 pub(super) fn median(samples: &[f64]) -> f64 {
     Timing::new(samples.to_vec()).map_or(f64::NAN, |timing| timing.median_us)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duels_of_long_kernels_have_fewer_rounds() {
+        for (why, round_s, remaining_s, expected) in [
+            ("a short kernel", 1e-4, 28.0, ROUNDS),
+            ("a short kernel, and no time left", 1e-4, -3.0, ROUNDS),
+            ("a long kernel", 0.4, 28.0, 14),
+            ("a long kernel, and little time left", 0.1, 1.0, 10),
+            ("a very long kernel", 5.0, 28.0, LEAST_ROUNDS),
+            ("nothing is known of the time", 0.0, 28.0, ROUNDS),
+        ] {
+            assert_eq!(rounds(round_s, remaining_s), expected, "{why}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Contents from a file: the elements one after the other as the device has them, shared by all
-/// who hold the buffer. On the way to the measuring process they go without the text (see
+/// who hold the buffer. They are sent to the measuring process apart from the workload (see
 /// [`Workload::attach`]).
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct FileBytes {

@@ -520,6 +520,7 @@ fn model_reads_buffers_from_files() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn unsuitable_buffer_file_is_a_warning_and_the_kernel_is_built_by_nvcc() {
     type Damage = fn(&Project);
     let cases: [(&str, Damage); 5] = [

@@ -129,6 +129,7 @@ fn fat_build_locks_each_architecture_with_macros_of_its_own() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn fat_build_locks_each_architecture() {
     let project = Project::new(&["fat.cu"]);
     let options = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"];

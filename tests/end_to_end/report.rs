@@ -30,6 +30,7 @@ fn report(project: &Project, arguments: &[&str]) -> Command {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn several_records_are_a_table_by_gain_in_80_columns() {
     let project = project();
     let table = succeed(&mut report(&project, &[])).stdout;

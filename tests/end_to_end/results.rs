@@ -307,6 +307,7 @@ fn cache_command_counts_trims_and_clears() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn locked_build_without_a_gpu_gives_the_same_bytes() {
     let project = Project::new(&["two.cu"]).with_cuda_headers_in_full_run();
     two(&project);

@@ -94,12 +94,24 @@ pub fn outcomes(process: &mut Process, baseline: &Candidate, candidates: &[Candi
     timings.candidates.into_iter().map(short).collect()
 }
 
+/// The share of the tolerance that the results of a candidate take.
+fn tolerance_used(process: &mut Process, baseline: &Candidate, candidate: Candidate) -> Option<f64> {
+    let timings = process.time(baseline, &[candidate], &plan()).expect("the baseline serves");
+    assert_eq!(timings.baseline.tolerance_used, None);
+    let Some(Outcome::Timed(timing)) = timings.candidates.first() else { panic!("{:?}", timings.candidates) };
+    timing.tolerance_used
+}
+
 const DIFFERS: &str = "1 of 2097152 elements of `y` differ from the baseline's: y[1048576] is ";
 const STRAY: &str = "writes to `y` where the baseline leaves it alone (an index out of bounds?)";
 
 #[test]
 fn rounded_results_agree_and_wrong_ones_are_refused() {
-    let said = outcomes(&mut start(1 << 30), &of("copies"), &["rounded", "wrong", "overruns", "copies"].map(of));
+    let mut process = start(1 << 30);
+    assert_eq!(tolerance_used(&mut process, &of("copies"), of("copies")), Some(0.0));
+    let used = tolerance_used(&mut process, &of("copies"), of("rounded"));
+    assert!(used.is_some_and(|used| used > 0.0 && used <= 1.0), "{used:?}");
+    let said = outcomes(&mut process, &of("copies"), &["rounded", "wrong", "overruns", "copies"].map(of));
     assert_eq!([&said[0], &said[2], &said[3]], ["timed", STRAY, "timed"]);
     assert!(said[1].starts_with(DIFFERS), "{}", said[1]);
 }
@@ -168,13 +180,16 @@ fn baselines_results_make_room_for_larger_candidates() {
 
 /// Such results are on the host from the start.
 #[test]
-#[ignore = "long: in the full run"]
 fn candidates_are_compared_with_results_that_leave_too_little_memory() {
     let mut process = start(256 << 20);
     let crowded = beside("copies", 172 << 20, true);
     let said =
         outcomes(&mut process, &crowded, &[beside("rounded", 172 << 20, true), beside("wrong", 172 << 20, true)]);
     assert!(said[0] == "timed" && said[1].starts_with(DIFFERS), "{said:?}");
+    let used = tolerance_used(&mut process, &crowded, beside("rounded", 172 << 20, true));
+    // Another process gets the GPU once this one is gone.
+    drop(process);
+    assert_eq!(used, tolerance_used(&mut start(1 << 30), &of("copies"), of("rounded")), "as on the device");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 // nvtune's device code as a program.
 //   device fill FORMAT KIND A B SEED COUNT          the scalars to standard output
 //   device compare FORMAT RELATIVE ABSOLUTE COUNT LANES
-//       of COUNT elements, how many differ, the first scalar that does, and the bits of the share of the tolerance that others take; those expected and those that came from standard input
+//       of COUNT elements, how many differ, the first scalar that does, and the bits of the share of the tolerance that
+//       others take; those expected and those that came from standard input
 #include "device_code.h"
 
 #include <cstdio>

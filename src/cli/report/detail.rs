@@ -51,7 +51,8 @@ fn decision_detail(row: &Row, decision: &Decision) -> String {
         let winner = decision.configurations.get(decision.winner).and_then(|row| row.timing.as_ref());
         let used = match winner.and_then(|timing| timing.tolerance_used) {
             None => String::new(),
-            Some(0.0) => ": equal to the bit".to_owned(),
+            Some(0.0) => ": no number differs".to_owned(),
+            Some(used) if used < 1e-4 => ": the largest difference takes less than 0.01% of that".to_owned(),
             Some(used) => format!(": the largest difference takes {:.2}% of that", 100.0 * used),
         };
         text.push_str(&format!("  the winner's results are within {tolerance} of the baseline's{used}\n"));

@@ -132,8 +132,8 @@ extern "C" __global__ void nvtune_digest(const u64 *words, u64 count, u64 *sum)
     atomicAdd(sum, total);
 }
 
-// Whether a scalar agrees with what is expected: integers to the bit, floats within absolute + relative * |expected|. Raises `used` to the
-// share of that which the difference takes.
+// Whether a scalar agrees with what is expected: integers to the bit, floats within absolute + relative * |expected|.
+// Raises `used` to the share of that which the difference takes.
 __device__ inline bool agrees(unsigned format, u64 expected, u64 got, double relative, double absolute, double &used)
 {
     if (expected == got) return true;
@@ -146,8 +146,9 @@ __device__ inline bool agrees(unsigned format, u64 expected, u64 got, double rel
     return true;
 }
 
-// Of `count` elements of this many scalars, adds to found[0] how many have one that does not agree, raises found[1] to the complement
-// of the first such scalar's position in the buffer, and found[2] to the bits of the largest share of the tolerance that those that agree take.
+// Compares `count` elements of this many scalars. Adds to found[0] how many have a scalar that does not agree. Raises
+// found[1] to the complement of the position of the first such scalar in the buffer, and found[2] to the bits of the
+// largest share of the tolerance that a scalar that agrees takes.
 extern "C" __global__ void nvtune_compare(const unsigned char *expected, const unsigned char *got, u64 count, unsigned lanes, unsigned format,
                                           double relative, double absolute, u64 *found)
 {

@@ -87,8 +87,8 @@ impl DeviceCode {
         Ok(digests)
     }
 
-    /// Compares the first `count` elements of `got` with those of `expected`, both of which are
-    /// as long. Waits for what was launched.
+    /// Compares the first `count` elements of `got` with those of `expected`, as far as both have
+    /// them. Waits for what was launched.
     pub fn compare(
         &self,
         expected: &Memory,
