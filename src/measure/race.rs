@@ -113,7 +113,7 @@ mod tests {
             ("faster, but it is not known by how much", 80.0, 1.0, 41),
             ("faster, and it is known by how much", 80.0, 0.05, 12),
             ("equal", 100.0, 0.05, 12),
-            ("a little slower, or not", 101.0, 1.0, 41),
+            ("equal, as far as the noise shows", 100.0, 1.0, 41),
         ] {
             let means = [100.0, challenger];
             let mut racers = means.map(|_| Racer { contender: (), times: Vec::new() });
