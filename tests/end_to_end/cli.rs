@@ -272,6 +272,7 @@ fn script_in_shims_never_calls_itself() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn shims_are_a_toolkit_with_nvtune_as_nvcc() {
     let project = Project::new(&["saxpy.cu"]);
     succeed(nvtune().arg("shims").arg(project.path("cuda")));

@@ -341,6 +341,7 @@ fn tool_that_ctrl_c_ended_first_is_an_interruption_and_no_failure() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn object_of_a_build_that_a_signal_ends_has_its_dependency_file() {
     let project = project(0, 1.0);
     let header = "#if __has_include(\"mix.tune.h\")\n#include \"mix.tune.h\"\n#endif\n";

@@ -77,6 +77,7 @@ fn only_launches_of_the_baseline_shape_are_reshaped() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn grid_follows_the_block_if_the_comment_says_so() {
     let project = Project::new(&["rows.cu"]);
     let wins = [
