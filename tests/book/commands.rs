@@ -193,7 +193,7 @@ fn assert_recipe_builds(recipe: &str, kind: &str, build_file: &str, program: &st
         let object = "find . -name 'nbody*.o' -delete";
         let said = session.output(&format!("set -e\nexport HOME=\"$PWD/..\"\n{object}\n{command}test -x {program}"));
         assert!(
-            said.contains("nvtune: nbody: block=256 regs=72 (1.62x over the baseline, predicted)"),
+            said.contains("nvtune: nbody: block=256 regs=72 (1.63x over the baseline, predicted)"),
             "{command}{said}"
         );
         assert!(session.project().join(program).is_file(), "{command}{said}");
