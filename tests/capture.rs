@@ -294,7 +294,6 @@ fn part_of_a_pointer_holds_what_it_points_at() {
 }
 
 #[test]
-#[ignore = "long: in the full run"]
 fn allocations_are_recorded_whole_if_their_parts_are_not_known() {
     for argument in ["6", "7"] {
         let (folder, printed) = recorded(argument, &[]);

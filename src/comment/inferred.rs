@@ -76,9 +76,7 @@ pub fn give_inferred(annotation: &mut Annotation, inferred: Inferred) -> bool {
     let default = given.default.block.map(|block| Spanned { value: block.value, span });
     own.default.block = own.default.block.take().or(default);
     // Those that the locked build had, at least.
-    annotation.kernel.choose_parameters(|list| {
-        args.iter().flatten().all(|given| list.names.iter().flatten().any(|name| *name == given.name))
-    });
+    annotation.kernel.choose_parameters(|list| args.iter().flatten().all(|given| list.has(&given.name)));
     let parameters = &annotation.kernel.parameters;
     let args = args.into_iter().flatten().filter_map(|given| {
         let parameter = parameters.iter().position(|name| name.as_ref() == Some(&given.name))?;

@@ -5,10 +5,11 @@
 //! `workload::entry`).
 
 use super::brackets;
-use super::brackets::{Depth, split_parts};
+use super::brackets::Depth;
 use super::conditionals;
 use super::macros;
-use super::tokens::{CxxKind, CxxToken, cxx_tokens, member_dimension};
+use super::parameter_list::{ParameterList, best_list, declared_name, defined_parameters, is_type_word};
+use super::tokens::{CxxKind, CxxToken, member_dimension};
 use crate::diag::Diagnostic;
 use crate::diag::{MessageCode, Source, Span};
 
@@ -45,13 +46,6 @@ pub struct Kernel {
     pub named_dimensions: [bool; 3],
 }
 
-/// The parameters of a kernel: names and declarations, as in [`Kernel`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterList {
-    pub names: Vec<Option<String>>,
-    pub declarations: Vec<String>,
-}
-
 impl Kernel {
     /// Keeps the parameters if they fit. Otherwise takes those that do, of all that `#if` makes,
     /// unless these differ in their names.
@@ -80,72 +74,12 @@ impl Kernel {
     }
 }
 
-/// Longer lists of parameters are not looked for, in bytes.
-const LONGEST_LIST: usize = 64 << 10;
-
-/// The parameters of each function of this name that a preprocessed text defines.
-fn defined_parameters(preprocessed: &str, name: &str) -> Vec<ParameterList> {
-    let mut found = Vec::new();
-    for (at, _) in preprocessed.match_indices(name) {
-        let is_whole = |neighbor: Option<char>| !neighbor.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        let (before, after) = (&preprocessed[..at], &preprocessed[at + name.len()..]);
-        if !is_whole(before.chars().next_back()) || !after.trim_start().starts_with('(') {
-            continue;
-        }
-        let Some(end) = after.find(['{', ';']).filter(|end| *end <= LONGEST_LIST) else { continue };
-        if !after[end..].starts_with('{') {
-            continue;
-        }
-        let source = Source::new("", &after.as_bytes()[..end]);
-        let code = cxx_tokens(&source.text);
-        // Behind a definition's list stands at most an attribute; behind a call's, more of the
-        // expression.
-        if let Some(close) = closing_index(&code, &source, 0)
-            && code.get(close + 1).is_none_or(|token| token.kind == CxxKind::Name)
-        {
-            let (names, declarations) = split_parameters(&source, &code[1..close]).into_iter().unzip();
-            found.push(ParameterList { names, declarations });
-        }
-    }
-    found
-}
-
 /// A parameter of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateParameter {
     pub name: String,
     /// Not a number. One that a concept constrains (`std::integral T`) looks like a number.
     pub is_type: bool,
-}
-
-/// Words that are a type by themselves, and so no name of a parameter.
-const TYPES: [&str; 15] = [
-    "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t",
-    "char8_t", "char16_t", "char32_t",
-];
-/// Words that are no name of a parameter and no type either: after one of these a name can
-/// still be the type.
-const QUALIFIERS: [&str; 15] = [
-    "const",
-    "volatile",
-    "struct",
-    "class",
-    "enum",
-    "union",
-    "typename",
-    "register",
-    "restrict",
-    "__restrict__",
-    "__restrict",
-    "__grid_constant__",
-    "__const__",
-    "__volatile__",
-    "constexpr",
-];
-
-/// Whether a word belongs to a type, however it stands.
-fn is_type_word(word: &str) -> bool {
-    TYPES.contains(&word) || QUALIFIERS.contains(&word)
 }
 
 /// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no
@@ -228,14 +162,16 @@ pub(crate) fn find_kernel<'a>(
                     return Err(source.error(MessageCode::NoKernel, name.span, message));
                 }
                 let lists = conditionals::token_lists(source, &code[at..=close]);
-                let (parameters, declarations, alternatives) = compiled_parameters(source, lists, given);
+                let alternatives: Vec<ParameterList> =
+                    lists.iter().map(|tokens| ParameterList::read(source, tokens)).collect();
+                let ParameterList { names: parameters, declarations } = best_list(&alternatives, given);
                 return Ok(Kernel {
                     name: text(named).to_string(),
                     span: name.span,
                     line: source.line(name.span.start),
                     parameters,
                     declarations,
-                    alternatives,
+                    alternatives: if alternatives.len() > 1 { alternatives } else { Vec::new() },
                     template: template.map(|at| code[at].span),
                     template_parameters: template.map_or_else(Vec::new, |at| template_parameters(&code, source, at)),
                     // `k<>` leaves all of them to the types of the parameters.
@@ -376,111 +312,6 @@ fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> V
         _ => declared_name(source, &code[from..to]).map(|name| TemplateParameter { name, is_type: false }),
     };
     pieces.take_while(counts_one).map(one).collect()
-}
-
-/// The parameters with their declarations, of which there are several lists where `#if` stands
-/// among them, and then all of these. Which is compiled depends on macros that nobody knows here:
-/// it is the one whose parameters are `given`, else one that has all that are.
-fn compiled_parameters(
-    source: &Source,
-    lists: Vec<Vec<CxxToken>>,
-    given: &[&str],
-) -> (Vec<Option<String>>, Vec<String>, Vec<ParameterList>) {
-    let list = |tokens: Vec<CxxToken>| {
-        let (names, declarations) = split_parameters(source, &tokens).into_iter().unzip();
-        ParameterList { names, declarations }
-    };
-    let mut lists: Vec<ParameterList> = lists.into_iter().map(list).collect();
-    let fit = |list: &ParameterList| {
-        let names: Vec<&str> = list.names.iter().flatten().map(String::as_str).collect();
-        let is_there = given.iter().all(|name| names.contains(name));
-        (is_there && names.len() == given.len(), is_there)
-    };
-    // Of equally good ones the first.
-    let best = (0..lists.len()).rev().max_by_key(|&index| fit(&lists[index])).unwrap_or_default();
-    match lists.len() {
-        0 => (Vec::new(), Vec::new(), Vec::new()),
-        1 => lists.pop().map(|only| (only.names, only.declarations, Vec::new())).unwrap_or_default(),
-        _ => (lists[best].names.clone(), lists[best].declarations.clone(), lists),
-    }
-}
-
-/// What a word that stands alone between commas is defined as, where it is a macro that the
-/// source defines once, as for parameters that kernels share.
-fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
-    let [body] = macros::bodies_of(source, source.slice(alone.span))[..] else { return None };
-    let tokens = cxx_tokens(source.slice(body)).into_iter();
-    let code = tokens.filter(|token| !matches!(token.kind, CxxKind::Comment { .. }));
-    let place = |span: Span| Span { start: body.start + span.start, end: body.start + span.end };
-    Some(code.map(|token| CxxToken { span: place(token.span), ..token }).collect())
-}
-
-/// The names and texts of parameters from the tokens between the parentheses.
-fn split_parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, String)> {
-    let text = |token: &CxxToken| source.slice(token.span);
-    let ends = |at: Option<usize>| at.and_then(|at| tokens.get(at)).is_none_or(|token| text(token) == ",");
-    let whole = tokens.iter().enumerate().flat_map(|(at, token)| {
-        let is_alone = token.kind == CxxKind::Name && ends(at.checked_sub(1)) && ends(Some(at + 1));
-        let body = if is_alone { written_out(source, token) } else { None };
-        body.unwrap_or_else(|| vec![*token])
-    });
-    let tokens: &[CxxToken] = &whole.collect::<Vec<_>>();
-    let one = |(from, to): (usize, usize)| {
-        let words: Vec<&str> = tokens[from..to].iter().map(text).collect();
-        (declared_name(source, &tokens[from..to]), words.join(" "))
-    };
-    let mut is_default = false;
-    let pass = |depth: &mut Depth, word: &str| {
-        if depth.is_outside() {
-            is_default = (is_default || word == "=") && word != ",";
-        }
-        // In a default value `<` compares as often as not.
-        !(is_default && word == "<") && depth.pass_template(word)
-    };
-    match split_parts(0, tokens.len(), |at| text(&tokens[at]), pass)[..] {
-        [only] if matches!(one(only).1.as_str(), "" | "void") => Vec::new(),
-        ref ranges => ranges.iter().copied().map(one).collect(),
-    }
-}
-
-/// The name that one declarator declares.
-fn declared_name(source: &Source, tokens: &[CxxToken]) -> Option<String> {
-    let text = |token: &CxxToken| source.slice(token.span);
-    // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or
-    // `&`.
-    let group = tokens.windows(2).position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
-    if let Some(group) = group {
-        let inner = tokens[group..].iter().take_while(|token| text(token) != ")");
-        return inner
-            .filter(|token| token.kind == CxxKind::Name && !is_type_word(text(token)))
-            .last()
-            .map(|t| text(t).to_string());
-    }
-    // The rest: before a default value and array bounds, outside `<>` and `[[]]`, after a type.
-    let (mut depth, mut typed, mut name, mut scoped) = (Depth::default(), false, None, false);
-    for token in tokens {
-        match text(token) {
-            word if depth.pass_template(word) || !depth.is_outside() => {}
-            "=" => break,
-            "::" => {
-                scoped = true;
-                continue;
-            }
-            "*" | "&" => name = None,
-            word if token.kind == CxxKind::Name => {
-                if is_type_word(word) {
-                    typed |= TYPES.contains(&word);
-                } else if typed && !scoped {
-                    name = Some(word.to_string());
-                } else {
-                    typed = true;
-                }
-            }
-            _ => {}
-        }
-        scoped = false;
-    }
-    name
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod loops;
 mod macro_statements;
 pub mod macros;
 mod parameter_kind;
+mod parameter_list;
 pub mod preprocessed;
 pub mod template_instance;
 mod template_use;

@@ -125,7 +125,12 @@ pub(crate) struct ResolvedTolerance {
 impl ResolvedTolerance {
     /// Tells whether a finite `got` is within the tolerance of `expected`.
     fn allow(self, expected: f64, got: f64) -> bool {
-        (got - expected).abs() <= self.absolute + self.relative * expected.abs()
+        (got - expected).abs() <= self.difference_from(expected)
+    }
+
+    /// The largest difference from an expected float that is permitted.
+    fn difference_from(self, expected: f64) -> f64 {
+        self.absolute + self.relative * expected.abs()
     }
 
     /// The share of the tolerance that the difference takes of two floats that agree; 0 where they
@@ -133,7 +138,7 @@ impl ResolvedTolerance {
     fn share(self, expected: f64, got: f64) -> f64 {
         let difference = (got - expected).abs();
         let is_counted = difference > 0.0 && difference.is_finite();
-        if is_counted { difference / (self.absolute + self.relative * expected.abs()) } else { 0.0 }
+        if is_counted { difference / self.difference_from(expected) } else { 0.0 }
     }
 }
 

@@ -439,7 +439,6 @@ fn no_tool_runs_beside_a_timed_kernel_without_a_token() {
 }
 
 #[test]
-#[ignore = "long: in the full run"]
 fn compiles_of_one_source_at_once_leave_whole_objects_and_one_header() {
     let place = Place::new();
     fs::write(place.path("part.cu"), source(3)).expect("written");

@@ -692,7 +692,6 @@ fn kernel_that_synchronizes_its_grid_is_launched_cooperatively() {
 }
 
 #[test]
-#[ignore = "long: in the full run"]
 fn baseline_is_inferred_from_the_source() {
     for (source, expected) in [
         ("void go(int n, float *x) { k<<<(n + 127) / 128, 128>>>(n, x); }", "block=128 PER=2"),

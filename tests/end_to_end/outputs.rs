@@ -198,7 +198,6 @@ fn header_stays_that_of_the_first_object_of_a_folder() {
 }
 
 #[test]
-#[ignore = "long: in the full run"]
 fn header_of_a_copied_folder_is_no_other_objects() {
     let shared = Shared::new();
     Shared::end(shared.start(OBJECTS[1]));

@@ -192,7 +192,6 @@ fn lasting_refusals_come_from_the_cache_in_the_same_words() {
 }
 
 #[test]
-#[ignore = "long: in the full run"]
 fn passing_refusals_are_not_cached() {
     let entry = |kernel: &str, what: &str| format!(r#"{{"kernel": "_Z{}{kernel}iPKfPf", {what}}}"#, kernel.len());
     let hangs = entry("hangs", r#""refused": {"hung": {"limit_s": 1.0}}"#);

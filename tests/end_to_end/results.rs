@@ -162,7 +162,6 @@ fn only_kernels_whose_code_or_comment_changed_are_tuned_again() {
 }
 
 #[test]
-#[ignore = "long: in the full run"]
 fn cached_result_depends_on_included_files_and_ptxas_options() {
     let project = Project::new(&[]);
     project.write("factor.h", "#define FACTOR 2.0f\n");

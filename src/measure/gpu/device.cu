@@ -141,7 +141,7 @@ __device__ inline bool agrees(unsigned format, u64 expected, u64 got, double rel
     const double a = decode(format, expected), b = decode(format, got);
     if (!isfinite(a) || !isfinite(b)) return isnan(a) ? isnan(b) : a == b;
     const double difference = fabs(__dadd_rn(b, -a)), allowed = __dadd_rn(absolute, __dmul_rn(relative, fabs(a)));
-    if (difference > allowed) return false;
+    if (!(difference <= allowed)) return false;
     if (difference > 0) used = fmax(used, __ddiv_rn(difference, allowed));
     return true;
 }
