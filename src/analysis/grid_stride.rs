@@ -222,8 +222,20 @@ impl<'c, 'a> Proof<'c, 'a> {
             Operand::Integer(_) => true,
             _ => false,
         };
-        let is_same = bound == first_bound && kind == *first_kind && is_kept(bound);
+        // The compiler may load the same argument again.
+        let is_loaded_again =
+            || self.loaded_parameter(bound).is_some_and(|loaded| self.loaded_parameter(first_bound) == Some(loaded));
+        let is_same = kind == *first_kind && (bound == first_bound && is_kept(bound) || is_loaded_again());
         (at >= self.code.latch && test.guard.is_none() && is_next && is_same).then_some(())
+    }
+
+    /// The parameter that a register holds the whole of, wherever it is loaded.
+    fn loaded_parameter(&self, operand: &Operand) -> Option<usize> {
+        let Operand::Name(name) = operand else { return None };
+        let &[at] = self.writes.get(&**name)?.as_slice() else { return None };
+        let instruction = self.code.instructions[at];
+        let is_load = instruction.opcode.mnemonic == Mnemonic::Ld && instruction.guard.is_none();
+        is_load.then(|| self.parameter_value(instruction)).flatten()?.parameter
     }
 
     /// Whether a register is copied to the index, and not to an address that goes on with it.
@@ -405,13 +417,7 @@ impl<'c, 'a> Proof<'c, 'a> {
         let (opcode, address) = (&instruction.opcode, instruction.operands.get(1)?);
         let space = opcode.spaces().next()?;
         if space == StateSpace::Param {
-            let Operand::Address { base: Some(name), offset } = address else { return None };
-            let parameter = self.parameters.iter().position(|parameter| parameter.name == *name)?;
-            let bytes = u64::from(opcode.types().next_back()?.size());
-            let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));
-            let is_whole = is_single && *offset == 0 && self.parameters[parameter].size == bytes;
-            let whole = Shared { parameter: Some(parameter), offset: Some(0) };
-            return Some(ItemValue::Shared(if is_whole { whole } else { Shared::default() }));
+            return self.parameter_value(instruction).map(ItemValue::Shared);
         }
         let loaded = match self.joined(&address.names()) {
             ItemValue::Shared(_) => ItemValue::Shared(Shared::default()),
@@ -440,6 +446,17 @@ impl<'c, 'a> Proof<'c, 'a> {
             _ => return None,
         }
         Some(loaded)
+    }
+
+    /// What an instruction loads of the parameters; `None` if it loads other memory.
+    fn parameter_value(&self, instruction: &Instruction) -> Option<Shared> {
+        let Operand::Address { base: Some(name), offset } = instruction.operands.get(1)? else { return None };
+        let parameter = self.parameters.iter().position(|parameter| parameter.name == *name)?;
+        let bytes = u64::from(instruction.opcode.types().next_back()?.size());
+        let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));
+        let is_whole = is_single && *offset == 0 && self.parameters[parameter].size == bytes;
+        let whole = Shared { parameter: Some(parameter), offset: Some(0) };
+        Some(if is_whole { whole } else { Shared::default() })
     }
 
     fn store(&mut self, instruction: &Instruction) -> Option<ItemValue> {

@@ -48,9 +48,10 @@ const MOST_MULTIPLIED: usize = 12;
 /// Finds the grid of all launches, or of the first if nothing fits all; all are launched with
 /// the first one's block. Places are `span`.
 ///
-/// A kernel that takes any grid (`takes_any`: it names `gridDim`) is often launched with a fixed
-/// one. One launch alone, or several with the same arguments, may have a factor of an argument by
-/// chance then: `ceildiv(n, 64)` threads for 1024 blocks of 256 and n = 2^24.
+/// A kernel that takes any grid (`takes_any`, see [`Kernel`](crate::cuda::Kernel)) is often
+/// launched with a fixed one. One launch alone, or several with the same arguments, may have a
+/// factor of an argument by chance then: `ceildiv(n, 64)` threads for 1024 blocks of 256 and
+/// n = 2^24.
 pub fn infer_grid(launches: &[KnownLaunch], takes_any: bool, span: Span) -> Option<InferredGrid> {
     let first = launches.first()?;
     let is_told =

@@ -6,14 +6,15 @@ use nvtune::analysis::grid_stride;
 use nvtune::analysis::grid_stride::GridStride;
 use nvtune::ptx::Module;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
-/// The PTX of `grid_stride.cu`.
-fn compiled(architecture: u32) -> Module {
+/// The PTX of a source in this repository.
+fn compiled(source: &str, architecture: u32) -> Module {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(nvcc());
     command.arg(format!("-arch=compute_{architecture}")).args(["-ptx", "-o", "kernels.ptx"]);
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ptx/grid_stride.cu")).current_dir(folder.path());
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source)).current_dir(folder.path());
     set_headers(&mut command, Headers::Small);
     let ran = command.output().expect("it starts");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
@@ -22,7 +23,7 @@ fn compiled(architecture: u32) -> Module {
 
 /// By name of the kernel.
 fn judged(architecture: u32) -> BTreeMap<String, Option<GridStride>> {
-    let module = compiled(architecture);
+    let module = compiled("tests/ptx/grid_stride.cu", architecture);
     let kernels = module.functions.iter().filter(|function| function.entry);
     kernels.map(|kernel| (kernel.name.to_string(), grid_stride::find(&module, &kernel.name))).collect()
 }
@@ -55,4 +56,17 @@ fn proof_asks_for_the_range_of_the_index_and_for_memory_of_its_own() {
     assert_eq!(found("same_copied"), stride(Some(i64::from(i32::MAX)), Some(0), &[2]));
     assert_eq!(found("same_two"), stride(Some(i64::from(i32::MAX)), Some(0), &[1, 2]));
     assert_eq!(found("same_variable"), stride(Some(i64::from(i32::MAX)), Some(0), &[1]));
+}
+
+#[test]
+fn bound_that_the_compiler_loads_again_for_each_item_is_the_same() {
+    let module = compiled("kernels/particles/particles.cu", 90);
+    let kernel = module.functions.iter().find(|function| function.entry).expect("a kernel");
+    // `n`, and what is written: three arrays, each by itself.
+    let expected = GridStride {
+        index_limit: Some(i64::from(i32::MAX)),
+        bound: Some(1),
+        must_not_alias: [12, 13, 14].into_iter().collect(),
+    };
+    assert_eq!(grid_stride::find(&module, &kernel.name), Some(expected));
 }
