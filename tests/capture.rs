@@ -483,6 +483,7 @@ fn fixed_grid_of_a_proved_stride_loop_is_the_axis_that_its_comment_has() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
     let record: serde_json::Value = serde_json::from_str(&read("launches.tune.json")).expect("JSON");
     assert_eq!(grids(&record, "black_scholes"), listed);
+    assert_eq!(grids(&record, "added"), BTreeSet::from([4, 8, 16, 32, 64, 128]));
     for kernel in ["partial", "copied", "counted"] {
         assert_eq!(grids(&record, kernel), BTreeSet::new(), "{kernel}");
     }

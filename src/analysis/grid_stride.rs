@@ -15,7 +15,7 @@
 use super::item_value::{ItemValue, Shared, is_wide};
 use super::single_loop::{SingleLoop, branch_target};
 use crate::ptx::opcode::{Class, Mnemonic, ProductPart, Semantics};
-use crate::ptx::{Instruction, Module, Opcode, Operand, Parameter, Scalar, StateSpace};
+use crate::ptx::{Instruction, Module, Opcode, Operand, Parameter, Scalar, StateSpace, Statement};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a grid-stride loop needs of a launch to be right.
@@ -46,6 +46,29 @@ pub fn find(module: &Module, symbol: &str) -> Option<GridStride> {
     proof.follow_loop()?;
     proof.check_kept()?;
     proof.conclude()
+}
+
+/// Whether the form of a kernel's code alone may be why [`find`] proves nothing: a loop that the
+/// compiler unrolled is several. Then code without unrolling is worth a look, whose results are
+/// the same.
+pub fn may_be_unrolled(module: &Module, symbol: &str) -> bool {
+    let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return false };
+    let mut instructions = body.statements.iter().filter_map(|statement| match statement {
+        Statement::Instruction(instruction) => Some(instruction),
+        _ => None,
+    });
+    let is_followed = |opcode: &Opcode| match opcode.class() {
+        Class::Load => !opcode.spaces().any(|space| space == StateSpace::Shared),
+        Class::Store => opcode.spaces().eq([StateSpace::Global]),
+        Class::ControlFlow => matches!(opcode.mnemonic, Mnemonic::Bra | Mnemonic::Ret),
+        class => is_computation(class),
+    };
+    instructions.all(|instruction| is_followed(&instruction.opcode))
+}
+
+/// Whether instructions of a class only compute registers from registers.
+fn is_computation(class: Class) -> bool {
+    matches!(class, Class::Arithmetic | Class::Comparison | Class::Logic | Class::Move | Class::Conversion)
 }
 
 /// An access to memory that moves with the item.
@@ -352,7 +375,7 @@ impl<'c, 'a> Proof<'c, 'a> {
             (_, Mnemonic::Addc | Mnemonic::Subc | Mnemonic::Madc) => None,
             (Class::Load, Mnemonic::Ld) => self.load(instruction),
             (Class::Store, Mnemonic::St) => self.store(instruction),
-            (Class::Arithmetic | Class::Comparison | Class::Logic | Class::Move | Class::Conversion, _) => {
+            (class, _) if is_computation(class) => {
                 let sources = instruction.operands.get(1..)?;
                 let names: Vec<&str> = sources.iter().flat_map(Operand::names).collect();
                 let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));

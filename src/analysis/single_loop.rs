@@ -23,8 +23,10 @@ impl<'a> SingleLoop<'a> {
             match statement {
                 Statement::Open => depth += 1,
                 Statement::Close => depth -= 1,
-                // A name may mean something else in there.
-                Statement::Registers(_) if depth > 0 => return None,
+                // A name of the compiler's own, which begins with `%`, may mean something else in
+                // there. Those of inline assembly are no others' names.
+                Statement::Registers(registers) if depth > 0 && registers.name.starts_with('%') => return None,
+                Statement::Registers(registers) if depth == 0 && !registers.name.starts_with('%') => return None,
                 Statement::Registers(_) | Statement::Variable(_) => {}
                 Statement::Label(label) => drop(labels.insert(&*label.name, instructions.len())),
                 Statement::Targets { .. } | Statement::Prototype { .. } => return None,

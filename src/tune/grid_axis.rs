@@ -22,7 +22,13 @@ const MOST_BLOCKS: u32 = i32::MAX as u32 / MAX_BLOCK_THREADS;
 
 /// Returns the comment with the recorded grid as an axis. `None` if the comment gives the grid
 /// itself, if that follows the arguments, or if nothing proves that another grid does the same.
-pub fn with_grid_axis(annotation: &Annotation, entry: &Entry, module: &Module) -> Option<Annotation> {
+/// `not_unrolled` compiles the kernel without unrolling loops, where only that may be proved of.
+pub fn with_grid_axis(
+    annotation: &Annotation,
+    entry: &Entry,
+    module: &Module,
+    not_unrolled: impl FnOnce() -> Option<Module>,
+) -> Option<Annotation> {
     let clauses = &annotation.clauses;
     let is_recorded = ["threads", "grid"].iter().all(|clause| clauses.place(clause).is_none());
     // What is proved is of the code under the baseline's macros.
@@ -30,7 +36,10 @@ pub fn with_grid_axis(annotation: &Annotation, entry: &Entry, module: &Module) -
         return None;
     }
     let (block, blocks) = fixed_grid(annotation)?;
-    let found = grid_stride::find(module, &entry.symbol)?;
+    let found = grid_stride::find(module, &entry.symbol).or_else(|| {
+        let module = grid_stride::may_be_unrolled(module, &entry.symbol).then(not_unrolled)??;
+        grid_stride::find(&module, &entry.symbol)
+    })?;
     if !found.must_not_alias.iter().all(|parameter| is_restrict(annotation, *parameter)) {
         return None;
     }

@@ -212,7 +212,12 @@ pub fn inspect_kernel<'a>(
         check_default(front_ends, digest.ok(), &baseline, &entry.symbol)?;
     }
     let limits = limits(ptx_facts::most_threads(&module, &entry.symbol));
-    let wider = grid_axis::with_grid_axis(annotation, &entry, &module);
+    let not_unrolled = || {
+        let options = FrontEndOptions { unroll: Some(1), ..FrontEndOptions::default() };
+        let made = front_ends.get(&[options]).pop()?.ok()?;
+        ptx::Module::parse(&made.ptx).ok()
+    };
+    let wider = grid_axis::with_grid_axis(annotation, &entry, &module, not_unrolled);
     let wider = wider.and_then(|annotation| Space::new(&annotation, &limits).ok());
     let bounded = wider.map_or_else(|| Space::new(annotation, &limits), Ok)?;
     // Launch bounds may depend on a macro axis. What is compiled under the other values tells

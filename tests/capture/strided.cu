@@ -8,6 +8,13 @@ __global__ void partial(int n, const float *__restrict__ x, float *__restrict__ 
     y[first] = sum;
 }
 
+// nvcc makes several loops of this one.
+//@tune
+__global__ void added(int n, const float *__restrict__ x, float *__restrict__ y) {
+    const int stride = gridDim.x * blockDim.x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] = x[i] + y[i];
+}
+
 // Memory that may overlap.
 //@tune
 __global__ void copied(int n, const float *x, float *y) {
@@ -25,6 +32,7 @@ int main() {
     for (float *&data : x) cudaMalloc(&data, 4 << 15);
     black_scholes<<<528, 256>>>(1 << 15, 0.03f, 0.25f, x[0], x[1], x[2], x[3], x[4]);
     partial<<<16, 256>>>(1 << 15, x[0], x[1]);
+    added<<<16, 256>>>(1 << 15, x[0], x[1]);
     copied<<<16, 256>>>(1 << 15, x[0], x[1]);
     counted<<<16, 256>>>(1 << 15, x[0]);
 }

@@ -51,6 +51,15 @@ __global__ void same_bounded(int n, float *__restrict__ y) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n / 4; i += gridDim.x * blockDim.x) y[i] = i;
 }
 
+// Registers of inline assembly.
+__global__ void same_assembly(int n, const unsigned *__restrict__ x, unsigned *__restrict__ y) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        unsigned sum;
+        asm("{ .reg .u32 twice; add.u32 twice, %1, %1; add.u32 %0, twice, 1; }" : "=r"(sum) : "r"(x[i]));
+        y[i] = sum;
+    }
+}
+
 // What would be another kernel if its memory overlapped.
 __global__ void same_copied(int n, const float *x, float *y) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = x[i];
@@ -65,6 +74,18 @@ __global__ void same_two(int n, float *x, float *y) {
 
 __global__ void same_variable(int n, float *y) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = table[7];
+}
+
+// The compiler makes two loops of one, and none of it where it is not to unroll it.
+__global__ void unrolled(int n, const float *__restrict__ x, float *__restrict__ y) {
+    const int stride = gridDim.x * blockDim.x;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] = x[i] + y[i];
+}
+
+__global__ void same_not_unrolled(int n, const float *__restrict__ x, float *__restrict__ y) {
+    const int stride = gridDim.x * blockDim.x;
+#pragma unroll 1
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] = x[i] + y[i];
 }
 
 // Each thread has a result of its own.

@@ -40,6 +40,16 @@ fn grid_stride_loop_is_told_from_what_looks_like_one() {
 }
 
 #[test]
+fn code_that_may_be_unrolled_has_nothing_that_the_proof_refuses() {
+    let module = compiled("tests/ptx/grid_stride.cu", 90);
+    let kernels = module.functions.iter().filter(|function| function.entry);
+    let found: BTreeMap<&str, bool> =
+        kernels.map(|kernel| (&*kernel.name, grid_stride::may_be_unrolled(&module, &kernel.name))).collect();
+    assert!(found["unrolled"] && found["same_rows"] && found["same_assembly"], "{found:?}");
+    assert!(!found["other_atomic"] && !found["other_shared"], "{found:?}");
+}
+
+#[test]
 fn proof_asks_for_the_range_of_the_index_and_for_memory_of_its_own() {
     let judged = judged(90);
     let found = |name: &str| judged[name].clone().expect("proved");
