@@ -474,7 +474,10 @@ mod tests {
             ("for (int row = blockIdx.x; row < n; row += gridDim.x) x[row] = 0;", true),
             ("x[blockIdx.y * gridDim.x + blockIdx.x] = 0;", false),
             ("x[(blockIdx.x + gridDim.x * blockIdx.y) * blockDim.x + threadIdx.x] = 0;", false),
-            ("const int of = blockIdx.y * gridDim.x + blockIdx.x, step = gridDim.x * gridDim.y; x[of + step] = 0;", true),
+            (
+                "const int of = blockIdx.y * gridDim.x + blockIdx.x, step = gridDim.x * gridDim.y; x[of + step] = 0;",
+                true,
+            ),
             ("x[blockIdx.x] = 0;", false),
             ("gridDim", true),
         ] {
