@@ -63,6 +63,7 @@ fn deb_has_a_folder_of_shims() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn wheel_installs_the_program_next_to_python() {
     let folder = stage();
     let wheel = package(folder.path(), &["wheel"]).expect("made");

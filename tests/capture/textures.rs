@@ -133,6 +133,7 @@ fn tuned(folder: &Path, mode: &str) -> (String, serde_json::Value) {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn kernel_with_textures_is_tuned_on_its_recording() {
     let folder = recorded("0");
     let (said, _) = tuned(folder.path(), "measure");

@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
         rng_seed: prop::test_runner::RngSeed::Fixed(13),
-        ..ProptestConfig::with_cases(random_cases(8_000, 80_000))
+        ..ProptestConfig::with_cases(random_cases(3_000, 80_000))
     })]
 
     /// Whatever is done to a real comment, it is read or refused with a place, in bounded time; the same each time.

@@ -15,6 +15,7 @@ fn modules(project: &Project) -> Vec<[Vec<u8>; 2]> {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn small_headers_give_the_ptx_and_cubins_of_cudas_own() {
     // In one folder, for the names of hidden kernels depend on it.
     let project = Project::new(&SOURCES);

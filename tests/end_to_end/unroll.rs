@@ -38,6 +38,7 @@ fn tried(project: &Project) -> Vec<(Value, Value)> {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn winner_has_its_factor_and_all_else_the_loops_of_the_source() {
     let project = Project::new(&["unrolled.cu"]);
     let ran = timed(&project, "block=128 unroll=8");

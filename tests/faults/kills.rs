@@ -102,6 +102,7 @@ fn problem(place: &Place, is_alone: bool) -> Option<String> {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn killed_builds_leave_nothing_torn_and_no_process() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = Place::new(&super::library(folder.path()));

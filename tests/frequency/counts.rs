@@ -1,6 +1,7 @@
 //! How often instructions execute, by what the source says.
 
 use super::*;
+use crate::support::full::cases;
 
 #[test]
 fn loop_that_compiler_unrolled_is_counted_to_iteration() {
@@ -43,7 +44,7 @@ fn tiles_in_shared_memory_are_counted() {
 
 #[test]
 fn nested_loops_are_counted() {
-    for n in [256u32, 4096, 65536, 1 << 22] {
+    for &n in cases(&[256u32, 4096, 65536, 1 << 22], 3) {
         let case = Case::new("nbody", "nbody").int(n as i32);
         let case = case.buffer(Scalar::F32, 4, u64::from(n), Fill::Random { lo: -1.0, hi: 1.0 });
         let case = case.buffer(Scalar::F32, 4, u64::from(n), Fill::Poison);

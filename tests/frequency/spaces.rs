@@ -83,6 +83,7 @@ fn check_equal_work(kernel: &str, macro_sets: usize) {
 
 /// A block's threads load what decides how long its loops run: a whole block must be run, and a large one costs much.
 #[test]
+#[ignore = "long: in the full run"]
 fn launches_that_need_whole_blocks_have_equal_work() {
     check_equal_work("rpes", 4);
 }
