@@ -1,7 +1,7 @@
 //! Memory of the readers of cubins, machine code and PTX: at most 64 times their input, whatever it is.
 
 use super::fuzzing::targets::memory as allocation;
-use crate::support::full::is_full;
+use crate::support::full::{cases, is_full};
 use nvtune::launch::Launch;
 use nvtune::model::Analysis;
 use nvtune::ptx::Module;
@@ -96,7 +96,7 @@ fn nested_loops_are_all_found() {
 
 #[test]
 fn machine_code_takes_bounded_memory() {
-    for count in [100, 1000, 4000] {
+    for &count in cases(&[100, 1000, 4000], 2) {
         read_code(&nested(count));
         read_code(&tangled(count));
         read_code(&bytes(&vec![branch(0, 0); count]));

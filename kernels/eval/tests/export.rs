@@ -4,6 +4,7 @@ use super::json_schema::violations;
 use super::{Project, TIMES, nvtune_eval, recorded};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune_eval::export::{problem, results};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,12 +49,12 @@ fn of_block(t4: &Value, block: u32) -> &Value {
 fn kept_spaces_follow_both_schemas() {
     let paths = kept();
     assert!(paths.len() >= 80, "{}", paths.len());
-    for path in paths {
-        let space = RecordedSpace::read(&path).unwrap_or_else(|error| panic!("{} {error}", path.display()));
+    paths.par_iter().for_each(|path| {
+        let space = RecordedSpace::read(path).unwrap_or_else(|error| panic!("{} {error}", path.display()));
         let (t1, t4) = (problem(&space).expect("whole spaces are kept"), results(&space));
         assert_eq!((t1_violation(&t1), t4_violation(&t4)), (None, None), "{}", path.display());
         assert_eq!(t4["results"].as_array().map(Vec::len), Some(space.configurations.len()), "{}", path.display());
-    }
+    });
 }
 
 #[test]
