@@ -137,7 +137,7 @@ fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
     sums.map(|sum: f64| (sum / f64::max(count, 1.0)).sqrt())
 }
 
-/// What a sparse matrix's rows make warps load is what the profiler counts, whatever the shape (traffic.json). NVTUNE_TEST_FULL=1 prints it for all kernels.
+/// What a sparse matrix's rows make warps load is what the profiler counts, whatever the shape (traffic.json). That of all kernels is printed.
 #[test]
 #[ignore = "long: in the full run"]
 fn loads_equal_profiler_counts() {

@@ -48,22 +48,31 @@ pub fn find(module: &Module, symbol: &str) -> Option<GridStride> {
     proof.conclude()
 }
 
-/// Whether the form of a kernel's code alone may be why [`find`] proves nothing: a loop that the
-/// compiler unrolled is several. Then code without unrolling is worth a look, whose results are
-/// the same.
+/// Whether [`find`] may prove nothing for the form of a kernel's code alone: a loop that the
+/// compiler unrolled is two, the second one for the items that are left. Then code of the same
+/// source without unrolling is worth a look.
 pub fn may_be_unrolled(module: &Module, symbol: &str) -> bool {
     let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return false };
-    let mut instructions = body.statements.iter().filter_map(|statement| match statement {
-        Statement::Instruction(instruction) => Some(instruction),
-        _ => None,
-    });
+    let (mut labels, mut instructions, mut loops) = (BTreeSet::new(), Vec::new(), 0);
+    for statement in &body.statements {
+        match statement {
+            Statement::Label(label) => drop(labels.insert(&*label.name)),
+            Statement::Instruction(instruction) => {
+                let back = |operand: &Operand| matches!(operand, Operand::Name(name) if labels.contains(&**name));
+                let is_branch = instruction.opcode.mnemonic == Mnemonic::Bra;
+                loops += usize::from(is_branch && instruction.operands.first().is_some_and(back));
+                instructions.push(instruction);
+            }
+            _ => {}
+        }
+    }
     let is_followed = |opcode: &Opcode| match opcode.class() {
         Class::Load => !opcode.spaces().any(|space| space == StateSpace::Shared),
         Class::Store => opcode.spaces().eq([StateSpace::Global]),
         Class::ControlFlow => matches!(opcode.mnemonic, Mnemonic::Bra | Mnemonic::Ret),
         class => is_computation(class),
     };
-    instructions.all(|instruction| is_followed(&instruction.opcode))
+    loops > 1 && instructions.iter().all(|instruction| is_followed(&instruction.opcode))
 }
 
 /// Whether instructions of a class only compute registers from registers.
@@ -245,7 +254,7 @@ impl<'c, 'a> Proof<'c, 'a> {
             Operand::Integer(_) => true,
             _ => false,
         };
-        // The compiler may load the same argument again.
+        // The compiler may load the same argument again in the loop.
         let is_loaded_again =
             || self.loaded_parameter(bound).is_some_and(|loaded| self.loaded_parameter(first_bound) == Some(loaded));
         let is_same = kind == *first_kind && (bound == first_bound && is_kept(bound) || is_loaded_again());
@@ -339,10 +348,14 @@ impl<'c, 'a> Proof<'c, 'a> {
             "%nctaid.x" => ItemValue::Blocks,
             "%tid.y" | "%tid.z" | "%ctaid.y" | "%ctaid.z" => ItemValue::constant(0),
             "%ntid.y" | "%ntid.z" | "%nctaid.y" | "%nctaid.z" => ItemValue::constant(1),
-            _ if name.starts_with('%') => ItemValue::OfLaunch,
-            // A variable, by its address.
-            _ => ItemValue::Shared(Shared::default()),
+            _ if self.is_variable(name) => ItemValue::Shared(Shared::default()),
+            _ => ItemValue::OfLaunch,
         }
+    }
+
+    /// Whether a name is a variable's, which stands for its address, and not a register's.
+    fn is_variable(&self, name: &str) -> bool {
+        !name.starts_with('%') && !self.code.inner_registers.contains(name)
     }
 
     fn operand_value(&self, operand: &Operand) -> ItemValue {
@@ -463,7 +476,7 @@ impl<'c, 'a> Proof<'c, 'a> {
             | ItemValue::Shared(Shared { parameter: Some(parameter), .. }) => {
                 self.read_elsewhere.insert(parameter);
             }
-            ItemValue::Shared(_) if address.names().iter().all(|name| !name.starts_with('%')) => {
+            ItemValue::Shared(_) if address.names().iter().all(|name| self.is_variable(name)) => {
                 self.reads_variables = true;
             }
             _ => return None,
@@ -474,6 +487,9 @@ impl<'c, 'a> Proof<'c, 'a> {
     /// What an instruction loads of the parameters; `None` if it loads other memory.
     fn parameter_value(&self, instruction: &Instruction) -> Option<Shared> {
         let Operand::Address { base: Some(name), offset } = instruction.operands.get(1)? else { return None };
+        if instruction.opcode.spaces().next() != Some(StateSpace::Param) {
+            return None;
+        }
         let parameter = self.parameters.iter().position(|parameter| parameter.name == *name)?;
         let bytes = u64::from(instruction.opcode.types().next_back()?.size());
         let is_single = matches!(instruction.operands.first(), Some(Operand::Name(_)));

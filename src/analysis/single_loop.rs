@@ -2,13 +2,15 @@
 
 use crate::ptx::opcode::Mnemonic;
 use crate::ptx::{Instruction, Operand, Statement};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The instructions of a kernel that consists of straight code, one loop, and `ret`.
 pub(super) struct SingleLoop<'a> {
     pub(super) instructions: Vec<&'a Instruction>,
     /// By label: the instruction behind it.
     pub(super) labels: HashMap<&'a str, usize>,
+    /// The registers that inline assembly declares for itself.
+    pub(super) inner_registers: HashSet<&'a str>,
     /// The loop: its first instruction, and the branch back to it.
     pub(super) first: usize,
     pub(super) last: usize,
@@ -19,16 +21,31 @@ pub(super) struct SingleLoop<'a> {
 impl<'a> SingleLoop<'a> {
     pub(super) fn new(statements: &'a [Statement]) -> Option<Self> {
         let (mut instructions, mut labels, mut depth) = (Vec::new(), HashMap::new(), 0);
+        let mut inner_registers = HashSet::new();
         for statement in statements {
             match statement {
                 Statement::Open => depth += 1,
                 Statement::Close => depth -= 1,
-                // A name of the compiler's own, which begins with `%`, may mean something else in
-                // there. Those of inline assembly are no others' names.
-                Statement::Registers(registers) if depth > 0 && registers.name.starts_with('%') => return None,
-                Statement::Registers(registers) if depth == 0 && !registers.name.starts_with('%') => return None,
-                Statement::Registers(_) | Statement::Variable(_) => {}
-                Statement::Label(label) => drop(labels.insert(&*label.name, instructions.len())),
+                // The compiler's names begin with `%`. Others come from inline assembly: they are
+                // accepted in its own scopes alone, where they hide no register of another one.
+                Statement::Registers(registers) if depth == 0 => {
+                    if !registers.name.starts_with('%') {
+                        return None;
+                    }
+                }
+                Statement::Registers(registers) => {
+                    if registers.name.starts_with('%') || registers.count.is_some() {
+                        return None;
+                    }
+                    inner_registers.insert(&*registers.name);
+                }
+                Statement::Variable(_) => {}
+                Statement::Label(label) => {
+                    // The same label may stand in two scopes.
+                    if labels.insert(&*label.name, instructions.len()).is_some() {
+                        return None;
+                    }
+                }
                 Statement::Targets { .. } | Statement::Prototype { .. } => return None,
                 Statement::Instruction(instruction) => instructions.push(instruction),
             }
@@ -47,7 +64,7 @@ impl<'a> SingleLoop<'a> {
         }
         let joins = branches(first..last).flat_map(|(at, to)| [at + 1, to]);
         let latch = joins.max().unwrap_or(first);
-        Some(Self { instructions, labels, first, last, latch })
+        Some(Self { instructions, labels, inner_registers, first, last, latch })
     }
 }
 

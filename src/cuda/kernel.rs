@@ -41,7 +41,7 @@ pub struct Kernel {
     pub waits_for_grid: bool,
     /// Whether its body names `gridDim` other than as the pitch of a block's number
     /// (`blockIdx.y * gridDim.x`), as grid-stride loops do.
-    pub takes_any_grid: bool,
+    pub may_take_any_grid: bool,
     /// The dimensions of `threadIdx` and `blockDim` that its body names. All of them if it names
     /// one as a whole, or none at all: then what it calls may read any.
     pub named_dimensions: [bool; 3],
@@ -180,7 +180,7 @@ pub(crate) fn find_kernel<'a>(
                         .filter(|open| open + 2 < at)
                         .map(|open| code[open + 1].span.to(code[at - 2].span)),
                     waits_for_grid: waits_for_grid(&code[close..], source),
-                    takes_any_grid: takes_any_grid(&code[close..], source),
+                    may_take_any_grid: may_take_any_grid(&code[close..], source),
                     named_dimensions: named_dimensions(&code[close..], source),
                 });
             }
@@ -212,13 +212,17 @@ fn named_dimensions(code: &[CxxToken], source: &Source) -> [bool; 3] {
 }
 
 /// Whether the body that begins in `code` may be of a kernel for any grid (see [`Kernel`]).
-fn takes_any_grid(code: &[CxxToken], source: &Source) -> bool {
+fn may_take_any_grid(code: &[CxxToken], source: &Source) -> bool {
     let Some(body) = body(code, source) else { return false };
     let text = |at: Option<usize>| at.and_then(|at| body.get(at)).map_or("", |token| source.slice(token.span));
     let is_pitch = |at: usize| {
-        let is_factor = |sign: Option<usize>, block: Option<usize>| text(sign) == "*" && text(block) == "blockIdx";
+        // The number of the block in another dimension.
+        let is_other = |block: Option<usize>| {
+            text(block) == "blockIdx" && text(block.map(|block| block + 2)) != text(Some(at + 2))
+        };
         // `blockIdx.y * gridDim.x`, `gridDim.x * blockIdx.y`
-        is_factor(at.checked_sub(1), at.checked_sub(4)) || is_factor(Some(at + 3), Some(at + 4))
+        text(at.checked_sub(1)) == "*" && is_other(at.checked_sub(4))
+            || text(Some(at + 3)) == "*" && is_other(Some(at + 4))
     };
     (0..body.len()).any(|at| text(Some(at)) == "gridDim" && !is_pitch(at))
 }

@@ -29,7 +29,7 @@ pub fn apply(annotation: &mut Annotation, recorded: &RecordedKernel) -> Result<b
     check(annotation, &main.launch)?;
     let (span, before) = (annotation.comment, annotation.clauses.clone());
     if !annotation.has_grid() {
-        match infer_grid(&known_launches(annotation, main, recorded), annotation.kernel.takes_any_grid, span) {
+        match infer_grid(&known_launches(annotation, main, recorded), annotation.kernel.may_take_any_grid, span) {
             Some(InferredGrid::Threads(value)) => annotation.clauses.threads = Some(Spanned { value, span }),
             Some(InferredGrid::Blocks(value)) => {
                 annotation.clauses.grid = Some(Spanned { value: Grid::Expressions(value), span });

@@ -22,7 +22,8 @@ const MOST_BLOCKS: u32 = i32::MAX as u32 / MAX_BLOCK_THREADS;
 
 /// Returns the comment with the recorded grid as an axis. `None` if the comment gives the grid
 /// itself, if that follows the arguments, or if nothing proves that another grid does the same.
-/// `not_unrolled` compiles the kernel without unrolling loops, where only that may be proved of.
+/// `not_unrolled` compiles the kernel with its loops not unrolled; it is called only if nothing is
+/// proved of `module`.
 pub fn with_grid_axis(
     annotation: &Annotation,
     entry: &Entry,
@@ -37,8 +38,8 @@ pub fn with_grid_axis(
     }
     let (block, blocks) = fixed_grid(annotation)?;
     let found = grid_stride::find(module, &entry.symbol).or_else(|| {
-        let module = grid_stride::may_be_unrolled(module, &entry.symbol).then(not_unrolled)??;
-        grid_stride::find(&module, &entry.symbol)
+        let rolled = if grid_stride::may_be_unrolled(module, &entry.symbol) { not_unrolled()? } else { return None };
+        grid_stride::find(&rolled, &entry.symbol)
     })?;
     if !found.must_not_alias.iter().all(|parameter| is_restrict(annotation, *parameter)) {
         return None;

@@ -212,6 +212,7 @@ pub fn inspect_kernel<'a>(
         check_default(front_ends, digest.ok(), &baseline, &entry.symbol)?;
     }
     let limits = limits(ptx_facts::most_threads(&module, &entry.symbol));
+    // What does not compile so proves nothing, and the grid stays as it is.
     let not_unrolled = || {
         let options = FrontEndOptions { unroll: Some(1), ..FrontEndOptions::default() };
         let made = front_ends.get(&[options]).pop()?.ok()?;

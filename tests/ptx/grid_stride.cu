@@ -76,7 +76,7 @@ __global__ void same_variable(int n, float *y) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = table[7];
 }
 
-// The compiler makes two loops of one, and none of it where it is not to unroll it.
+// The compiler unrolls this loop into two; `#pragma unroll 1` keeps it one.
 __global__ void unrolled(int n, const float *__restrict__ x, float *__restrict__ y) {
     const int stride = gridDim.x * blockDim.x;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) y[i] = x[i] + y[i];
@@ -204,5 +204,26 @@ __global__ void other_shared(int n, float *__restrict__ y) {
         tile[threadIdx.x] = i;
         y[i] = tile[threadIdx.x ^ 1];
     }
+}
+
+// What inline assembly reads of the memory that is written.
+__global__ void other_assembly(int n, float *__restrict__ y) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        float v;
+        asm volatile("{ .reg .u64 a; and.b64 a, %1, -16; ld.global.f32 %0, [a]; }" : "=f"(v) : "l"(y));
+        y[i] = v + 1;
+    }
+}
+
+// A jump to a label that stands twice.
+__global__ void other_label(int n, float *__restrict__ y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int stride = gridDim.x * blockDim.x;
+    asm volatile("{ .reg .pred p; setp.ge.s32 p, %0, %1; @p bra SKIP; SKIP: }" ::"r"(i), "r"(n));
+    do {
+        y[i] = 1;
+        i += stride;
+    } while (i < n);
+    asm volatile("{ SKIP: }");
 }
 }

@@ -45,8 +45,8 @@ fn code_that_may_be_unrolled_has_nothing_that_the_proof_refuses() {
     let kernels = module.functions.iter().filter(|function| function.entry);
     let found: BTreeMap<&str, bool> =
         kernels.map(|kernel| (&*kernel.name, grid_stride::may_be_unrolled(&module, &kernel.name))).collect();
-    assert!(found["unrolled"] && found["same_rows"] && found["same_assembly"], "{found:?}");
-    assert!(!found["other_atomic"] && !found["other_shared"], "{found:?}");
+    assert!(found["unrolled"] && found["same_rows"], "{found:?}");
+    assert!(!found["other_atomic"] && !found["other_shared"] && !found["other_one_item"], "{found:?}");
 }
 
 #[test]
