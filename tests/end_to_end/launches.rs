@@ -517,6 +517,7 @@ fn refused_macro_values_cost_few_candidates_and_are_explained() {
 const COOPERATIVE_GROUPS: &str = "#define _CG_LIMIT_INCLUDED_DEPENDENCIES\n#include <cooperative_groups.h>\n";
 
 #[test]
+#[ignore = "long: in the full run"]
 fn grid_that_synchronizes_is_no_larger_than_the_gpu() {
     let kernel = |name: &str, more: &str, ways: &str, wait: &str| {
         format!(

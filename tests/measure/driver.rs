@@ -154,6 +154,7 @@ fn baseline_that_writes_out_of_bounds_is_compared_with() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn baselines_results_make_room_for_larger_candidates() {
     // Of 256 MB the measuring process has 32 for itself; `x` takes 100, and `y`, a copy of it and its results take 8 each.
     let mut process = start(256 << 20);
