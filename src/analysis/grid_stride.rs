@@ -13,9 +13,10 @@
 //! The launch has one dimension: its block and its grid extend in x alone.
 
 use super::item_value::{ItemValue, Shared, is_wide};
+use super::register_use::{read_names, written_names};
 use super::single_loop::{SingleLoop, branch_target};
 use crate::ptx::opcode::{Class, Mnemonic, ProductPart, Semantics};
-use crate::ptx::{Instruction, Module, Opcode, Operand, Parameter, Scalar, StateSpace, Statement};
+use crate::ptx::{Instruction, Module, Opcode, Operand, Parameter, Scalar, StateSpace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a grid-stride loop needs of a launch to be right.
@@ -48,35 +49,8 @@ pub fn find(module: &Module, symbol: &str) -> Option<GridStride> {
     proof.conclude()
 }
 
-/// Whether [`find`] may prove nothing for the form of a kernel's code alone: a loop that the
-/// compiler unrolled is two, the second one for the items that are left. Then code of the same
-/// source without unrolling is worth a look.
-pub fn may_be_unrolled(module: &Module, symbol: &str) -> bool {
-    let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return false };
-    let (mut labels, mut instructions, mut loops) = (BTreeSet::new(), Vec::new(), 0);
-    for statement in &body.statements {
-        match statement {
-            Statement::Label(label) => drop(labels.insert(&*label.name)),
-            Statement::Instruction(instruction) => {
-                let back = |operand: &Operand| matches!(operand, Operand::Name(name) if labels.contains(&**name));
-                let is_branch = instruction.opcode.mnemonic == Mnemonic::Bra;
-                loops += usize::from(is_branch && instruction.operands.first().is_some_and(back));
-                instructions.push(instruction);
-            }
-            _ => {}
-        }
-    }
-    let is_followed = |opcode: &Opcode| match opcode.class() {
-        Class::Load => !opcode.spaces().any(|space| space == StateSpace::Shared),
-        Class::Store => opcode.spaces().eq([StateSpace::Global]),
-        Class::ControlFlow => matches!(opcode.mnemonic, Mnemonic::Bra | Mnemonic::Ret),
-        class => is_computation(class),
-    };
-    loops > 1 && instructions.iter().all(|instruction| is_followed(&instruction.opcode))
-}
-
 /// Whether instructions of a class only compute registers from registers.
-fn is_computation(class: Class) -> bool {
+pub(super) fn is_computation(class: Class) -> bool {
     matches!(class, Class::Arithmetic | Class::Comparison | Class::Logic | Class::Move | Class::Conversion)
 }
 
@@ -611,23 +585,4 @@ fn comparison_below(test: &Instruction, negated: bool) -> Option<(&Operand, &Ope
         ("gt" | "hi", false) | ("le" | "ls", true) => Some((b, a, kind)),
         _ => None,
     }
-}
-
-/// The registers that an instruction writes.
-fn written_names(instruction: &Instruction) -> Vec<&str> {
-    match instruction.opcode.class() {
-        Class::Store | Class::ControlFlow => Vec::new(),
-        _ => instruction.operands.first().map(Operand::names).unwrap_or_default(),
-    }
-}
-
-/// The registers that an instruction reads, its guard among them.
-fn read_names(instruction: &Instruction) -> Vec<&str> {
-    let guard = instruction.guard.iter().map(|guard| &*guard.register);
-    let operands = match instruction.opcode.class() {
-        Class::Store => &instruction.operands[..],
-        Class::ControlFlow => &[],
-        _ => instruction.operands.get(1..).unwrap_or_default(),
-    };
-    guard.chain(operands.iter().flat_map(Operand::names)).collect()
 }

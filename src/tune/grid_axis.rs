@@ -4,8 +4,8 @@
 //! Invariant: the grid varies only if [`grid_stride`] proves that results do not depend on it,
 //! for all arguments that the launch stub lets a winner have.
 
-use crate::analysis::grid_stride;
 use crate::analysis::grid_stride::GridStride;
+use crate::analysis::{grid_stride, unrolled_loop};
 use crate::comment::{Annotation, Binary, Expr, GivenValue, Grid, Node, Spanned, Value};
 use crate::cuda::{Scalar, Type};
 use crate::ptx::Module;
@@ -38,7 +38,7 @@ pub fn with_grid_axis(
     }
     let (block, blocks) = fixed_grid(annotation)?;
     let found = grid_stride::find(module, &entry.symbol).or_else(|| {
-        let rolled = if grid_stride::may_be_unrolled(module, &entry.symbol) { not_unrolled()? } else { return None };
+        let rolled = if unrolled_loop::may_be_unrolled(module, &entry.symbol) { not_unrolled()? } else { return None };
         grid_stride::find(&rolled, &entry.symbol)
     })?;
     if !found.must_not_alias.iter().all(|parameter| is_restrict(annotation, *parameter)) {

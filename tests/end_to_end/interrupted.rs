@@ -287,8 +287,13 @@ fn interrupted_tune_of_a_project_is_resumed() {
         assert!(!project.path("nvtune.lock").exists());
 
         let ran = succeed(&mut tune());
-        // The last digit of its gain depends on which rounds were before the signal.
-        assert!(ran.stderr.contains("nvtune: mix: block=96 regs=40 (1.2"), "{}", ran.stderr);
+        assert!(
+            ["1.25x", "1.26x"]
+                .iter()
+                .any(|gain| ran.stderr.contains(&format!("nvtune: mix: block=96 regs=40 ({gain}"))),
+            "{}",
+            ran.stderr
+        );
         assert!(ran.stderr.contains(" before an interruption), "), "{}", ran.stderr);
         assert!(project.read("nvtune.lock").contains("mix.cu: mix, sm_90"), "{}", project.read("nvtune.lock"));
     }

@@ -2,8 +2,8 @@
 
 use crate::support::full::cases;
 use crate::support::toolkit::{Headers, architectures, nvcc, set_headers};
-use nvtune::analysis::grid_stride;
 use nvtune::analysis::grid_stride::GridStride;
+use nvtune::analysis::{grid_stride, unrolled_loop};
 use nvtune::ptx::Module;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn code_that_may_be_unrolled_has_nothing_that_the_proof_refuses() {
     let module = compiled("tests/ptx/grid_stride.cu", 90);
     let kernels = module.functions.iter().filter(|function| function.entry);
     let found: BTreeMap<&str, bool> =
-        kernels.map(|kernel| (&*kernel.name, grid_stride::may_be_unrolled(&module, &kernel.name))).collect();
+        kernels.map(|kernel| (&*kernel.name, unrolled_loop::may_be_unrolled(&module, &kernel.name))).collect();
     assert!(found["unrolled"] && found["same_rows"], "{found:?}");
     assert!(!found["other_atomic"] && !found["other_shared"] && !found["other_one_item"], "{found:?}");
 }
