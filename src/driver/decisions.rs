@@ -6,6 +6,7 @@ use super::call_cache::{Call, CallLookup, Snapshot, Winners};
 use super::tuning::Tuning;
 use crate::diag::MessageCode;
 use crate::gpu::architecture_number;
+use crate::nvcc::final_build::StartedBuild;
 use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, wrapper_problem};
 use crate::process;
 use crate::recording;
@@ -15,19 +16,27 @@ use crate::tune::{Tuned, Tuner};
 use std::path::{Path, PathBuf};
 
 impl Build<'_> {
-    /// Tunes the kernels of all sources; returns where the final build finds its programs.
+    /// Tunes the kernels of all sources; returns where the final build finds its programs, and the
+    /// final build if it has begun.
     ///
     /// # Errors
     /// The exit code, where the call ends here: nvcc refused it, or NVTUNE_STRICT does.
-    pub(super) fn tune(&self, tunings: &mut [Tuning], warm: Option<&CallLookup<'_>>) -> Result<Programs, u8> {
+    pub(super) fn tune(
+        &self,
+        tunings: &mut [Tuning],
+        warm: Option<&CallLookup<'_>>,
+    ) -> Result<(Programs, Option<StartedBuild>), u8> {
         let dryrun = self.ask_steps(tunings)?;
+        let programs = Programs::new(&dryrun, self.nvcc);
+        let mut started = None;
         if !self.warn_untunable(tunings, &dryrun) {
+            started = self.start_final_build(&programs, tunings);
             let tuner = self.tune_all(&dryrun, tunings);
             if let Some(warm) = warm {
                 self.keep(warm, &dryrun, tunings, &tuner);
             }
         }
-        Ok(Programs::new(&dryrun, self.nvcc))
+        Ok((programs, started))
     }
 
     /// Asks nvcc for the steps behind the compile, and notes the newest architecture of each

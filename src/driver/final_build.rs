@@ -7,9 +7,9 @@ use super::depfile;
 use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
 use crate::diag::{MessageCode, exit_code};
-use crate::emit::{CiccOutput, Header, PlannedKernel, StubText};
+use crate::emit::{BuildPlan, CiccOutput, Header, PlannedKernel, StubText};
 use crate::nvcc::final_build;
-use crate::nvcc::final_build::{Built, Wrong};
+use crate::nvcc::final_build::{Built, StartedBuild, Wrong};
 use crate::nvcc::{Made, Programs};
 use crate::process;
 use crate::process::TemporaryFolder;
@@ -35,7 +35,7 @@ impl Build<'_> {
     /// Writes headers and records and lets nvcc build with the winners.
     pub(super) fn build(
         &self,
-        programs: &Programs,
+        (programs, started): (&Programs, Option<StartedBuild>),
         folder: &Path,
         mut tunings: Vec<Tuning>,
         warm: Option<&CallLookup<'_>>,
@@ -43,7 +43,7 @@ impl Build<'_> {
         self.written.take_turns(tunings.iter().filter_map(|tuning| tuning.header_in(folder)));
         self.choose_lasting(folder, &mut tunings);
         self.set_fallback(&tunings);
-        let wrong = match self.attempt(programs, folder, &tunings, warm) {
+        let wrong = match self.attempt((programs, started), folder, &tunings, warm) {
             Attempt::Ended(code) => {
                 // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
                 if code != 0 && self.console.has_deferred() {
@@ -81,7 +81,7 @@ impl Build<'_> {
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        let (code, problem) = match self.attempt(programs, folder, &tunings, None) {
+        let (code, problem) = match self.attempt((programs, None), folder, &tunings, None) {
             Attempt::Ended(code) => return code,
             Attempt::Refused(status) => return self.retry_without_winners(folder, tunings, status),
             Attempt::Failed(problem) => (MessageCode::ResultNotUsed, problem),
@@ -93,10 +93,22 @@ impl Build<'_> {
         self.fall_back(folder, tunings, code, &problem)
     }
 
+    /// Starts nvcc while its source is tuned, where that changes nothing of what it reads: the
+    /// source includes no header of nvtune's. `None` where it is to start later.
+    pub(super) fn start_final_build(&self, programs: &Programs, tunings: &[Tuning]) -> Option<StartedBuild> {
+        let can_start = !self.several_sources()
+            && !tunings.iter().any(|tuning| tuning.source.includes_header)
+            // What is kept of nvcc's steps is complete only with what tuning made known.
+            && !self.invocation.keeps_steps
+            && programs.cicc.is_some();
+        let permit = can_start.then(process::free_permit).flatten()?;
+        StartedBuild::new(programs, &self.invocation.arguments, permit).ok()
+    }
+
     /// Writes headers and records and lets nvcc build with what is decided.
     fn attempt(
         &self,
-        programs: &Programs,
+        (programs, started): (&Programs, Option<StartedBuild>),
         folder: &Path,
         tunings: &[Tuning],
         warm: Option<&CallLookup<'_>>,
@@ -127,16 +139,18 @@ impl Build<'_> {
         // With `--keep`, all that cicc writes is wanted.
         let known: Vec<CiccOutput> = known.filter(|_| !self.invocation.keeps_steps).collect();
         let has_winners = !kernels.is_empty() || !stubs.is_empty();
-        if !has_winners && (known.is_empty() || !tunings.iter().any(Tuning::has_results)) {
+        if !has_winners && started.is_none() && (known.is_empty() || !tunings.iter().any(Tuning::has_results)) {
             return self.attempt_baselines(folder, tunings);
         }
         let sources = match self.several_sources() {
             true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
             false => Vec::new(),
         };
-        let built = self.including(folder, tunings, |arguments| {
-            final_build::build(programs, arguments, (sources, kernels, stubs), known)
-        });
+        let plan = BuildPlan { sources, kernels, stubs, cicc_outputs: known };
+        let built = match started {
+            Some(started) => Ok(started.finish(&plan)),
+            None => self.including(folder, tunings, |arguments| final_build::build(programs, arguments, &plan)),
+        };
         match built.unwrap_or_else(Err) {
             // A signal ends the whole build.
             Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),

@@ -187,19 +187,19 @@ impl Build<'_> {
         if self.settings.mode == Mode::Capture {
             let programs = self.capture(&mut tunings)?;
             self.console.failure().map_or(Ok(()), Err)?;
-            return Ok(self.build(&programs, &folder, tunings, None));
+            return Ok(self.build((&programs, None), &folder, tunings, None));
         }
         let warm = self.warm(&tunings);
         let found = warm.as_ref().and_then(CallLookup::find);
-        let programs = match found.and_then(|snapshot| Some((self.programs(&snapshot)?, snapshot))) {
+        let (programs, started) = match found.and_then(|snapshot| Some((self.programs(&snapshot)?, snapshot))) {
             Some((programs, snapshot)) => {
                 self.recall(snapshot, &mut tunings);
-                programs
+                (programs, None)
             }
             None => self.tune(&mut tunings, warm.as_ref())?,
         };
         self.console.failure().map_or(Ok(()), Err)?;
-        Ok(self.build(&programs, &folder, tunings, warm.as_ref()))
+        Ok(self.build((&programs, started), &folder, tunings, warm.as_ref()))
     }
 
     /// Reads the tuning comments of every marked file; all errors are printed before giving up.

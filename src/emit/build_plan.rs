@@ -3,14 +3,12 @@
 use super::stub_file::StubText;
 use crate::ptx::Transplant;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The plan of one final build. nvtune writes it to a file; the shims that nvcc calls in place
 /// of ptxas and cicc read it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildPlan {
-    /// Folder for the outcomes that the shims report, a file for each call.
-    pub answers: PathBuf,
     /// The sources of the call as nvcc names them, where it has several.
     pub sources: Vec<String>,
     pub kernels: Vec<PlannedKernel>,
@@ -71,25 +69,4 @@ pub struct ShimOutcome {
     pub symbol: String,
     /// `None`: the code is the one that was timed, the stub is rewritten; else what is wrong.
     pub problem: Option<String>,
-}
-
-impl BuildPlan {
-    /// The environment variable that names the plan's file.
-    pub const VARIABLE: &'static str = "NVTUNE_BUILD_PLAN";
-
-    /// Reads the plan that nvtune wrote for this process.
-    pub fn from_environment() -> Option<Self> {
-        let text = std::fs::read(std::env::var_os(Self::VARIABLE)?).ok()?;
-        serde_json::from_slice(&text).ok()
-    }
-
-    /// Reads the outcomes that the shims have written.
-    pub fn outcomes(answers: &Path) -> std::io::Result<Vec<ShimOutcome>> {
-        let mut outcomes = Vec::new();
-        for entry in std::fs::read_dir(answers)? {
-            let text = std::fs::read(entry?.path())?;
-            outcomes.extend(serde_json::from_slice::<Vec<ShimOutcome>>(&text)?);
-        }
-        Ok(outcomes)
-    }
 }

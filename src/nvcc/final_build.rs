@@ -1,14 +1,27 @@
 //! One run of nvcc from the overlay toolkit: kernels, stubs -> nvcc's exit status, or what it
 //! did not build as it was timed.
+//!
+//! nvcc may be started before they are known ([`StartedBuild`]): it then reads the source and
+//! splits it while that is tuned, and waits for the plan before it compiles device code.
 
 use super::overlay::Overlay;
+use super::plan_folder;
+use super::plan_folder::PlanFolder;
 use super::programs::Programs;
-use crate::emit::{BuildPlan, CiccOutput, Part, PlannedKernel, ShimOutcome, StubText};
+use crate::emit::{BuildPlan, Part, PlannedKernel, ShimOutcome, StubText};
 use crate::process;
-use crate::process::TemporaryFolder;
+use crate::process::Permit;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often it is looked whether a started nvcc waits for its plan.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What came of it.
 pub enum Built {
@@ -26,42 +39,125 @@ pub struct Wrong {
     pub problem: String,
 }
 
-/// Runs nvcc with a build plan for the shims; `sources` are those of the call, where it has
-/// several.
+/// Runs nvcc with a build plan for the shims.
 ///
 /// # Errors
 /// Where nvcc cannot be started so; the text is for the user.
-pub fn build(
-    Programs { bin, cicc }: &Programs,
-    arguments: &[OsString],
-    (sources, kernels, stubs): (Vec<String>, Vec<PlannedKernel>, Vec<StubText>),
-    cicc_outputs: Vec<CiccOutput>,
-) -> Result<Built, String> {
-    let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
-    let cicc = cicc.as_deref().filter(|_| !stubs.is_empty() || !cicc_outputs.is_empty());
-    let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
-    let folder = TemporaryFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
-    let answers = folder.path().join("answers");
-    let plan_file = folder.path().join("plan.json");
-    let plan = BuildPlan { answers: answers.clone(), sources, kernels, stubs, cicc_outputs };
-    std::fs::create_dir(&answers)
-        .and_then(|()| std::fs::write(&plan_file, serde_json::to_vec(&plan)?))
-        .map_err(|error| format!("cannot write the build plan: {error}"))?;
-    let mut nvcc = Command::new(bin.join("nvcc"));
-    nvcc.arg0(overlay.nvcc()).args(arguments);
-    let status = process::wait_for_status(nvcc.env(BuildPlan::VARIABLE, &plan_file))
-        .map_err(|error| format!("cannot start nvcc: {error}"))?;
-    let outcomes = BuildPlan::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
-    let wrong: Vec<Wrong> = outcomes
-        .iter()
-        .filter_map(|ShimOutcome { source, symbol, problem, .. }| {
-            Some(Wrong { source: source.clone(), symbol: symbol.clone(), problem: problem.clone()? })
-        })
-        .collect();
-    if !wrong.is_empty() {
-        return Ok(Built::Differs(wrong));
+pub fn build(programs: &Programs, arguments: &[OsString], plan: &BuildPlan) -> Result<Built, String> {
+    let wants_cicc = !plan.stubs.is_empty() || !plan.cicc_outputs.is_empty();
+    let mut overlaid = Overlaid::new(programs, wants_cicc)?;
+    overlaid.decide(plan)?;
+    let mut nvcc = overlaid.start(arguments)?;
+    overlaid.end(&mut nvcc, plan)
+}
+
+/// An nvcc that runs while its sources are tuned. If it is dropped before it is finished, nvcc
+/// fails without a message.
+pub struct StartedBuild {
+    overlaid: Overlaid,
+    /// `None` once it has ended.
+    nvcc: Option<Child>,
+    /// Whether its first steps do not count as a tool that runs any more.
+    is_counted_out: Arc<AtomicBool>,
+    /// The thread in which they do.
+    counting: Option<JoinHandle<()>>,
+}
+
+impl StartedBuild {
+    /// Starts nvcc, which counts as a tool until it waits for the plan.
+    ///
+    /// # Errors
+    /// Where that is not to be had; the text is for the user.
+    pub fn new(programs: &Programs, arguments: &[OsString], permit: Permit) -> Result<Self, String> {
+        let overlaid = Overlaid::new(programs, true)?;
+        let nvcc = overlaid.start(arguments)?;
+        let is_counted_out = Arc::new(AtomicBool::new(false));
+        let (folder, is_over) = (overlaid.folder.path().to_path_buf(), Arc::clone(&is_counted_out));
+        let hold = move || {
+            while !is_over.load(Ordering::Relaxed) && !plan_folder::is_awaited(&folder) {
+                std::thread::sleep(PAUSE);
+            }
+            drop(permit);
+        };
+        // Where there is no thread for it, nvcc is one tool more than there should be.
+        let counting = std::thread::Builder::new().name("first steps".to_owned()).spawn(hold).ok();
+        Ok(Self { overlaid, nvcc: Some(nvcc), is_counted_out, counting })
     }
-    let done = |part: Part, source: Option<&str>, symbol: &str, architecture: &str| {
+
+    /// Has nvcc go on with the build plan, and waits for its end.
+    ///
+    /// # Errors
+    /// Where it cannot be given the plan.
+    pub fn finish(mut self, plan: &BuildPlan) -> Result<Built, String> {
+        self.is_counted_out.store(true, Ordering::Relaxed);
+        self.overlaid.decide(plan)?;
+        let Some(mut nvcc) = self.nvcc.take() else { return Err("nvcc has ended".to_owned()) };
+        self.overlaid.end(&mut nvcc, plan)
+    }
+}
+
+impl Drop for StartedBuild {
+    fn drop(&mut self) {
+        self.is_counted_out.store(true, Ordering::Relaxed);
+        self.overlaid.folder.release();
+        if let Some(mut nvcc) = self.nvcc.take() {
+            let _ = process::wait_for_builder(&mut nvcc);
+        }
+        // A token of make's that is not given back by then is lost.
+        if let Some(counting) = self.counting.take() {
+            let _ = counting.join();
+        }
+    }
+}
+
+/// The overlay toolkit, and what it shares with nvtune.
+struct Overlaid {
+    overlay: Overlay,
+    folder: PlanFolder,
+    nvcc: PathBuf,
+}
+
+impl Overlaid {
+    fn new(Programs { bin, cicc }: &Programs, wants_cicc: bool) -> Result<Self, String> {
+        let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
+        let cicc = cicc.as_deref().filter(|_| wants_cicc);
+        let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
+        let folder = PlanFolder::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        Ok(Self { overlay, folder, nvcc: bin.join("nvcc") })
+    }
+
+    fn start(&self, arguments: &[OsString]) -> Result<Child, String> {
+        let mut nvcc = Command::new(&self.nvcc);
+        nvcc.arg0(self.overlay.nvcc()).args(arguments).env(plan_folder::VARIABLE, self.folder.path());
+        process::start_builder(&mut nvcc).map_err(|error| format!("cannot start nvcc: {error}"))
+    }
+
+    fn decide(&mut self, plan: &BuildPlan) -> Result<(), String> {
+        self.folder.decide(plan).map_err(|error| format!("cannot write the build plan: {error}"))
+    }
+
+    /// Waits for nvcc's end and compares what it built with the plan.
+    fn end(&self, nvcc: &mut Child, plan: &BuildPlan) -> Result<Built, String> {
+        let status = process::wait_for_builder(nvcc).map_err(|error| format!("cannot wait for nvcc: {error}"))?;
+        self.folder.print_messages();
+        let outcomes = self.folder.outcomes().map_err(|error| format!("cannot read the shim's answers: {error}"))?;
+        let wrong: Vec<Wrong> = outcomes
+            .iter()
+            .filter_map(|ShimOutcome { source, symbol, problem, .. }| {
+                Some(Wrong { source: source.clone(), symbol: symbol.clone(), problem: problem.clone()? })
+            })
+            .collect();
+        if !wrong.is_empty() {
+            return Ok(Built::Differs(wrong));
+        }
+        let wrong = if status.success() { not_done(plan, &outcomes) } else { Vec::new() };
+        Ok(if wrong.is_empty() { Built::Done(status) } else { Built::Differs(wrong) })
+    }
+}
+
+/// What of the plan no shim reports.
+fn not_done(plan: &BuildPlan, outcomes: &[ShimOutcome]) -> Vec<Wrong> {
+    let is_done = |part: Part, source: Option<&str>, symbol: &str, architecture: &str| {
         let is = |outcome: &ShimOutcome| {
             outcome.part == part
                 && outcome.source.as_deref() == source
@@ -70,25 +166,19 @@ pub fn build(
         };
         outcomes.iter().any(is)
     };
-    if status.success() {
-        let missing = |source: Option<&str>, symbol: &str, problem: &str| Wrong {
-            source: source.map(str::to_owned),
-            symbol: symbol.to_owned(),
-            problem: problem.to_owned(),
-        };
-        let without_code = plan.kernels.iter().filter_map(|PlannedKernel { source, symbol, architecture, .. }| {
-            let source = source.as_deref();
-            let is_done = done(Part::Code, source, symbol, architecture);
-            (!is_done).then(|| missing(source, symbol, "nvcc did not assemble it"))
-        });
-        let without_stub = plan.stubs.iter().filter_map(|StubText { source, stub, .. }| {
-            let is_done = done(Part::Stub, Some(source), stub, "");
-            (!is_done).then(|| missing(Some(source), stub, "nvcc made no launch stub for it"))
-        });
-        let wrong: Vec<Wrong> = without_code.chain(without_stub).collect();
-        if !wrong.is_empty() {
-            return Ok(Built::Differs(wrong));
-        }
-    }
-    Ok(Built::Done(status))
+    let missing = |source: Option<&str>, symbol: &str, problem: &str| Wrong {
+        source: source.map(str::to_owned),
+        symbol: symbol.to_owned(),
+        problem: problem.to_owned(),
+    };
+    let without_code = plan.kernels.iter().filter_map(|PlannedKernel { source, symbol, architecture, .. }| {
+        let source = source.as_deref();
+        let is_done = is_done(Part::Code, source, symbol, architecture);
+        (!is_done).then(|| missing(source, symbol, "nvcc did not assemble it"))
+    });
+    let without_stub = plan.stubs.iter().filter_map(|StubText { source, stub, .. }| {
+        let is_done = is_done(Part::Stub, Some(source), stub, "");
+        (!is_done).then(|| missing(Some(source), stub, "nvcc made no launch stub for it"))
+    });
+    without_code.chain(without_stub).collect()
 }

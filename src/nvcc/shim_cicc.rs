@@ -2,9 +2,10 @@
 //! dispatches into the stub file.
 
 use super::cicc_output::CiccRun;
-use super::shim_ptxas::{answer, cannot_start};
+use super::plan_folder::{GivenUp, SharedPlan};
+use super::shim_ptxas::cannot_start;
 use crate::diag::exit_code;
-use crate::emit::{BuildPlan, Part, ShimOutcome, StubText, rewrite_stubs};
+use crate::emit::{Part, ShimOutcome, StubText, rewrite_stubs};
 use crate::process;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -28,12 +29,16 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let options = arguments.get(1..).unwrap_or_default();
     let mut cicc = Command::new(real);
     cicc.args(options);
-    let Some(plan) = BuildPlan::from_environment() else { return cannot_start("cicc", &cicc.exec()) };
+    let shared = match SharedPlan::wait() {
+        Ok(Some(shared)) => shared,
+        Ok(None) => return cannot_start("cicc", &cicc.exec()),
+        Err(GivenUp) => return NOT_WRITTEN,
+    };
     let source = option(options, "--orig_src_file_name").unwrap_or_default().to_string_lossy();
-    let stubs: Vec<&StubText> = plan.stubs.iter().filter(|stub| stub.source == source).collect();
+    let stubs: Vec<&StubText> = shared.plan.stubs.iter().filter(|stub| stub.source == source).collect();
     let file = option(options, "--stub_file_name").filter(|_| !stubs.is_empty());
     // What is half written for a fault is written again.
-    let is_known = CiccRun::new(options).is_some_and(|run| run.write_known(&plan.cicc_outputs).unwrap_or(false));
+    let is_known = CiccRun::new(options).is_some_and(|run| run.write_known(&shared.plan.cicc_outputs).unwrap_or(false));
     let ran = if is_known { Ok(ExitStatus::default()) } else { process::run_tool(&mut cicc) };
     let problems = match (ran, file) {
         (Ok(status), _) if !status.success() => return exit_code(status),
@@ -43,7 +48,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         (Err(error), Some(_)) => Err(format!("cannot be made: cicc cannot be started: {error}")),
     };
     let outcomes = outcomes(problems, &stubs);
-    match answer(&plan, &outcomes) {
+    match shared.answer(&outcomes) {
         Ok(()) if outcomes.iter().all(|outcome| outcome.problem.is_none()) => 0,
         _ => NOT_WRITTEN,
     }

@@ -1,6 +1,7 @@
 //! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands
 //! it with the winners' entries in it, and compares the machine code with what was timed.
 
+use super::plan_folder::{GivenUp, SharedPlan};
 use crate::diag::{MessageCode, console, exit_code};
 use crate::emit::{BuildPlan, Part, PlannedKernel, ShimOutcome};
 use crate::process;
@@ -24,14 +25,18 @@ const MISMATCH: u8 = 255;
 pub fn run(arguments: &[OsString]) -> u8 {
     let own_path = arguments.first().map(PathBuf::from).unwrap_or_default();
     let options = arguments.get(1..).unwrap_or_default();
-    let mut ptxas = Command::new(real_ptxas(&own_path));
+    let mut ptxas = Command::new(real_tool(&own_path, REAL_PTXAS));
     // ptxas begins its messages with the name it is called by, and build logs are searched for
     // `ptxas info`.
     ptxas.arg0("ptxas");
-    let Some(plan) = BuildPlan::from_environment() else { return cannot_start("ptxas", &ptxas.args(options).exec()) };
+    let shared = match SharedPlan::wait() {
+        Ok(Some(shared)) => shared,
+        Ok(None) => return cannot_start("ptxas", &ptxas.args(options).exec()),
+        Err(GivenUp) => return MISMATCH,
+    };
     let call = Call::new(options);
-    let kernels = call.kernels(&plan);
-    let edited = call.edit(&plan, &kernels);
+    let kernels = call.kernels(&shared.plan);
+    let edited = call.edit(shared.folder(), &kernels);
     let (edited, problem) = match edited {
         Ok(edited) => (edited, None),
         Err(problem) => (None, Some(problem)),
@@ -63,7 +68,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         }
     };
     let wrong = outcomes.iter().any(|outcome| outcome.problem.is_some());
-    match answer(&plan, &outcomes) {
+    match shared.answer(&outcomes) {
         Ok(()) if !wrong => 0,
         // Without an outcome nvtune takes the kernel for one that was not compared, and builds
         // again without a plan.
@@ -132,17 +137,14 @@ impl Call {
         called.into_iter().filter(|source| stem(source) == longest).collect()
     }
 
-    /// Writes the PTX with the winners' entries into a file of its own; `None` where there are
-    /// none.
-    fn edit(&self, plan: &BuildPlan, kernels: &[&PlannedKernel]) -> Result<Option<tempfile::TempPath>, String> {
+    /// Writes the PTX with the winners' entries into a file of its own in `folder`; `None` where
+    /// there are none.
+    fn edit(&self, folder: &Path, kernels: &[&PlannedKernel]) -> Result<Option<tempfile::TempPath>, String> {
         let Some(path) = self.input.as_deref().filter(|_| !kernels.is_empty()) else { return Ok(None) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let entries: Vec<(&str, &Transplant)> =
             kernels.iter().map(|kernel| (kernel.symbol.as_str(), &kernel.entry)).collect();
         let text = ptx::insert_transplants(&text, &entries).map_err(|error| error.to_string())?;
-        // Into nvtune's own folder, which goes with it: a shim that a signal ends cannot remove its
-        // file.
-        let folder = plan.answers.parent().unwrap_or(&plan.answers);
         let file = tempfile::Builder::new().suffix(".ptx").tempfile_in(folder);
         let mut file = file.map_err(|error| error.to_string())?;
         std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| error.to_string())?;
@@ -167,21 +169,11 @@ impl Call {
     }
 }
 
-/// Writes the outcomes to a file for nvtune.
-pub(super) fn answer(plan: &BuildPlan, outcomes: &[ShimOutcome]) -> std::io::Result<()> {
-    if outcomes.is_empty() {
-        return Ok(());
-    }
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile_in(&plan.answers)?;
-    serde_json::to_writer(&mut file, outcomes)?;
-    file.keep().map(drop).map_err(|error| error.error)
-}
-
-/// The real ptxas next to the shim; nvcc calls the shim by a path or through the PATH that it
+/// The real tool next to the shim; nvcc calls the shim by a path or through the PATH that it
 /// sets.
-fn real_ptxas(own_path: &Path) -> PathBuf {
-    let neighbour = own_path.with_file_name(REAL_PTXAS);
-    if own_path.components().count() > 1 { neighbour } else { PathBuf::from(REAL_PTXAS) }
+pub(super) fn real_tool(own_path: &Path, name: &str) -> PathBuf {
+    let neighbour = own_path.with_file_name(name);
+    if own_path.components().count() > 1 { neighbour } else { PathBuf::from(name) }
 }
 
 pub(super) fn cannot_start(program: &str, error: &std::io::Error) -> u8 {

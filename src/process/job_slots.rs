@@ -72,6 +72,12 @@ pub fn additional_permit(is_over: impl Fn() -> bool) -> Option<Permit> {
     JOBS.get_or_init(Jobs::from_environment).additional_permit(is_over)
 }
 
+/// Leave for what is done while tools run, if it can be had at once: it never takes the leave of
+/// the last of them.
+pub fn free_permit() -> Option<Permit> {
+    JOBS.get_or_init(Jobs::from_environment).free_permit()
+}
+
 impl Jobs {
     fn from_environment() -> Self {
         // SAFETY: nothing else of this process owns the files that make names; that they are pipes
@@ -104,6 +110,18 @@ impl Jobs {
             std::thread::sleep(PAUSE);
         }
         None
+    }
+
+    fn free_permit(&'static self) -> Option<Permit> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.free > 1 && queue.given == queue.asked {
+            queue.free -= 1;
+            return Some(Permit(JobToken::Own(self)));
+        }
+        match &self.limit {
+            Limit::Tokens(client) => client.try_acquire().ok().flatten().map(|token| Permit(JobToken::Made(token))),
+            Limit::Cores | Limit::One => None,
+        }
     }
 
     fn take_permit(&'static self) -> Permit {
@@ -167,8 +185,23 @@ mod tests {
             })
             .collect();
         assert!(jobs.additional_permit(|| false).is_none(), "it would take the leave of the last");
+        assert!(jobs.free_permit().is_none());
         drop(held);
         waiting.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(order.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(jobs.free_permit().is_none(), "it would take the leave of the last");
+    }
+
+    #[test]
+    fn free_permit_leaves_one_for_the_tools() {
+        let queue = Mutex::new(Queue { free: 2, asked: 0, given: 0 });
+        let jobs: &'static Jobs =
+            Box::leak(Box::new(Jobs { limit: Limit::Cores, own: 2, queue, moved: Condvar::new() }));
+        let held = jobs.free_permit();
+        assert!(held.is_some());
+        assert!(jobs.free_permit().is_none());
+        drop(jobs.take_permit());
+        drop(held);
+        assert!(jobs.free_permit().is_some());
     }
 }

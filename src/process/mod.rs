@@ -21,12 +21,12 @@ mod timeout;
 pub use broken_pipes::ignore_broken_pipes;
 pub use exec::hand_over;
 pub use fallback::{Fallback, set_fallback, use_fallback};
-pub use job_slots::{Permit, additional_permit, prepare_jobserver as prepare_jobs, wait_for_permit};
+pub use job_slots::{Permit, additional_permit, free_permit, prepare_jobserver as prepare_jobs, wait_for_permit};
 pub use named_lock::NamedLock;
 pub use process_tree::Tree;
 pub use signals::{
-    run_tool, run_worker, set_finish, set_last_words, set_undo, spawn_child, uninterrupted, wait_for_status,
-    wait_where_interrupted, watch_signals,
+    run_tool, run_worker, set_finish, set_last_words, set_undo, spawn_child, start_builder, uninterrupted,
+    wait_for_builder, wait_for_status, wait_where_interrupted, watch_signals,
 };
 pub use start_time::process_start;
 pub use temp_dir::TemporaryFolder;

@@ -95,12 +95,22 @@ pub fn spawn_child(command: &mut Command) -> io::Result<Child> {
 /// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays,
 /// and so what was to be undone without it.
 pub fn wait_for_status(command: &mut Command) -> io::Result<ExitStatus> {
-    let mut child = uninterrupted(|| {
+    wait_for_builder(&mut start_builder(command)?)
+}
+
+/// Starts the nvcc that builds: on a signal it is given the time to clear up. No other one may
+/// run until [`wait_for_builder`].
+pub fn start_builder(command: &mut Command) -> io::Result<Child> {
+    uninterrupted(|| {
         let child = command.spawn().inspect_err(threads::note_start)?;
         BUILDER.store(child.id(), Ordering::SeqCst);
-        Ok::<_, io::Error>(child)
-    })?;
-    let status = wait_for_tool(&mut child);
+        Ok(child)
+    })
+}
+
+/// Waits for the nvcc that builds.
+pub fn wait_for_builder(nvcc: &mut Child) -> io::Result<ExitStatus> {
+    let status = wait_for_tool(nvcc);
     if status.as_ref().is_ok_and(ExitStatus::success) {
         set_undo(None);
     }

@@ -1,0 +1,166 @@
+//! The folder that nvtune shares with the shims of one final build: the build plan, and what
+//! the shims report.
+//!
+//! nvcc may be started before the plan is known. The shims of cicc and ptxas then wait for it,
+//! and what cudafe++ says until then is printed once it is there: after nvtune's own messages,
+//! as in a build that is started later.
+
+use crate::emit::{BuildPlan, ShimOutcome};
+use crate::process::TemporaryFolder;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the folder to the shims.
+pub const VARIABLE: &str = "NVTUNE_BUILD_PLAN";
+
+/// Held by nvtune until the plan is written. A lock ends with its process: no shim waits for one
+/// that is gone.
+const UNDECIDED: &str = "undecided";
+/// There once a shim waits.
+const AWAITED: &str = "awaited";
+const PLAN: &str = "plan.json";
+const MESSAGES: &str = "messages";
+const ANSWERS: &str = "answers";
+
+/// nvtune's side. The folder goes when this is dropped.
+#[derive(Debug)]
+pub struct PlanFolder {
+    folder: TemporaryFolder,
+    undecided: Option<File>,
+}
+
+impl PlanFolder {
+    /// A folder whose plan is not decided: shims wait for it.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn new() -> io::Result<Self> {
+        let folder = TemporaryFolder::new()?;
+        std::fs::create_dir(folder.path().join(ANSWERS))?;
+        let undecided = File::create(folder.path().join(UNDECIDED))?;
+        flock(&undecided, FlockOperation::LockExclusive)?;
+        Ok(Self { folder, undecided: Some(undecided) })
+    }
+
+    /// What [`VARIABLE`] is to be.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Lets the shims go on with this plan.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn decide(&mut self, plan: &BuildPlan) -> io::Result<()> {
+        std::fs::write(self.path().join(PLAN), serde_json::to_vec(plan)?)?;
+        self.release();
+        Ok(())
+    }
+
+    /// Lets the shims go on; without a plan they fail.
+    pub fn release(&mut self) {
+        if let Some(undecided) = self.undecided.take() {
+            // Not by closing it alone: a child that is about to be started has the file, too.
+            let _ = flock(&undecided, FlockOperation::Unlock);
+        }
+    }
+
+    /// The outcomes that the shims have written.
+    ///
+    /// # Errors
+    /// Where one cannot be read.
+    pub fn outcomes(&self) -> io::Result<Vec<ShimOutcome>> {
+        let mut outcomes = Vec::new();
+        for entry in std::fs::read_dir(self.path().join(ANSWERS))? {
+            let text = std::fs::read(entry?.path())?;
+            outcomes.extend(serde_json::from_slice::<Vec<ShimOutcome>>(&text)?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Prints what was said before the plan was decided, if no shim has.
+    pub fn print_messages(&self) {
+        print_messages(self.path());
+    }
+}
+
+/// Whether a shim waits for the plan in this folder, or waited.
+pub fn is_awaited(folder: &Path) -> bool {
+    folder.join(AWAITED).exists()
+}
+
+/// nvtune ended, or gave the build up, before it decided on a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUp;
+
+/// A shim's side: the plan that nvtune decided on.
+#[derive(Debug)]
+pub struct SharedPlan {
+    folder: PathBuf,
+    pub plan: BuildPlan,
+}
+
+impl SharedPlan {
+    /// Waits for the plan that nvtune writes for this shim, and reads it. `None` if it is no shim
+    /// of nvtune's, or the plan cannot be read: it then does what its program does.
+    ///
+    /// # Errors
+    /// [`GivenUp`]: nobody would compare what is built now.
+    pub fn wait() -> Result<Option<Self>, GivenUp> {
+        let Some(folder) = std::env::var_os(VARIABLE).map(PathBuf::from) else { return Ok(None) };
+        let undecided = File::open(folder.join(UNDECIDED)).map_err(|_| GivenUp)?;
+        if flock(&undecided, FlockOperation::NonBlockingLockShared).is_err() {
+            // Without it nvtune counts this nvcc as one that runs: no harm.
+            let _ = File::create(folder.join(AWAITED));
+            flock(&undecided, FlockOperation::LockShared).map_err(|_| GivenUp)?;
+        }
+        let plan = folder.join(PLAN);
+        if !plan.exists() {
+            return Err(GivenUp);
+        }
+        print_messages(&folder);
+        let plan = std::fs::read(plan).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(plan.map(|plan| Self { folder, plan }))
+    }
+
+    /// The folder, which goes with the build: a shim that a signal ends cannot remove its files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Reports to nvtune.
+    ///
+    /// # Errors
+    /// Where that cannot be written.
+    pub fn answer(&self, outcomes: &[ShimOutcome]) -> io::Result<()> {
+        if outcomes.is_empty() {
+            return Ok(());
+        }
+        let mut file = tempfile::Builder::new().suffix(".json").tempfile_in(self.folder.join(ANSWERS))?;
+        serde_json::to_writer(&mut file, outcomes)?;
+        file.keep().map(drop).map_err(|error| error.error)
+    }
+}
+
+/// Where this shim's program is to write its messages while the plan is not decided; `None`
+/// where it is, or where there is none.
+pub fn messages_until_decided() -> Option<File> {
+    let folder = PathBuf::from(std::env::var_os(VARIABLE)?);
+    let undecided = File::open(folder.join(UNDECIDED)).ok()?;
+    let is_decided = flock(&undecided, FlockOperation::NonBlockingLockShared).is_ok();
+    let file = OpenOptions::new().append(true).create(true).open(folder.join(MESSAGES));
+    file.ok().filter(|_| !is_decided)
+}
+
+/// Prints the messages that were kept, once: several shims may be released at the same time.
+fn print_messages(folder: &Path) {
+    let Ok(mut file) = OpenOptions::new().read(true).write(true).open(folder.join(MESSAGES)) else { return };
+    let mut text = Vec::new();
+    let read = flock(&file, FlockOperation::LockExclusive).is_ok() && file.read_to_end(&mut text).is_ok();
+    if read && file.rewind().is_ok() && file.set_len(0).is_ok() {
+        // A closed standard error does not make the build fail.
+        let _ = io::stderr().write_all(&text);
+    }
+}
