@@ -43,8 +43,8 @@ use std::path::Path;
 /// Runs the program with `arguments` (the first is the name it was called by) and gives its
 /// exit code.
 ///
-/// Called as `nvcc` it is nvcc, called as `ptxas`, `cicc` or `cudafe++` (by nvcc, from the overlay
-/// toolkit) it is a shim; `nvtune nvcc ARGS`, `nvtune /path/to/nvcc ARGS` and `nvtune ccache nvcc ARGS`
+/// Called as `nvcc` it is nvcc, called as `ptxas` or `cicc` (by nvcc, from the overlay toolkit)
+/// it is a shim; `nvtune nvcc ARGS`, `nvtune /path/to/nvcc ARGS` and `nvtune ccache nvcc ARGS`
 /// are nvcc too, as is `nvtune ARGS` with nvcc's arguments; all else is nvtune's own command
 /// line.
 pub fn run(arguments: Vec<OsString>) -> u8 {
@@ -57,8 +57,6 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         nvcc::shim_ptxas::run(&arguments)
     } else if is_called("cicc") {
         nvcc::shim_cicc::run(&arguments)
-    } else if is_called("cudafe++") {
-        nvcc::shim_cudafe::run(&arguments)
     } else if are_nvcc_arguments(words) {
         driver::pipeline::run_without_name(words)
     } else if let Some(call) = Some(words).filter(|words| !cli::begins_with_command(words)).and_then(launched) {

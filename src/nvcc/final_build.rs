@@ -12,9 +12,11 @@ use crate::emit::{BuildPlan, Part, PlannedKernel, ShimOutcome, StubText};
 use crate::process;
 use crate::process::Permit;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -47,14 +49,16 @@ pub fn build(programs: &Programs, arguments: &[OsString], plan: &BuildPlan) -> R
     let wants_cicc = !plan.stubs.is_empty() || !plan.cicc_outputs.is_empty();
     let mut overlaid = Overlaid::new(programs, wants_cicc)?;
     overlaid.decide(plan)?;
-    let mut nvcc = overlaid.start(arguments)?;
+    let mut nvcc = overlaid.start(arguments, Stdio::inherit())?;
     overlaid.end(&mut nvcc, plan)
 }
 
-/// An nvcc that runs while its sources are tuned. If it is dropped before it is finished, nvcc
-/// fails without a message.
+/// An nvcc that runs while its sources are tuned. What it says is kept until it has ended, so that
+/// it follows what nvtune says, and that the line of progress stays whole. If it is dropped before
+/// it is finished, nvcc fails without a message.
 pub struct StartedBuild {
     overlaid: Overlaid,
+    said: File,
     /// `None` once it has ended.
     nvcc: Option<Child>,
     /// Whether its first steps do not count as a tool that runs any more.
@@ -70,7 +74,9 @@ impl StartedBuild {
     /// Where that is not to be had; the text is for the user.
     pub fn new(programs: &Programs, arguments: &[OsString], permit: Permit) -> Result<Self, String> {
         let overlaid = Overlaid::new(programs, true)?;
-        let nvcc = overlaid.start(arguments)?;
+        let kept = || tempfile::tempfile().and_then(|said| Ok((said.try_clone()?, said)));
+        let (said, written) = kept().map_err(|error| format!("cannot keep what nvcc says: {error}"))?;
+        let nvcc = overlaid.start(arguments, written.into())?;
         let is_counted_out = Arc::new(AtomicBool::new(false));
         let (folder, is_over) = (overlaid.folder.path().to_path_buf(), Arc::clone(&is_counted_out));
         let hold = move || {
@@ -81,7 +87,7 @@ impl StartedBuild {
         };
         // Where there is no thread for it, nvcc is one tool more than there should be.
         let counting = std::thread::Builder::new().name("first steps".to_owned()).spawn(hold).ok();
-        Ok(Self { overlaid, nvcc: Some(nvcc), is_counted_out, counting })
+        Ok(Self { overlaid, said, nvcc: Some(nvcc), is_counted_out, counting })
     }
 
     /// Has nvcc go on with the build plan, and waits for its end.
@@ -92,7 +98,13 @@ impl StartedBuild {
         self.is_counted_out.store(true, Ordering::Relaxed);
         self.overlaid.decide(plan)?;
         let Some(mut nvcc) = self.nvcc.take() else { return Err("nvcc has ended".to_owned()) };
-        self.overlaid.end(&mut nvcc, plan)
+        let built = self.overlaid.end(&mut nvcc, plan);
+        let mut said = Vec::new();
+        if self.said.rewind().is_ok() && self.said.read_to_end(&mut said).is_ok() {
+            // A closed standard error does not make the build fail.
+            let _ = std::io::stderr().write_all(&said);
+        }
+        built
     }
 }
 
@@ -126,9 +138,9 @@ impl Overlaid {
         Ok(Self { overlay, folder, nvcc: bin.join("nvcc") })
     }
 
-    fn start(&self, arguments: &[OsString]) -> Result<Child, String> {
+    fn start(&self, arguments: &[OsString], said: Stdio) -> Result<Child, String> {
         let mut nvcc = Command::new(&self.nvcc);
-        nvcc.arg0(self.overlay.nvcc()).args(arguments).env(plan_folder::VARIABLE, self.folder.path());
+        nvcc.arg0(self.overlay.nvcc()).args(arguments).stderr(said).env(plan_folder::VARIABLE, self.folder.path());
         process::start_builder(&mut nvcc).map_err(|error| format!("cannot start nvcc: {error}"))
     }
 
@@ -139,7 +151,6 @@ impl Overlaid {
     /// Waits for nvcc's end and compares what it built with the plan.
     fn end(&self, nvcc: &mut Child, plan: &BuildPlan) -> Result<Built, String> {
         let status = process::wait_for_builder(nvcc).map_err(|error| format!("cannot wait for nvcc: {error}"))?;
-        self.folder.print_messages();
         let outcomes = self.folder.outcomes().map_err(|error| format!("cannot read the shim's answers: {error}"))?;
         let wrong: Vec<Wrong> = outcomes
             .iter()

@@ -18,7 +18,6 @@ mod overlay_links;
 mod plan_folder;
 mod programs;
 pub mod shim_cicc;
-pub mod shim_cudafe;
 pub mod shim_ptxas;
 mod source_scan;
 mod tool_error;

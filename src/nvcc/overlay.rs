@@ -1,20 +1,16 @@
-//! The overlay toolkit: a folder that looks like the real toolkit but whose `ptxas`, `cicc` and
-//! `cudafe++` are nvtune's shims.
+//! The overlay toolkit: a folder that looks like the real toolkit but whose `ptxas` and `cicc`
+//! are nvtune's shims.
 //!
 //! nvcc finds its home from `argv[0]` without resolving links and reads `nvcc.profile` there. So
-//! a folder of links, a profile whose `TOP` names the real root, and tools of our own make nvcc
-//! itself run the shims; all else stays nvcc's.
+//! a folder of links, a profile whose `TOP` names the real root, and a `ptxas` and a `cicc` of
+//! our own make nvcc itself run the shims; all else stays nvcc's.
 
 use super::overlay_links::mirror;
-use super::{shim_cicc, shim_cudafe, shim_ptxas};
+use super::{shim_cicc, shim_ptxas};
 use crate::process::TemporaryFolder;
-use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-
-/// The shims in `bin/`, and how the real ones are called there.
-const SHIMS: [(&str, &str); 2] = [("ptxas", shim_ptxas::REAL_PTXAS), ("cudafe++", shim_cudafe::REAL_CUDAFE)];
 
 /// An overlay on disk; it goes when this is dropped.
 #[derive(Debug)]
@@ -32,7 +28,7 @@ pub enum OverlayError {
 
 impl Overlay {
     /// Makes an overlay of the toolkit whose binaries are in `bin` (what nvcc calls `_HERE_`),
-    /// with `program` as `ptxas` and `cudafe++` and, where the folder of cicc is known, as `cicc`.
+    /// with `program` as `ptxas` and, where the folder of cicc is known, as `cicc`.
     pub fn new(bin: &Path, cicc: Option<&Path>, program: &Path) -> Result<Self, OverlayError> {
         let folder =
             TemporaryFolder::new().map_err(|source| OverlayError::Io { path: std::env::temp_dir(), source })?;
@@ -48,13 +44,10 @@ impl Overlay {
 
     fn fill(&self, bin: &Path, cicc: Option<&Path>, program: &Path) -> Result<(), OverlayError> {
         let io = |path: &Path, source| OverlayError::Io { path: path.to_path_buf(), source };
-        let is_linked = |name: &OsStr| name != "nvcc.profile" && SHIMS.iter().all(|(shim, _)| name != *shim);
-        let own_bin = mirror(bin, self.folder.path(), is_linked).map_err(|source| io(self.folder.path(), source))?;
-        for (shim, real) in SHIMS {
-            symlink(program, own_bin.join(shim))
-                .and_then(|()| symlink(bin.join(shim), own_bin.join(real)))
-                .map_err(|source| io(&own_bin, source))?;
-        }
+        let own_bin = mirror(bin, self.folder.path(), |name| name != "nvcc.profile" && name != "ptxas")
+            .and_then(|own_bin| symlink(program, own_bin.join("ptxas")).map(|()| own_bin))
+            .and_then(|own_bin| symlink(bin.join("ptxas"), own_bin.join(shim_ptxas::REAL_PTXAS)).map(|()| own_bin))
+            .map_err(|source| io(self.folder.path(), source))?;
         let profile = bin.join("nvcc.profile");
         let text = std::fs::read_to_string(&profile).map_err(|source| io(&profile, source))?;
         let cicc_folder = cicc.map(|real| self.cicc(real, program).map_err(|source| io(real, source))).transpose()?;

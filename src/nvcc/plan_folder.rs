@@ -1,15 +1,13 @@
 //! The folder that nvtune shares with the shims of one final build: the build plan, and what
 //! the shims report.
 //!
-//! nvcc may be started before the plan is known. The shims of cicc and ptxas then wait for it,
-//! and what cudafe++ says until then is printed once it is there: after nvtune's own messages,
-//! as in a build that is started later.
+//! nvcc may be started before the plan is known: the shims then wait for it.
 
 use crate::emit::{BuildPlan, ShimOutcome};
 use crate::process::TemporaryFolder;
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that names the folder to the shims.
@@ -21,7 +19,6 @@ const UNDECIDED: &str = "undecided";
 /// There once a shim waits.
 const AWAITED: &str = "awaited";
 const PLAN: &str = "plan.json";
-const MESSAGES: &str = "messages";
 const ANSWERS: &str = "answers";
 
 /// nvtune's side. The folder goes when this is dropped.
@@ -79,11 +76,6 @@ impl PlanFolder {
         }
         Ok(outcomes)
     }
-
-    /// Prints what was said before the plan was decided, if no shim has.
-    pub fn print_messages(&self) {
-        print_messages(self.path());
-    }
 }
 
 /// Whether a shim waits for the plan in this folder, or waited.
@@ -120,7 +112,6 @@ impl SharedPlan {
         if !plan.exists() {
             return Err(GivenUp);
         }
-        print_messages(&folder);
         let plan = std::fs::read(plan).ok().and_then(|text| serde_json::from_slice(&text).ok());
         Ok(plan.map(|plan| Self { folder, plan }))
     }
@@ -141,26 +132,5 @@ impl SharedPlan {
         let mut file = tempfile::Builder::new().suffix(".json").tempfile_in(self.folder.join(ANSWERS))?;
         serde_json::to_writer(&mut file, outcomes)?;
         file.keep().map(drop).map_err(|error| error.error)
-    }
-}
-
-/// Where this shim's program is to write its messages while the plan is not decided; `None`
-/// where it is, or where there is none.
-pub fn messages_until_decided() -> Option<File> {
-    let folder = PathBuf::from(std::env::var_os(VARIABLE)?);
-    let undecided = File::open(folder.join(UNDECIDED)).ok()?;
-    let is_decided = flock(&undecided, FlockOperation::NonBlockingLockShared).is_ok();
-    let file = OpenOptions::new().append(true).create(true).open(folder.join(MESSAGES));
-    file.ok().filter(|_| !is_decided)
-}
-
-/// Prints the messages that were kept, once: several shims may be released at the same time.
-fn print_messages(folder: &Path) {
-    let Ok(mut file) = OpenOptions::new().read(true).write(true).open(folder.join(MESSAGES)) else { return };
-    let mut text = Vec::new();
-    let read = flock(&file, FlockOperation::LockExclusive).is_ok() && file.read_to_end(&mut text).is_ok();
-    if read && file.rewind().is_ok() && file.set_len(0).is_ok() {
-        // A closed standard error does not make the build fail.
-        let _ = io::stderr().write_all(&text);
     }
 }

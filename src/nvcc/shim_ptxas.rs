@@ -25,7 +25,7 @@ const MISMATCH: u8 = 255;
 pub fn run(arguments: &[OsString]) -> u8 {
     let own_path = arguments.first().map(PathBuf::from).unwrap_or_default();
     let options = arguments.get(1..).unwrap_or_default();
-    let mut ptxas = Command::new(real_tool(&own_path, REAL_PTXAS));
+    let mut ptxas = Command::new(real_ptxas(&own_path));
     // ptxas begins its messages with the name it is called by, and build logs are searched for
     // `ptxas info`.
     ptxas.arg0("ptxas");
@@ -169,11 +169,11 @@ impl Call {
     }
 }
 
-/// The real tool next to the shim; nvcc calls the shim by a path or through the PATH that it
+/// The real ptxas next to the shim; nvcc calls the shim by a path or through the PATH that it
 /// sets.
-pub(super) fn real_tool(own_path: &Path, name: &str) -> PathBuf {
-    let neighbour = own_path.with_file_name(name);
-    if own_path.components().count() > 1 { neighbour } else { PathBuf::from(name) }
+fn real_ptxas(own_path: &Path) -> PathBuf {
+    let neighbour = own_path.with_file_name(REAL_PTXAS);
+    if own_path.components().count() > 1 { neighbour } else { PathBuf::from(REAL_PTXAS) }
 }
 
 pub(super) fn cannot_start(program: &str, error: &std::io::Error) -> u8 {

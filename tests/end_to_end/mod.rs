@@ -27,6 +27,7 @@ mod report;
 mod results;
 mod runners;
 mod spill;
+mod started_build;
 mod tools;
 mod trusted;
 mod unroll;
