@@ -2,8 +2,8 @@
 """What nvtune adds to the time of a compile: `nvcc -c` through nvtune against plain `nvcc -c`; calls that compile nothing, where the
 machine's noise is small; and the search for tuning comments in a large source.
 
-In: saxpy without its tuning comment, the same with a marked header of which it makes no instance, the suite as it stands, a project
-of 50 marked kernels in 20 files, an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: tables, and
+In: saxpy without its tuning comment, the same with a marked header of which it makes no instance, the suite as it stands and without
+its lines that include nvtune's headers, a project of 50 marked kernels in 20 files, an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: tables, and
 build/compile_time.json. Invariant: the two compilers run in turns, each first in every other pair, and a pair's ratio is taken
 before the median, so that a drift of the machine falls on both; beside the wall clock stands the processor time (user and system)
 of a build with all its processes, which other work on the machine hardly changes; no GPU is used (NVTUNE=static). Cold: without a
@@ -14,6 +14,7 @@ code.
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -64,6 +65,14 @@ def sources():
     yield NO_INSTANCE, WORK / "unmarked" / "no_instance.cu"
     for name in SUITE:
         yield f"marked: {name}", KERNELS / name / f"{name}.cu"
+    (WORK / "without_header").mkdir()
+    for name in SUITE:
+        text = (KERNELS / name / f"{name}.cu").read_text()
+        without = re.sub(r"#if __has_include\(.*\n#include .*\n#endif\n", "", text)
+        if without == text:
+            sys.exit(f"compile_time: {name}.cu does not include its header")
+        (WORK / "without_header" / f"{name}.cu").write_text(without)
+        yield f"marked, no header: {name}", WORK / "without_header" / f"{name}.cu"
 
 
 KERNEL = """
@@ -228,6 +237,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=15, help="pairs of compiles in each line (default 15)")
     parser.add_argument("--calls", type=int, default=500, help="pairs of calls that compile nothing (default 500)")
     parser.add_argument("--warm", action="store_true", help="only builds whose results are in the cache")
+    parser.add_argument("--cold", action="store_true", help="only marked builds without a cache")
     parser.add_argument("--unmarked", action="store_true", help="only calls that compile nothing")
     parser.add_argument("--no-instance", action="store_true", help="only a source that makes no instance of its marked header")
     options = parser.parse_args()
@@ -255,8 +265,8 @@ def main():
         NVTUNE_LOCK=str(WORK / "none.lock"),
     )
     cold, warm = dict(environment, NVTUNE_CACHE_SIZE="0"), dict(environment, NVTUNE_CACHE_DIR=str(WORK / "cache"))
-    only_warm = options.warm
-    quick = [] if only_warm or options.no_instance else list(handed_over(nvcc, shim, compiled[0][1], environment, options.calls))
+    only_warm, only_cold = options.warm, options.cold
+    quick = [] if only_warm or only_cold or options.no_instance else list(handed_over(nvcc, shim, compiled[0][1], environment, options.calls))
     if quick:
         print(f"calls that compile nothing, {options.calls} pairs")
         print(f"{'':26} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'at p99':>7}")
@@ -276,20 +286,22 @@ def main():
         compiled = [(label, source) for label, source in compiled if label == NO_INSTANCE]
     for label, source in compiled:
         is_marked = label.startswith("marked")
+        if only_cold and not is_marked:
+            continue
         if not only_warm:
             add(label + (", cold" if is_marked else ""), pairs, compare(nvcc, shim, source, cold, pairs))
-        if is_marked:
+        if is_marked and not only_cold:
             add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs, is_warm=True))
-    if not options.no_instance:
+    if not (options.no_instance or only_cold):
         label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
         add(label, pairs, compare_projects(nvcc, shim, project(), warm, pairs))
     record = REPOSITORY / "build" / "compile_time.json"
     record.write_text(json.dumps(quick + rows, indent=2) + "\n")
     print(f"nvcc -O3 -arch=sm_90 -c, medians of {pairs} pairs, NVTUNE=static")
-    print(f"{'':32} {'plain ms':>9} {'nvtune ms':>10} {'ratio':>7} {'plain cpu':>10} {'nvtune cpu':>11} {'ratio':>7}")
+    print(f"{'':40} {'plain ms':>9} {'nvtune ms':>10} {'ratio':>7} {'plain cpu':>10} {'nvtune cpu':>11} {'ratio':>7}")
     for row in rows:
         print(
-            f"{row['build']:32} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {row['ratio']:7.3f}"
+            f"{row['build']:40} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {row['ratio']:7.3f}"
             f" {row['plain_cpu_ms']:10.1f} {row['nvtune_cpu_ms']:11.1f} {row['cpu_ratio']:7.3f}"
         )
     return 0
