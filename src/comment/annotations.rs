@@ -490,6 +490,20 @@ mod tests {
     }
 
     #[test]
+    fn a_tile_is_fixed_where_a_kernel_numbers_blocks_and_names_no_block_size() {
+        for (body, is_fixed) in [
+            ("for (int i = threadIdx.x; i < 4096; i += 128) x[blockIdx.x * 4096 + i] = 0;", true),
+            ("x[blockIdx.x * blockDim.x + threadIdx.x] = 0;", false),
+            ("x[own_index()] = 0;", false),
+        ] {
+            let text = format!("//@tune threads(n) block(auto)\n__global__ void k(int n, float *x) {{ {body} }}\n");
+            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
+            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
+            assert_eq!(found[0].kernel.has_fixed_tile, is_fixed, "{body}");
+        }
+    }
+
+    #[test]
     fn a_byte_order_mark_is_no_code_before_the_first_comment() {
         for mark in ["", "\u{feff}"] {
             let text = format!("{mark}//@tune threads(n) block(auto)\n__global__ void k(int n) {{}}\n");

@@ -42,6 +42,9 @@ pub struct Kernel {
     /// Whether its body names `gridDim` other than as the pitch of a block's number
     /// (`blockIdx.y * gridDim.x`), as grid-stride loops do.
     pub may_take_any_grid: bool,
+    /// Whether its body names `blockIdx` and never `blockDim`: what a block works on has a size
+    /// that does not depend on its threads.
+    pub has_fixed_tile: bool,
     /// The dimensions of `threadIdx` and `blockDim` that its body names. All of them if it names
     /// one as a whole, or none at all: then what it calls may read any.
     pub named_dimensions: [bool; 3],
@@ -181,6 +184,7 @@ pub(crate) fn find_kernel<'a>(
                         .map(|open| code[open + 1].span.to(code[at - 2].span)),
                     waits_for_grid: waits_for_grid(&code[close..], source),
                     may_take_any_grid: may_take_any_grid(&code[close..], source),
+                    has_fixed_tile: has_fixed_tile(&code[close..], source),
                     named_dimensions: named_dimensions(&code[close..], source),
                 });
             }
@@ -225,6 +229,14 @@ fn may_take_any_grid(code: &[CxxToken], source: &Source) -> bool {
             || text(Some(at + 3)) == "*" && is_other(Some(at + 4))
     };
     (0..body.len()).any(|at| text(Some(at)) == "gridDim" && !is_pitch(at))
+}
+
+/// Whether a block of the kernel whose body begins in `code` has a tile of a fixed size (see
+/// [`Kernel`]).
+fn has_fixed_tile(code: &[CxxToken], source: &Source) -> bool {
+    let names =
+        |name: &str| body(code, source).is_some_and(|body| body.iter().any(|token| source.slice(token.span) == name));
+    names("blockIdx") && !names("blockDim")
 }
 
 /// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`,

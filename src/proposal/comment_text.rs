@@ -8,7 +8,7 @@ use crate::cuda::{
 };
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
-use crate::recording::{InferredGrid, KnownLaunch, infer_grid};
+use crate::recording::{InferredGrid, KernelHints, KnownLaunch, infer_grid};
 use crate::space::{Limits, MAX_GRID};
 
 /// What names without a value are taken for, the first that gives a launch of bounded size: one
@@ -68,7 +68,8 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
     };
     // Numbers that nothing varies give a grid by chance.
     let may_name = values.is_some() || launch.variation.is_some() && may_lack_values(&listed.kernel);
-    let (shape, sizes) = grid_clause(&parameters, &launches, may_name);
+    let hints = KernelHints { has_fixed_tile: listed.kernel.has_fixed_tile, ..KernelHints::default() };
+    let (shape, sizes) = grid_clause(&parameters, &launches, may_name, &hints);
     let is_named = numbers(&parameters, launch).iter().any(|(name, _)| has_word(&shape.text, name));
     // A guess that no argument gives is the grid of no launch.
     if values.is_none() && !is_named && !launch.assumed.is_empty() {
@@ -141,6 +142,7 @@ fn grid_clause(
     parameters: &[LaunchedParameter],
     launches: &[EvaluatedLaunch],
     may_name: bool,
+    hints: &KernelHints,
 ) -> (GridClause, Vec<String>) {
     let launch = &launches[0];
     let of = |launch: &EvaluatedLaunch| {
@@ -162,7 +164,7 @@ fn grid_clause(
         Some(other) => known.insert(1.min(known.len()), other),
         None => {}
     }
-    let clause = inferred_text(&known, grid, block);
+    let clause = inferred_text(&known, hints, (grid, block));
     let given = numbers(parameters, launch).into_iter().filter(|(name, _)| has_word(&clause.text, name));
     let sizes = given.map(|(name, value)| format!("{name} = {}", integer_text(value))).collect();
     (clause, sizes)
@@ -315,13 +317,13 @@ fn launch_shape(launch: &EvaluatedLaunch) -> Option<(Dim3, Dim3)> {
 }
 
 /// The `threads` or `grid` clause of known launches.
-fn inferred_text(known: &[KnownLaunch], grid: Dim3, block: Dim3) -> GridClause {
+fn inferred_text(known: &[KnownLaunch], hints: &KernelHints, (grid, block): (Dim3, Dim3)) -> GridClause {
     let clause = |name: &str, extents: &[String], dimensions| GridClause {
         text: format!("{name}({})", extents.join(", ")),
         dimensions,
     };
     let texts = |expressions: &[Expr]| expressions.iter().map(written).collect::<Vec<_>>();
-    match infer_grid(known, false, Span { start: 0, end: 0 }) {
+    match infer_grid(known, hints, Span { start: 0, end: 0 }) {
         Some(InferredGrid::Threads(threads)) => clause("threads", &texts(&threads), threads.len()),
         Some(InferredGrid::Blocks(blocks)) => {
             let dimensions = 3 - block.iter().rev().take_while(|extent| **extent == 1).count();

@@ -3,7 +3,7 @@
 
 use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer, variable_places};
 use super::folder::{CountedLaunch, RecordedKernel};
-use super::launch_inference::{InferredGrid, KnownLaunch, infer_grid};
+use super::launch_inference::{InferredGrid, KernelHints, KnownLaunch, infer_grid};
 use crate::comment::{
     Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Inferred, Node, RecordedBuffer, RecordedMemory, Spanned,
     Value, inferred_text,
@@ -29,7 +29,7 @@ pub fn apply(annotation: &mut Annotation, recorded: &RecordedKernel) -> Result<b
     check(annotation, &main.launch)?;
     let (span, before) = (annotation.comment, annotation.clauses.clone());
     if !annotation.has_grid() {
-        match infer_grid(&known_launches(annotation, main, recorded), annotation.kernel.may_take_any_grid, span) {
+        match infer_grid(&known_launches(annotation, main, recorded), &hints(annotation), span) {
             Some(InferredGrid::Threads(value)) => annotation.clauses.threads = Some(Spanned { value, span }),
             Some(InferredGrid::Blocks(value)) => {
                 annotation.clauses.grid = Some(Spanned { value: Grid::Expressions(value), span });
@@ -136,6 +136,19 @@ fn known_launches(annotation: &Annotation, main: &CountedLaunch, recorded: &Reco
     };
     let others = recorded.launches.iter().filter(is_like);
     std::iter::once(main).chain(others).map(|counted| known(&counted.launch)).collect()
+}
+
+fn hints(annotation: &Annotation) -> KernelHints {
+    let default = &annotation.clauses.default.macros;
+    let value = |name: &str| default.iter().find(|(own, _)| own == name).map(|(_, value)| value.value);
+    let macros = annotation.clauses.macros.iter();
+    KernelHints {
+        may_take_any_grid: annotation.kernel.may_take_any_grid,
+        has_fixed_tile: annotation.kernel.has_fixed_tile,
+        macros: macros
+            .filter_map(|axis| Some((axis.name.clone(), value(&axis.name).or(axis.values.first().copied())?)))
+            .collect(),
+    }
 }
 
 /// Dynamic shared memory: in proportion to the block where it is a small multiple of it.

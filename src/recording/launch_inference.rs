@@ -15,6 +15,17 @@ pub struct KnownLaunch {
     pub arguments: Vec<(String, i64)>,
 }
 
+/// What is known of a kernel besides its launches.
+#[derive(Clone, Debug, Default)]
+pub struct KernelHints {
+    /// See [`Kernel::may_take_any_grid`](crate::cuda::Kernel).
+    pub may_take_any_grid: bool,
+    /// See [`Kernel::has_fixed_tile`](crate::cuda::Kernel).
+    pub has_fixed_tile: bool,
+    /// The macros of its comment, with the values that the recorded program was built with.
+    pub macros: Vec<(String, i64)>,
+}
+
 /// The grid as a comment's clause would give it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InferredGrid {
@@ -39,6 +50,9 @@ const DIMENSIONS: [&str; 3] = ["block.x", "block.y", "block.z"];
 /// Items of one thread or one block, and threads of one item, that are looked for.
 const FACTORS: [i64; 6] = [2, 4, 8, 16, 32, 64];
 
+/// Items of a block whose tile has a fixed size.
+const LARGE_TILES: [i64; 10] = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+
 /// Threads by which a grid is smaller or larger than an argument: the borders of stencils.
 const BORDERS: [i64; 6] = [-1, -2, 1, 2, -4, -8];
 
@@ -48,15 +62,16 @@ const MOST_MULTIPLIED: usize = 12;
 /// Finds the grid of all launches, or of the first if nothing fits all; all are launched with
 /// the first one's block. Places are `span`.
 ///
-/// A kernel that takes any grid (`takes_any`, see [`Kernel`](crate::cuda::Kernel)) is often
-/// launched with a fixed one. One launch alone, or several with the same arguments, may have a
-/// factor of an argument by chance then: `ceildiv(n, 64)` threads for 1024 blocks of 256 and
-/// n = 2^24.
-pub fn infer_grid(launches: &[KnownLaunch], takes_any: bool, span: Span) -> Option<InferredGrid> {
+/// A kernel that takes any grid is often launched with a fixed one. One launch alone, or several
+/// with the same arguments, may have a factor of an argument by chance then: `ceildiv(n, 64)`
+/// threads for 1024 blocks of 256 and n = 2^24. A factor that is the value of one macro, or of the
+/// product of two, is taken for that.
+pub fn infer_grid(launches: &[KnownLaunch], hints: &KernelHints, span: Span) -> Option<InferredGrid> {
     let first = launches.first()?;
-    let is_told =
-        |launches: &[KnownLaunch]| !takes_any || launches.iter().any(|launch| launch.arguments != first.arguments);
-    let found = |launches: &[KnownLaunch], at: usize| infer_extent(launches, at, is_told(launches), span);
+    let has_factors = |launches: &[KnownLaunch]| {
+        !hints.may_take_any_grid || launches.iter().any(|launch| launch.arguments != first.arguments)
+    };
+    let found = |launches: &[KnownLaunch], at: usize| infer_extent(launches, at, hints, has_factors(launches), span);
     let extents = [0, 1, 2].map(|at| {
         found(launches, at)
             .or_else(|| found(std::slice::from_ref(first), at))
@@ -96,40 +111,48 @@ fn constant_extent(launch: &KnownLaunch, at: usize, span: Span) -> Extent {
 
 /// Finds what gives all launches their blocks in one dimension; factors of arguments, and what
 /// is added to them, only `with_factors`.
-fn infer_extent(launches: &[KnownLaunch], at: usize, with_factors: bool, span: Span) -> Option<Extent> {
+fn infer_extent(
+    launches: &[KnownLaunch],
+    at: usize,
+    hints: &KernelHints,
+    with_factors: bool,
+    span: Span,
+) -> Option<Extent> {
     let first = launches.first()?;
     if launches.iter().all(|launch| launch.grid[at] == 1 && launch.block[at] == 1) {
         return Some(Extent::One);
     }
-    extent_candidates(first, with_factors, span)
-        .find(|extent| launches.iter().all(|launch| gives_extent(extent, launch, at)))
+    extent_candidates(first, hints, with_factors, span)
+        .find(|extent| launches.iter().all(|launch| gives_extent(extent, launch, &hints.macros, at)))
+}
+
+/// The factors that are tried: macros and products of two, where they are of one value alone, then
+/// numbers.
+fn factors(macros: &[(String, i64)], numbers: &[i64], span: Span) -> Vec<Expr> {
+    let one = macros.iter().map(|(name, value)| (*value, name_node(name, span)));
+    let pairs = macros.iter().enumerate().flat_map(|(at, one)| macros[at + 1..].iter().map(move |other| (one, other)));
+    let product = |((one, a), (other, b)): (&(String, i64), &(String, i64))| {
+        let product = a.checked_mul(*b).filter(|_| *a > 1 && *b > 1)?;
+        Some((product, binary_node(Binary::Multiply, name_node(one, span), name_node(other, span))))
+    };
+    let named: Vec<(i64, Expr)> = one.chain(pairs.filter_map(product)).filter(|(value, _)| *value > 1).collect();
+    let count = |value: i64| named.iter().filter(|(other, _)| *other == value).count();
+    let clear = named.iter().filter(|(value, _)| count(*value) == 1).map(|(_, factor)| factor.clone());
+    clear.chain(numbers.iter().map(|&number| number_node(number, span))).collect()
 }
 
 /// The expressions that are tried, the simplest first.
-fn extent_candidates(launch: &KnownLaunch, with_factors: bool, span: Span) -> impl Iterator<Item = Extent> {
+fn extent_candidates(
+    launch: &KnownLaunch,
+    hints: &KernelHints,
+    with_factors: bool,
+    span: Span,
+) -> impl Iterator<Item = Extent> {
     let names: Vec<&str> = launch.arguments.iter().map(|(name, _)| name.as_str()).collect();
-    let of = |name: &&str| name_node(name, span);
-    let alone: Vec<Expr> = names.iter().map(of).collect();
-    let pairs = names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(move |other| (one, other)));
-    let products: Vec<Expr> = pairs.map(|(one, other)| binary_node(Binary::Multiply, of(one), of(other))).collect();
-    let divided = alone
-        .iter()
-        .flat_map(|of| FACTORS.map(|factor| Extent::Threads(ceildiv_node(of.clone(), number_node(factor, of.span)))));
-    let bordered = alone.iter().flat_map(|of| {
-        BORDERS.map(|border| match border {
-            ..0 => Extent::Threads(binary_node(Binary::Subtract, of.clone(), number_node(-border, of.span))),
-            border => Extent::Threads(binary_node(Binary::Add, of.clone(), number_node(border, of.span))),
-        })
-    });
-    let multiplied = |factor: i64| {
-        alone
-            .iter()
-            .map(move |of| Extent::Threads(binary_node(Binary::Multiply, of.clone(), number_node(factor, of.span))))
-    };
-    // A tile for each block is more common than some threads for each item, but for a warp.
-    let tiles = alone
-        .iter()
-        .flat_map(|of| FACTORS.map(|factor| Extent::Blocks(ceildiv_node(of.clone(), number_node(factor, of.span)))));
+    let alone: Vec<Expr> = names.iter().map(|name| name_node(name, span)).collect();
+    let pairs = alone.iter().enumerate().flat_map(|(at, one)| alone[at + 1..].iter().map(move |other| (one, other)));
+    let products: Vec<Expr> =
+        pairs.map(|(one, other)| binary_node(Binary::Multiply, one.clone(), other.clone())).collect();
     let mut candidates: Vec<Extent> = alone
         .iter()
         .map(|of| Extent::Threads(of.clone()))
@@ -138,12 +161,38 @@ fn extent_candidates(launch: &KnownLaunch, with_factors: bool, span: Span) -> im
         .chain(products.iter().map(|of| Extent::Blocks(of.clone())))
         .collect();
     if with_factors {
-        let warps = multiplied(i64::from(WARP));
-        let others = FACTORS.into_iter().flat_map(multiplied);
-        candidates.extend(divided.chain(bordered).chain(warps).chain(tiles).chain(others));
+        candidates.extend(candidates_with_factors(&alone, hints, span));
     }
     let longer = move |extent: fn(Expr) -> Extent| longer_products(&names, span).into_iter().map(extent);
     candidates.into_iter().chain([Extent::Threads as fn(Expr) -> Extent, Extent::Blocks].into_iter().flat_map(longer))
+}
+
+/// Those of each argument and a factor, or a border. A block whose tile has a fixed size is no
+/// number of threads with some items each, even where a launch could be told so.
+fn candidates_with_factors(arguments: &[Expr], hints: &KernelHints, span: Span) -> Vec<Extent> {
+    let with = |numbers: &[i64], extent: &dyn Fn(&Expr, Expr) -> Extent| -> Vec<Extent> {
+        let factors = factors(&hints.macros, numbers, span);
+        arguments.iter().flat_map(|of| factors.iter().map(|factor| extent(of, factor.clone()))).collect()
+    };
+    let divided = |of: &Expr, factor: Expr| Extent::Threads(ceildiv_node(of.clone(), factor));
+    let tiles = |of: &Expr, factor: Expr| Extent::Blocks(ceildiv_node(of.clone(), factor));
+    let multiplied = |of: &Expr, factor: Expr| Extent::Threads(binary_node(Binary::Multiply, of.clone(), factor));
+    let bordered = arguments.iter().flat_map(|of| {
+        BORDERS.map(|border| {
+            let operator = if border < 0 { Binary::Subtract } else { Binary::Add };
+            Extent::Threads(binary_node(operator, of.clone(), number_node(border.abs(), span)))
+        })
+    });
+    let warps = arguments.iter().map(|of| multiplied(of, number_node(i64::from(WARP), span)));
+    // A tile for each block is more common than some threads for each item, but for a warp.
+    let threads = with(&FACTORS, &divided).into_iter().chain(bordered).chain(warps);
+    let rest = with(&FACTORS, &multiplied);
+    if hints.has_fixed_tile {
+        let numbers = [&FACTORS[..], &LARGE_TILES].concat();
+        with(&numbers, &tiles).into_iter().chain(threads).chain(rest).collect()
+    } else {
+        threads.chain(with(&FACTORS, &tiles)).chain(rest).collect()
+    }
 }
 
 /// Products of three and four names, if there are not too many.
@@ -172,10 +221,10 @@ fn longer_products(names: &[&str], span: Span) -> Vec<Expr> {
 }
 
 /// Whether an expression gives a launch its blocks in one dimension.
-fn gives_extent(extent: &Extent, launch: &KnownLaunch, at: usize) -> bool {
+fn gives_extent(extent: &Extent, launch: &KnownLaunch, macros: &[(String, i64)], at: usize) -> bool {
     let value = |expression: &Expr| {
         let found = expression.evaluate(&|name: &String| {
-            let argument = launch.arguments.iter().find(|(own, _)| own == name);
+            let argument = launch.arguments.iter().chain(macros).find(|(own, _)| own == name);
             argument.map(|(_, value)| Value::Int(*value)).ok_or_else(|| crate::comment::Fault::NoValue(name.clone()))
         });
         found.ok().and_then(Value::as_integer)
@@ -221,17 +270,17 @@ mod tests {
     }
 
     fn inferred(launches: &[KnownLaunch]) -> String {
-        inferred_of(launches, false)
+        inferred_of(launches, &KernelHints::default())
     }
 
     /// Of a kernel that takes any grid.
     fn inferred_of_strides(launches: &[KnownLaunch]) -> String {
-        inferred_of(launches, true)
+        inferred_of(launches, &KernelHints { may_take_any_grid: true, ..KernelHints::default() })
     }
 
-    fn inferred_of(launches: &[KnownLaunch], takes_any: bool) -> String {
+    fn inferred_of(launches: &[KnownLaunch], hints: &KernelHints) -> String {
         let list = |expressions: &[Expr]| expressions.iter().map(Expr::unparenthesized).collect::<Vec<_>>().join(", ");
-        match infer_grid(launches, takes_any, Span { start: 0, end: 0 }) {
+        match infer_grid(launches, hints, Span { start: 0, end: 0 }) {
             Some(InferredGrid::Threads(threads)) => format!("threads({})", list(&threads)),
             Some(InferredGrid::Blocks(blocks)) => format!("grid({})", list(&blocks)),
             None => "nothing".to_owned(),
@@ -270,6 +319,37 @@ mod tests {
         assert_eq!(inferred_of_strides(&[one(1024, 1 << 24), one(512, 1 << 23)]), "threads(ceildiv(n, 64))");
         assert_eq!(inferred_of_strides(&[one(1024, 1 << 24), one(1024, 1 << 23)]), "threads(262144)");
         assert_eq!(inferred_of_strides(&[one(1024, 1 << 18)]), "threads(n)");
+    }
+
+    #[test]
+    fn tile_of_a_block_that_names_no_block_size_is_a_number() {
+        let one = launch([1000, 1, 1], [256, 1, 1], &[("n", 4096 * 1000 - 5)]);
+        let of = |has_fixed_tile| KernelHints { has_fixed_tile, ..KernelHints::default() };
+        assert_eq!(inferred_of(std::slice::from_ref(&one), &of(false)), "threads(ceildiv(n, 16))");
+        assert_eq!(inferred_of(&[one], &of(true)), "grid(ceildiv(n, 4096))");
+        let helped = launch([16, 1, 1], [256, 1, 1], &[("n", 4096)]);
+        assert_eq!(inferred_of(&[helped], &of(true)), "threads(n)");
+        let square = launch([8, 8, 1], [256, 1, 1], &[("m", 1000), ("n", 1024)]);
+        assert_eq!(inferred_of(&[square], &of(true)), "grid(ceildiv(m, 128), ceildiv(m, 128))");
+    }
+
+    #[test]
+    fn factor_that_is_a_macro_is_taken_for_it() {
+        let items = launch([63, 1, 1], [256, 1, 1], &[("n", 64_000)]);
+        for (macros, expected) in [
+            (&[("ITEMS", 4), ("UNROLL", 8)][..], "threads(ceildiv(n, ITEMS))"),
+            (&[("ITEMS", 2), ("WORK", 2)], "threads(ceildiv(n, (ITEMS * WORK)))"),
+            (&[("ITEMS", 4), ("WORK", 4)], "threads(ceildiv(n, 4))"),
+            (&[("ITEMS", 1), ("WORK", 8)], "threads(ceildiv(n, 4))"),
+        ] {
+            let macros = macros.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+            let hints = KernelHints { macros, ..KernelHints::default() };
+            assert_eq!(inferred_of(std::slice::from_ref(&items), &hints), expected);
+        }
+        let tiled = launch([10, 5, 1], [96, 1, 1], &[("w", 480), ("h", 100)]);
+        let macros = vec![("TILE_W".to_owned(), 48), ("TILE_H".to_owned(), 20)];
+        let hints = KernelHints { macros, has_fixed_tile: true, ..KernelHints::default() };
+        assert_eq!(inferred_of(&[tiled], &hints), "grid(ceildiv(w, TILE_W), ceildiv(h, TILE_H))");
     }
 
     #[test]
