@@ -495,6 +495,10 @@ mod tests {
             ("for (int i = threadIdx.x; i < 4096; i += 128) x[blockIdx.x * 4096 + i] = 0;", true),
             ("x[blockIdx.x * blockDim.x + threadIdx.x] = 0;", false),
             ("x[own_index()] = 0;", false),
+            (
+                "auto tile = cg::tiled_partition<32>(cg::this_thread_block()); x[blockIdx.x * 8 + tile.meta_group_rank()] = 0;",
+                false,
+            ),
         ] {
             let text = format!("//@tune threads(n) block(auto)\n__global__ void k(int n, float *x) {{ {body} }}\n");
             let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));

@@ -42,8 +42,8 @@ pub struct Kernel {
     /// Whether its body names `gridDim` other than as the pitch of a block's number
     /// (`blockIdx.y * gridDim.x`), as grid-stride loops do.
     pub may_take_any_grid: bool,
-    /// Whether its body names `blockIdx` and never `blockDim`: what a block works on has a size
-    /// that does not depend on its threads.
+    /// Whether its body names `blockIdx` and never the size of the block, as `blockDim` or by a
+    /// cooperative group: what a block works on has a size that does not depend on its threads.
     pub has_fixed_tile: bool,
     /// The dimensions of `threadIdx` and `blockDim` that its body names. All of them if it names
     /// one as a whole, or none at all: then what it calls may read any.
@@ -231,12 +231,17 @@ fn may_take_any_grid(code: &[CxxToken], source: &Source) -> bool {
     (0..body.len()).any(|at| text(Some(at)) == "gridDim" && !is_pitch(at))
 }
 
+/// Words that a size of the block, or of a group in it, is read by (CUDA C++ Programming Guide,
+/// "Cooperative Groups").
+const SIZES_OF_BLOCK: [&str; 7] =
+    ["blockDim", "size", "num_threads", "dim_threads", "group_dim", "meta_group_size", "tiled_partition"];
+
 /// Whether a block of the kernel whose body begins in `code` has a tile of a fixed size (see
 /// [`Kernel`]).
 fn has_fixed_tile(code: &[CxxToken], source: &Source) -> bool {
     let names =
         |name: &str| body(code, source).is_some_and(|body| body.iter().any(|token| source.slice(token.span) == name));
-    names("blockIdx") && !names("blockDim")
+    names("blockIdx") && !SIZES_OF_BLOCK.iter().any(|name| names(name))
 }
 
 /// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`,

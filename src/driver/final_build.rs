@@ -98,9 +98,9 @@ impl Build<'_> {
     pub(super) fn start_final_build(&self, programs: &Programs, tunings: &[Tuning]) -> Option<StartedBuild> {
         let can_start = !self.several_sources()
             && !tunings.iter().any(|tuning| tuning.source.includes_header)
-            // What is kept of nvcc's steps is complete only with what tuning made known.
-            && !self.invocation.keeps_steps
-            && programs.cicc.is_some();
+            && !(self.invocation.keeps_steps || self.invocation.does_more)
+            && programs.cicc.is_some()
+            && !process::is_short_of_processes();
         let permit = can_start.then(process::free_permit).flatten()?;
         StartedBuild::new(programs, &self.invocation.arguments, permit).ok()
     }
@@ -147,11 +147,13 @@ impl Build<'_> {
             false => Vec::new(),
         };
         let plan = BuildPlan { sources, kernels, stubs, cicc_outputs: known };
+        let is_nvccs_own = started.is_some() && !has_winners && !tunings.iter().any(Tuning::has_results);
         let built = match started {
             Some(started) => Ok(started.finish(&plan)),
             None => self.including(folder, tunings, |arguments| final_build::build(programs, arguments, &plan)),
         };
         match built.unwrap_or_else(Err) {
+            Ok(Built::Done(status)) if is_nvccs_own => Attempt::Ended(self.ended(Ok(status))),
             // A signal ends the whole build.
             Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
             Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),

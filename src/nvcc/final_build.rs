@@ -11,8 +11,10 @@ use super::programs::Programs;
 use crate::emit::{BuildPlan, Part, PlannedKernel, ShimOutcome, StubText};
 use crate::process;
 use crate::process::Permit;
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -47,62 +49,66 @@ pub struct Wrong {
 /// Where nvcc cannot be started so; the text is for the user.
 pub fn build(programs: &Programs, arguments: &[OsString], plan: &BuildPlan) -> Result<Built, String> {
     let wants_cicc = !plan.stubs.is_empty() || !plan.cicc_outputs.is_empty();
-    let mut overlaid = Overlaid::new(programs, wants_cicc)?;
-    overlaid.decide(plan)?;
-    let mut nvcc = overlaid.start(arguments, Stdio::inherit())?;
-    overlaid.end(&mut nvcc, plan)
+    let mut call = OverlaidCall::new(programs, wants_cicc)?;
+    call.decide(plan)?;
+    let mut nvcc = call.start(arguments, Stdio::inherit())?;
+    call.end(&mut nvcc, plan)
 }
 
-/// An nvcc that runs while its sources are tuned. What it says is kept until it has ended, so that
-/// it follows what nvtune says, and that the line of progress stays whole. If it is dropped before
-/// it is finished, nvcc fails without a message.
+/// An nvcc that runs while its source is tuned. Its messages are kept until it has ended: they
+/// follow nvtune's own, and the line of progress stays whole. If this is dropped before
+/// [`finish`](Self::finish), nvcc fails, and its messages are dropped.
 pub struct StartedBuild {
-    overlaid: Overlaid,
-    said: File,
+    call: OverlaidCall,
+    /// What nvcc writes to standard error; in memory, for a full disk is one of its messages.
+    messages: File,
     /// `None` once it has ended.
     nvcc: Option<Child>,
-    /// Whether its first steps do not count as a tool that runs any more.
-    is_counted_out: Arc<AtomicBool>,
-    /// The thread in which they do.
-    counting: Option<JoinHandle<()>>,
+    /// Tells the thread that holds the permit for nvcc's first steps to drop it.
+    is_decided: Arc<AtomicBool>,
+    permit_holder: Option<JoinHandle<()>>,
 }
 
 impl StartedBuild {
-    /// Starts nvcc, which counts as a tool until it waits for the plan.
+    /// Starts nvcc. It has the permit until it waits for the plan.
     ///
     /// # Errors
-    /// Where that is not to be had; the text is for the user.
+    /// Where that is not possible; the text is for the user.
     pub fn new(programs: &Programs, arguments: &[OsString], permit: Permit) -> Result<Self, String> {
-        let overlaid = Overlaid::new(programs, true)?;
-        let kept = || tempfile::tempfile().and_then(|said| Ok((said.try_clone()?, said)));
-        let (said, written) = kept().map_err(|error| format!("cannot keep what nvcc says: {error}"))?;
-        let nvcc = overlaid.start(arguments, written.into())?;
-        let is_counted_out = Arc::new(AtomicBool::new(false));
-        let (folder, is_over) = (overlaid.folder.path().to_path_buf(), Arc::clone(&is_counted_out));
-        let hold = move || {
-            while !is_over.load(Ordering::Relaxed) && !plan_folder::is_awaited(&folder) {
+        let mut call = OverlaidCall::new(programs, true)?;
+        call.folder.announce_plan().map_err(|error| format!("cannot lock a file: {error}"))?;
+        let made = memfd_create("nvcc-messages", MemfdFlags::CLOEXEC).map(File::from).map_err(io::Error::from);
+        let (messages, written) = made
+            .and_then(|messages| Ok((messages.try_clone()?, messages)))
+            .map_err(|error| format!("cannot keep nvcc's messages: {error}"))?;
+        let nvcc = call.start(arguments, written.into())?;
+        let is_decided = Arc::new(AtomicBool::new(false));
+        let (folder, process, is_over) = (call.folder.path().to_path_buf(), nvcc.id(), Arc::clone(&is_decided));
+        let hold_permit = move || {
+            let is_at_work = || !plan_folder::is_awaited(&folder) && process::is_running(process);
+            while !is_over.load(Ordering::Relaxed) && is_at_work() {
                 std::thread::sleep(PAUSE);
             }
             drop(permit);
         };
         // Where there is no thread for it, nvcc is one tool more than there should be.
-        let counting = std::thread::Builder::new().name("first steps".to_owned()).spawn(hold).ok();
-        Ok(Self { overlaid, said, nvcc: Some(nvcc), is_counted_out, counting })
+        let permit_holder = std::thread::Builder::new().name("permit".to_owned()).spawn(hold_permit).ok();
+        Ok(Self { call, messages, nvcc: Some(nvcc), is_decided, permit_holder })
     }
 
-    /// Has nvcc go on with the build plan, and waits for its end.
+    /// Has nvcc go on with the build plan, waits for its end and prints its messages.
     ///
     /// # Errors
     /// Where it cannot be given the plan.
     pub fn finish(mut self, plan: &BuildPlan) -> Result<Built, String> {
-        self.is_counted_out.store(true, Ordering::Relaxed);
-        self.overlaid.decide(plan)?;
+        self.is_decided.store(true, Ordering::Relaxed);
+        self.call.decide(plan)?;
         let Some(mut nvcc) = self.nvcc.take() else { return Err("nvcc has ended".to_owned()) };
-        let built = self.overlaid.end(&mut nvcc, plan);
-        let mut said = Vec::new();
-        if self.said.rewind().is_ok() && self.said.read_to_end(&mut said).is_ok() {
+        let built = self.call.end(&mut nvcc, plan);
+        let mut messages = Vec::new();
+        if self.messages.rewind().is_ok() && self.messages.read_to_end(&mut messages).is_ok() {
             // A closed standard error does not make the build fail.
-            let _ = std::io::stderr().write_all(&said);
+            let _ = io::stderr().write_all(&messages);
         }
         built
     }
@@ -110,26 +116,26 @@ impl StartedBuild {
 
 impl Drop for StartedBuild {
     fn drop(&mut self) {
-        self.is_counted_out.store(true, Ordering::Relaxed);
-        self.overlaid.folder.release();
+        self.is_decided.store(true, Ordering::Relaxed);
+        self.call.folder.release();
         if let Some(mut nvcc) = self.nvcc.take() {
             let _ = process::wait_for_builder(&mut nvcc);
         }
         // A token of make's that is not given back by then is lost.
-        if let Some(counting) = self.counting.take() {
-            let _ = counting.join();
+        if let Some(holder) = self.permit_holder.take() {
+            let _ = holder.join();
         }
     }
 }
 
 /// The overlay toolkit, and what it shares with nvtune.
-struct Overlaid {
+struct OverlaidCall {
     overlay: Overlay,
     folder: PlanFolder,
     nvcc: PathBuf,
 }
 
-impl Overlaid {
+impl OverlaidCall {
     fn new(Programs { bin, cicc }: &Programs, wants_cicc: bool) -> Result<Self, String> {
         let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
         let cicc = cicc.as_deref().filter(|_| wants_cicc);
@@ -138,9 +144,9 @@ impl Overlaid {
         Ok(Self { overlay, folder, nvcc: bin.join("nvcc") })
     }
 
-    fn start(&self, arguments: &[OsString], said: Stdio) -> Result<Child, String> {
+    fn start(&self, arguments: &[OsString], messages: Stdio) -> Result<Child, String> {
         let mut nvcc = Command::new(&self.nvcc);
-        nvcc.arg0(self.overlay.nvcc()).args(arguments).stderr(said).env(plan_folder::VARIABLE, self.folder.path());
+        nvcc.arg0(self.overlay.nvcc()).args(arguments).stderr(messages).env(plan_folder::VARIABLE, self.folder.path());
         process::start_builder(&mut nvcc).map_err(|error| format!("cannot start nvcc: {error}"))
     }
 

@@ -54,6 +54,9 @@ pub struct Invocation {
     pub device_debug: bool,
     /// Whether the files of the steps stay (`--keep`).
     pub keeps_steps: bool,
+    /// Whether nvcc runs the program, times its steps or takes make's tokens (`-run`, `--time`,
+    /// `--jobserver`).
+    pub does_more: bool,
 }
 
 /// A call that cannot be understood; nvcc itself will have the better message.
@@ -133,6 +136,7 @@ impl Invocation {
             dry: false,
             device_debug: false,
             keeps_steps: false,
+            does_more: false,
         };
         let mut reader = Reader {
             language_is_cuda: false,
@@ -201,6 +205,7 @@ impl Invocation {
             "-dryrun" | "-clean" => self.dry = true,
             "-G" => self.device_debug = true,
             "-keep" => self.keeps_steps = true,
+            "-run" | "-time" | "-jobserver" => self.does_more = true,
             "-o" => self.output = Some(PathBuf::from(value)),
             "-odir" => self.output_directory = Some(PathBuf::from(value)),
             "-MF" => self.dependency_output = Some(PathBuf::from(value)),

@@ -29,16 +29,25 @@ pub struct PlanFolder {
 }
 
 impl PlanFolder {
-    /// A folder whose plan is not decided: shims wait for it.
+    /// Makes the folder.
     ///
     /// # Errors
     /// Where it cannot be made.
     pub fn new() -> io::Result<Self> {
         let folder = TemporaryFolder::new()?;
         std::fs::create_dir(folder.path().join(ANSWERS))?;
-        let undecided = File::create(folder.path().join(UNDECIDED))?;
+        Ok(Self { folder, undecided: None })
+    }
+
+    /// Has the shims wait until there is a plan.
+    ///
+    /// # Errors
+    /// Where files cannot be locked.
+    pub fn announce_plan(&mut self) -> io::Result<()> {
+        let undecided = File::create(self.path().join(UNDECIDED))?;
         flock(&undecided, FlockOperation::LockExclusive)?;
-        Ok(Self { folder, undecided: Some(undecided) })
+        self.undecided = Some(undecided);
+        Ok(())
     }
 
     /// What [`VARIABLE`] is to be.
@@ -51,7 +60,9 @@ impl PlanFolder {
     /// # Errors
     /// Where it cannot be written.
     pub fn decide(&mut self, plan: &BuildPlan) -> io::Result<()> {
-        std::fs::write(self.path().join(PLAN), serde_json::to_vec(plan)?)?;
+        let mut file = tempfile::NamedTempFile::new_in(self.path())?;
+        serde_json::to_writer(&mut file, plan)?;
+        file.persist(self.path().join(PLAN)).map_err(|error| error.error)?;
         self.release();
         Ok(())
     }
@@ -83,9 +94,9 @@ pub fn is_awaited(folder: &Path) -> bool {
     folder.join(AWAITED).exists()
 }
 
-/// nvtune ended, or gave the build up, before it decided on a plan.
+/// nvtune ended before it decided on a plan, or the plan cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenUp;
+pub struct NoPlan;
 
 /// A shim's side: the plan that nvtune decided on.
 #[derive(Debug)]
@@ -95,25 +106,21 @@ pub struct SharedPlan {
 }
 
 impl SharedPlan {
-    /// Waits for the plan that nvtune writes for this shim, and reads it. `None` if it is no shim
-    /// of nvtune's, or the plan cannot be read: it then does what its program does.
+    /// Waits for the plan that nvtune writes for this shim, and reads it. `None` if nvtune wants
+    /// none: the shim then does what its program does.
     ///
     /// # Errors
-    /// [`GivenUp`]: nobody would compare what is built now.
-    pub fn wait() -> Result<Option<Self>, GivenUp> {
+    /// [`NoPlan`]: nobody would compare what is built now.
+    pub fn wait() -> Result<Option<Self>, NoPlan> {
         let Some(folder) = std::env::var_os(VARIABLE).map(PathBuf::from) else { return Ok(None) };
-        let undecided = File::open(folder.join(UNDECIDED)).map_err(|_| GivenUp)?;
-        if flock(&undecided, FlockOperation::NonBlockingLockShared).is_err() {
+        if let Ok(undecided) = File::open(folder.join(UNDECIDED)) {
             // Without it nvtune counts this nvcc as one that runs: no harm.
             let _ = File::create(folder.join(AWAITED));
-            flock(&undecided, FlockOperation::LockShared).map_err(|_| GivenUp)?;
+            flock(&undecided, FlockOperation::LockShared).map_err(|_| NoPlan)?;
         }
-        let plan = folder.join(PLAN);
-        if !plan.exists() {
-            return Err(GivenUp);
-        }
-        let plan = std::fs::read(plan).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        Ok(plan.map(|plan| Self { folder, plan }))
+        let text = std::fs::read(folder.join(PLAN)).map_err(|_| NoPlan)?;
+        let plan = serde_json::from_slice(&text).map_err(|_| NoPlan)?;
+        Ok(Some(Self { folder, plan }))
     }
 
     /// The folder, which goes with the build: a shim that a signal ends cannot remove its files.

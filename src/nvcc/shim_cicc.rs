@@ -2,7 +2,7 @@
 //! dispatches into the stub file.
 
 use super::cicc_output::CiccRun;
-use super::plan_folder::{GivenUp, SharedPlan};
+use super::plan_folder::{NoPlan, SharedPlan};
 use super::shim_ptxas::cannot_start;
 use crate::diag::exit_code;
 use crate::emit::{Part, ShimOutcome, StubText, rewrite_stubs};
@@ -32,7 +32,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let shared = match SharedPlan::wait() {
         Ok(Some(shared)) => shared,
         Ok(None) => return cannot_start("cicc", &cicc.exec()),
-        Err(GivenUp) => return NOT_WRITTEN,
+        Err(NoPlan) => return NOT_WRITTEN,
     };
     let source = option(options, "--orig_src_file_name").unwrap_or_default().to_string_lossy();
     let stubs: Vec<&StubText> = shared.plan.stubs.iter().filter(|stub| stub.source == source).collect();

@@ -1,7 +1,7 @@
 //! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands
 //! it with the winners' entries in it, and compares the machine code with what was timed.
 
-use super::plan_folder::{GivenUp, SharedPlan};
+use super::plan_folder::{NoPlan, SharedPlan};
 use crate::diag::{MessageCode, console, exit_code};
 use crate::emit::{BuildPlan, Part, PlannedKernel, ShimOutcome};
 use crate::process;
@@ -32,7 +32,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let shared = match SharedPlan::wait() {
         Ok(Some(shared)) => shared,
         Ok(None) => return cannot_start("ptxas", &ptxas.args(options).exec()),
-        Err(GivenUp) => return MISMATCH,
+        Err(NoPlan) => return MISMATCH,
     };
     let call = Call::new(options);
     let kernels = call.kernels(&shared.plan);

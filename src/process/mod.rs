@@ -23,7 +23,7 @@ pub use exec::hand_over;
 pub use fallback::{Fallback, set_fallback, use_fallback};
 pub use job_slots::{Permit, additional_permit, free_permit, prepare_jobserver as prepare_jobs, wait_for_permit};
 pub use named_lock::NamedLock;
-pub use process_tree::Tree;
+pub use process_tree::{Tree, is_running};
 pub use signals::{
     run_tool, run_worker, set_finish, set_last_words, set_undo, spawn_child, start_builder, uninterrupted,
     wait_for_builder, wait_for_status, wait_where_interrupted, watch_signals,

@@ -68,7 +68,7 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
     };
     // Numbers that nothing varies give a grid by chance.
     let may_name = values.is_some() || launch.variation.is_some() && may_lack_values(&listed.kernel);
-    let hints = KernelHints { has_fixed_tile: listed.kernel.has_fixed_tile, ..KernelHints::default() };
+    let hints = KernelHints { has_fixed_tile: listed.kernel.has_fixed_tile, may_take_any_grid: false };
     let (shape, sizes) = grid_clause(&parameters, &launches, may_name, &hints);
     let is_named = numbers(&parameters, launch).iter().any(|(name, _)| has_word(&shape.text, name));
     // A guess that no argument gives is the grid of no launch.

@@ -9,7 +9,7 @@ use crate::comment::{
     Value, inferred_text,
 };
 use crate::cuda::declarations::{handle_by_value, opaque_handle};
-use crate::cuda::{Element, OpaqueHandle, Scalar, TextureMemory, Type};
+use crate::cuda::{Element, Kernel, OpaqueHandle, Scalar, TextureMemory, Type};
 use crate::diag::Span;
 use crate::launch::Dim3;
 use crate::record::read_regular;
@@ -139,16 +139,9 @@ fn known_launches(annotation: &Annotation, main: &CountedLaunch, recorded: &Reco
 }
 
 fn hints(annotation: &Annotation) -> KernelHints {
-    let default = &annotation.clauses.default.macros;
-    let value = |name: &str| default.iter().find(|(own, _)| own == name).map(|(_, value)| value.value);
-    let macros = annotation.clauses.macros.iter();
-    KernelHints {
-        may_take_any_grid: annotation.kernel.may_take_any_grid,
-        has_fixed_tile: annotation.kernel.has_fixed_tile,
-        macros: macros
-            .filter_map(|axis| Some((axis.name.clone(), value(&axis.name).or(axis.values.first().copied())?)))
-            .collect(),
-    }
+    let Kernel { may_take_any_grid, has_fixed_tile, .. } = annotation.kernel;
+    // A macro of the comment may stand in the size of the tile.
+    KernelHints { may_take_any_grid, has_fixed_tile: has_fixed_tile && annotation.clauses.macros.is_empty() }
 }
 
 /// Dynamic shared memory: in proportion to the block where it is a small multiple of it.

@@ -16,14 +16,12 @@ pub struct KnownLaunch {
 }
 
 /// What is known of a kernel besides its launches.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct KernelHints {
     /// See [`Kernel::may_take_any_grid`](crate::cuda::Kernel).
     pub may_take_any_grid: bool,
-    /// See [`Kernel::has_fixed_tile`](crate::cuda::Kernel).
+    /// See [`Kernel::has_fixed_tile`](crate::cuda::Kernel). No macro may change the tile.
     pub has_fixed_tile: bool,
-    /// The macros of its comment, with the values that the recorded program was built with.
-    pub macros: Vec<(String, i64)>,
 }
 
 /// The grid as a comment's clause would give it.
@@ -64,8 +62,7 @@ const MOST_MULTIPLIED: usize = 12;
 ///
 /// A kernel that takes any grid is often launched with a fixed one. One launch alone, or several
 /// with the same arguments, may have a factor of an argument by chance then: `ceildiv(n, 64)`
-/// threads for 1024 blocks of 256 and n = 2^24. A factor that is the value of one macro, or of the
-/// product of two, is taken for that.
+/// threads for 1024 blocks of 256 and n = 2^24.
 pub fn infer_grid(launches: &[KnownLaunch], hints: &KernelHints, span: Span) -> Option<InferredGrid> {
     let first = launches.first()?;
     let has_factors = |launches: &[KnownLaunch]| {
@@ -123,22 +120,7 @@ fn infer_extent(
         return Some(Extent::One);
     }
     extent_candidates(first, hints, with_factors, span)
-        .find(|extent| launches.iter().all(|launch| gives_extent(extent, launch, &hints.macros, at)))
-}
-
-/// The factors that are tried: macros and products of two, where they are of one value alone, then
-/// numbers.
-fn factors(macros: &[(String, i64)], numbers: &[i64], span: Span) -> Vec<Expr> {
-    let one = macros.iter().map(|(name, value)| (*value, name_node(name, span)));
-    let pairs = macros.iter().enumerate().flat_map(|(at, one)| macros[at + 1..].iter().map(move |other| (one, other)));
-    let product = |((one, a), (other, b)): (&(String, i64), &(String, i64))| {
-        let product = a.checked_mul(*b).filter(|_| *a > 1 && *b > 1)?;
-        Some((product, binary_node(Binary::Multiply, name_node(one, span), name_node(other, span))))
-    };
-    let named: Vec<(i64, Expr)> = one.chain(pairs.filter_map(product)).filter(|(value, _)| *value > 1).collect();
-    let count = |value: i64| named.iter().filter(|(other, _)| *other == value).count();
-    let clear = named.iter().filter(|(value, _)| count(*value) == 1).map(|(_, factor)| factor.clone());
-    clear.chain(numbers.iter().map(|&number| number_node(number, span))).collect()
+        .find(|extent| launches.iter().all(|launch| gives_extent(extent, launch, at)))
 }
 
 /// The expressions that are tried, the simplest first.
@@ -168,30 +150,29 @@ fn extent_candidates(
 }
 
 /// Those of each argument and a factor, or a border. A block whose tile has a fixed size is no
-/// number of threads with some items each, even where a launch could be told so.
+/// number of threads with some items each, even where a launch may be described so.
 fn candidates_with_factors(arguments: &[Expr], hints: &KernelHints, span: Span) -> Vec<Extent> {
-    let with = |numbers: &[i64], extent: &dyn Fn(&Expr, Expr) -> Extent| -> Vec<Extent> {
-        let factors = factors(&hints.macros, numbers, span);
-        arguments.iter().flat_map(|of| factors.iter().map(|factor| extent(of, factor.clone()))).collect()
+    let with = |factors: &[i64], extent: &dyn Fn(&Expr, Expr) -> Extent| -> Vec<Extent> {
+        let of = |argument| factors.iter().map(move |&factor| extent(argument, number_node(factor, span)));
+        arguments.iter().flat_map(of).collect()
     };
     let divided = |of: &Expr, factor: Expr| Extent::Threads(ceildiv_node(of.clone(), factor));
     let tiles = |of: &Expr, factor: Expr| Extent::Blocks(ceildiv_node(of.clone(), factor));
     let multiplied = |of: &Expr, factor: Expr| Extent::Threads(binary_node(Binary::Multiply, of.clone(), factor));
-    let bordered = arguments.iter().flat_map(|of| {
-        BORDERS.map(|border| {
-            let operator = if border < 0 { Binary::Subtract } else { Binary::Add };
-            Extent::Threads(binary_node(operator, of.clone(), number_node(border.abs(), span)))
-        })
-    });
-    let warps = arguments.iter().map(|of| multiplied(of, number_node(i64::from(WARP), span)));
+    let bordered = |of: &Expr, border: Expr| match border.node {
+        Node::Value(Value::Int(border @ ..0)) => {
+            Extent::Threads(binary_node(Binary::Subtract, of.clone(), number_node(-border, span)))
+        }
+        _ => Extent::Threads(binary_node(Binary::Add, of.clone(), border)),
+    };
+    let warps = with(&[i64::from(WARP)], &multiplied);
     // A tile for each block is more common than some threads for each item, but for a warp.
-    let threads = with(&FACTORS, &divided).into_iter().chain(bordered).chain(warps);
-    let rest = with(&FACTORS, &multiplied);
     if hints.has_fixed_tile {
-        let numbers = [&FACTORS[..], &LARGE_TILES].concat();
-        with(&numbers, &tiles).into_iter().chain(threads).chain(rest).collect()
+        let tiles = with(&[&FACTORS[..], &LARGE_TILES].concat(), &tiles);
+        [warps, tiles, with(&FACTORS, &divided), with(&BORDERS, &bordered), with(&FACTORS, &multiplied)].concat()
     } else {
-        threads.chain(with(&FACTORS, &tiles)).chain(rest).collect()
+        let tiles = with(&FACTORS, &tiles);
+        [with(&FACTORS, &divided), with(&BORDERS, &bordered), warps, tiles, with(&FACTORS, &multiplied)].concat()
     }
 }
 
@@ -221,10 +202,10 @@ fn longer_products(names: &[&str], span: Span) -> Vec<Expr> {
 }
 
 /// Whether an expression gives a launch its blocks in one dimension.
-fn gives_extent(extent: &Extent, launch: &KnownLaunch, macros: &[(String, i64)], at: usize) -> bool {
+fn gives_extent(extent: &Extent, launch: &KnownLaunch, at: usize) -> bool {
     let value = |expression: &Expr| {
         let found = expression.evaluate(&|name: &String| {
-            let argument = launch.arguments.iter().chain(macros).find(|(own, _)| own == name);
+            let argument = launch.arguments.iter().find(|(own, _)| own == name);
             argument.map(|(_, value)| Value::Int(*value)).ok_or_else(|| crate::comment::Fault::NoValue(name.clone()))
         });
         found.ok().and_then(Value::as_integer)
@@ -329,27 +310,10 @@ mod tests {
         assert_eq!(inferred_of(&[one], &of(true)), "grid(ceildiv(n, 4096))");
         let helped = launch([16, 1, 1], [256, 1, 1], &[("n", 4096)]);
         assert_eq!(inferred_of(&[helped], &of(true)), "threads(n)");
+        let warps = launch([125, 1, 1], [256, 1, 1], &[("rows", 1000)]);
+        assert_eq!(inferred_of(&[warps], &of(true)), "threads(rows * 32)");
         let square = launch([8, 8, 1], [256, 1, 1], &[("m", 1000), ("n", 1024)]);
         assert_eq!(inferred_of(&[square], &of(true)), "grid(ceildiv(m, 128), ceildiv(m, 128))");
-    }
-
-    #[test]
-    fn factor_that_is_a_macro_is_taken_for_it() {
-        let items = launch([63, 1, 1], [256, 1, 1], &[("n", 64_000)]);
-        for (macros, expected) in [
-            (&[("ITEMS", 4), ("UNROLL", 8)][..], "threads(ceildiv(n, ITEMS))"),
-            (&[("ITEMS", 2), ("WORK", 2)], "threads(ceildiv(n, (ITEMS * WORK)))"),
-            (&[("ITEMS", 4), ("WORK", 4)], "threads(ceildiv(n, 4))"),
-            (&[("ITEMS", 1), ("WORK", 8)], "threads(ceildiv(n, 4))"),
-        ] {
-            let macros = macros.iter().map(|(name, value)| (name.to_string(), *value)).collect();
-            let hints = KernelHints { macros, ..KernelHints::default() };
-            assert_eq!(inferred_of(std::slice::from_ref(&items), &hints), expected);
-        }
-        let tiled = launch([10, 5, 1], [96, 1, 1], &[("w", 480), ("h", 100)]);
-        let macros = vec![("TILE_W".to_owned(), 48), ("TILE_H".to_owned(), 20)];
-        let hints = KernelHints { macros, has_fixed_tile: true, ..KernelHints::default() };
-        assert_eq!(inferred_of(&[tiled], &hints), "grid(ceildiv(w, TILE_W), ceildiv(h, TILE_H))");
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Processes that were started with this folder for temporary files.
-fn processes(temporary: &Path) -> usize {
+pub fn processes(temporary: &Path) -> usize {
     let mark = format!("TMPDIR={}", temporary.display());
     let entries = std::fs::read_dir("/proc").expect("Linux").flatten();
     let is_ours = |path: &Path| {

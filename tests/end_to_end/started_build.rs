@@ -1,11 +1,13 @@
 //! The final nvcc starts while a source without header is tuned, and waits for the winners.
 
 use super::environments::{profile, toolkit_with};
+use super::overlap::processes;
 use super::project::{CAPS_WIN, Project, Ran, nvcc, reproducible, run, succeed};
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Host code of which cudafe++ has something to say.
 const WARNED: &str = "void host_code() { int unused; return; unused = 1; }\n";
@@ -25,7 +27,7 @@ fn project(more: &str) -> Project {
 fn build(project: &Project, cores: u32, object: &str) -> Command {
     let mut build = project.nvtune(&reproducible("two.cu", object));
     build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_CACHE_SIZE", "0");
-    build.env("RAYON_NUM_THREADS", cores.to_string());
+    build.env("RAYON_NUM_THREADS", cores.to_string()).env_remove("MAKEFLAGS");
     build
 }
 
@@ -35,8 +37,9 @@ fn places(ran: &Ran, texts: &[&str]) -> Vec<usize> {
     texts.iter().filter_map(|text| ran.stderr.find(text)).collect()
 }
 
-/// A toolkit whose cicc is this script.
-fn toolkit_with_cicc(project: &Project, script: &str) -> PathBuf {
+/// A toolkit whose cicc ends only once cudafe++ has been started: tuning needs what cicc makes. If
+/// that takes longer than a minute, cicc fails.
+fn toolkit_that_needs_both(project: &Project) -> PathBuf {
     let cicc = project.path("cicc-folder");
     let without_cicc: Vec<String> =
         profile().lines().filter(|line| !line.starts_with("CICC_PATH")).map(str::to_owned).collect();
@@ -45,7 +48,12 @@ fn toolkit_with_cicc(project: &Project, script: &str) -> PathBuf {
     let real_root = nvcc().parent().and_then(Path::parent).expect("a toolkit").to_path_buf();
     std::fs::create_dir(&cicc).expect("a folder");
     symlink(real_root.join("nvvm/bin/cicc"), cicc.join("cicc")).expect("linked");
-    replace_by_script(&cicc.join("cicc"), script);
+    let split = project.path("cicc-folder/split").display().to_string();
+    let awaits = format!(
+        "for turn in $(seq 600); do [ -e '{split}' ] && exec \"$REAL\" \"$@\"; sleep 0.1; done\necho alone >&2; exit 1\n"
+    );
+    replace_by_script(&cicc.join("cicc"), &awaits);
+    replace_by_script(&own.with_file_name("cudafe++"), &format!("touch '{split}'\nexec \"$REAL\" \"$@\"\n"));
     own
 }
 
@@ -60,14 +68,7 @@ fn replace_by_script(link: &Path, script: &str) {
 #[test]
 fn nvcc_splits_the_source_while_it_is_tuned() {
     let project = project(WARNED);
-    // Tuning needs what cicc makes, and this cicc ends only once cudafe++ has been started.
-    let awaits = format!(
-        "for turn in $(seq 600); do [ -e '{0}' ] && exec \"$REAL\" \"$@\"; sleep 0.1; done; exit 1\n",
-        project.path("split").display()
-    );
-    let own = toolkit_with_cicc(&project, &awaits);
-    let notes = format!("touch '{}'\nexec \"$REAL\" \"$@\"\n", project.path("split").display());
-    replace_by_script(&own.with_file_name("cudafe++"), &notes);
+    let own = toolkit_that_needs_both(&project);
     let started = succeed(build(&project, 2, "two.o").env("NVTUNE_NVCC", own));
     assert!(places(&started, &SAID).is_sorted(), "what cudafe++ says is kept: {}", started.stderr);
     let object = project.bytes("two.o");
@@ -94,9 +95,11 @@ fn source_that_nvcc_refuses_fails_as_with_nvcc() {
     ] {
         let project = project(more);
         let plain = run(&mut project.plain(&reproducible("two.cu", "plain.o")));
-        let ran = run(&mut build(&project, 2, "two.o"));
+        let own = toolkit_that_needs_both(&project);
+        let ran = run(build(&project, 2, "two.o").env("NVTUNE_NVCC", own));
         assert_eq!(ran.code, plain.code, "{what}: {}", ran.stderr);
-        assert!(ran.code != Some(0) && ran.stderr.contains(said), "{what}: {}", ran.stderr);
+        assert!(ran.code != Some(0) && plain.stderr.contains(said), "{what}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches(&plain.stderr).count(), 1, "{what}: {}", ran.stderr);
         assert!(!project.files().iter().any(|name| name.starts_with("two.") && name != "two.cu"), "{what}");
     }
 }
@@ -104,10 +107,38 @@ fn source_that_nvcc_refuses_fails_as_with_nvcc() {
 #[test]
 fn strict_build_that_fails_ends_the_started_nvcc() {
     let project = project(WARNED);
-    let ran = run(build(&project, 2, "two.o").env("NVTUNE_REPLAY", "missing.json").env("NVTUNE_STRICT", "1"));
+    let own = toolkit_that_needs_both(&project);
+    let mut build = build(&project, 2, "two.o");
+    build.env("NVTUNE_REPLAY", "missing.json").env("NVTUNE_STRICT", "1");
+    let ran = run(build.env("NVTUNE_NVCC", own));
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("missing.json") && !ran.stderr.contains("warning #"), "{}", ran.stderr);
-    assert_eq!(project.files(), ["recorded.json", "two.cu"]);
+    assert!(project.path("cicc-folder/split").exists(), "it was not started");
+    assert_eq!(project.files(), ["cicc-folder", "recorded.json", "toolkit", "two.cu"]);
+}
+
+#[test]
+fn killed_nvtune_leaves_no_nvcc_that_builds() {
+    let project = project("");
+    project.write("recorded.json", &CAPS_WIN.replace("\"time_us\"", "\"pause_ms\": 2000, \"time_us\""));
+    std::fs::create_dir(project.path("tmp")).expect("a folder");
+    let own = toolkit_that_needs_both(&project);
+    let mut build = build(&project, 2, "two.o");
+    build.env("NVTUNE_NVCC", own).env("TMPDIR", project.path("tmp")).stderr(Stdio::null());
+    let mut nvtune = build.spawn().expect("it starts");
+    assert!(comes_true(|| project.path("cicc-folder/split").exists()));
+    nvtune.kill().expect("it runs");
+    nvtune.wait().expect("a child");
+    assert!(comes_true(|| processes(&project.path("tmp")) == 0));
+    assert!(!project.path("two.o").exists());
+}
+
+/// Asks until it is so, for a minute.
+fn comes_true(is_so: impl Fn() -> bool) -> bool {
+    (0..6000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_so()
+    })
 }
 
 #[test]
