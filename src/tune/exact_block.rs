@@ -6,6 +6,10 @@
 //! guarantees the block, so a winner may be such code. Where no stub sees the launches
 //! it may not.
 //!
+//! What is gained so differs between register caps and between macros: of `softmax` on an H200
+//! the configuration that was 12% behind became the fastest. So others are tried besides the
+//! finalists ([`beyond_finalists`]).
+//!
 //! If the comment has `spill(shared)`, code that spills registers is also tried with its spills
 //! in shared memory, whose size ptxas derives from the block.
 
@@ -15,7 +19,7 @@ use super::scoring;
 use super::scoring_input::{Code, ScoringInput};
 use super::variants::Variant;
 use crate::diag::MessageCode;
-use crate::launch::Configuration;
+use crate::launch::{Configuration, FrontEndOptions};
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
 use crate::measure::{Candidate, Measurer, Outcome, Plan};
@@ -28,11 +32,68 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Compiles each contender for exactly its block and times those whose code changes. Adds their
-/// rows to the decision; they do not count as points of the space.
+/// What is further behind the fastest than this is not tried because of its macros: code for
+/// exactly one block was faster by 15% at most on the suite.
+const MOST_BEHIND: f64 = 1.2;
+
+/// Sets of front-end options that are tried besides those of the finalists.
+const MAX_OPTIONS: usize = 3;
+
+/// What is not a finalist must come as close to the fastest of all, to meet it in paired rounds.
+const CLOSE: f64 = 1.02;
+
+/// The rows of configurations besides the finalists (`rows`, the fastest first) whose code for
+/// exactly their block may be the fastest: the first one's with other register caps that change its
+/// code, and of `ranked`, for each of some other sets of macros and front-end options, the fastest
+/// one and the fastest one of that block.
+pub fn beyond_finalists(
+    finals: &Finals<'_>,
+    rows: &[usize],
+    ranked: &[(usize, f64)],
+    decision: &Decision,
+) -> Vec<usize> {
+    let input = finals.input;
+    let Some(&first) = rows.first() else { return Vec::new() };
+    let time = |row: usize| ranked.iter().find(|(other, _)| *other == row).map(|(_, time)| *time);
+    let Some(least) = time(first) else { return Vec::new() };
+    let of = |row: usize| Configuration { cap: 0, ..input.configurations[row].clone() };
+    let best = of(first);
+    let is_new_code =
+        |row: &usize| input.representative[*row] == *row && input.variants[*row].is_ok() && !rows.contains(row);
+    let mut others: Vec<usize> = (0..input.configurations.len())
+        .filter(|row| input.configurations[*row].block == best.block && is_new_code(row) && of(*row) == best)
+        .collect();
+    let of_rows = || rows.iter().map(|row| &input.configurations[*row]);
+    let mut options: Vec<FrontEndOptions> = of_rows().map(Configuration::front_end).collect();
+    let in_block = of_rows().filter(|of| of.block == best.block);
+    let mut options_in_block: Vec<FrontEndOptions> = in_block.map(Configuration::front_end).collect();
+    let mut timed = ranked.to_vec();
+    timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let known = options.len();
+    for (row, _) in timed.into_iter().take_while(|(_, time)| *time <= MOST_BEHIND * least) {
+        let (block, own) = (input.configurations[row].block, input.configurations[row].front_end());
+        let is_fastest = options.len() < known + MAX_OPTIONS && !options.contains(&own);
+        if is_fastest {
+            options.push(own.clone());
+        }
+        let is_fastest_in_block = block == best.block && options.contains(&own) && !options_in_block.contains(&own);
+        if is_fastest_in_block {
+            options_in_block.push(own);
+        }
+        if is_fastest || is_fastest_in_block {
+            others.push(row);
+        }
+    }
+    others.retain(|row| decision.configurations[*row].refused.is_none());
+    others
+}
+
+/// Compiles each contender, and `others`, for exactly its block and times those whose code changes.
+/// Adds their rows to the decision; they do not count as points of the space. Returns those of the
+/// contenders, and of the others those that are about as fast as the fastest of all.
 pub fn contenders(
     finals: &Finals<'_>,
-    inexact: &[Contender],
+    (inexact, others): (&[Contender], &[Contender]),
     permit: &mut Option<Permit>,
     measurer: &mut impl Measurer,
     decision: &mut Decision,
@@ -40,17 +101,23 @@ pub fn contenders(
     let Some(baseline) = inexact.first().filter(|_| finals.remaining_s > 0.0) else { return Vec::new() };
     // A call that may run one tool at a time runs ptxas now, and nothing is measured meanwhile.
     let is_permitted = permit.take().is_some();
-    let mut attempts: Vec<(&Contender, bool)> = inexact.iter().map(|contender| (contender, false)).collect();
+    let all = || inexact.iter().chain(others);
+    let mut attempts: Vec<(&Contender, bool)> = all().map(|contender| (contender, false)).collect();
     let spilling = inexact.iter().filter(|contender| finals.may_share_spills(contender.row, decision));
     attempts.extend(spilling.map(|contender| (contender, true)));
     let compiled: Vec<Option<Compiled<'_>>> = attempts
         .into_par_iter()
         .map(|(contender, shared_spills)| Compiled::new(finals, contender, shared_spills))
         .collect();
-    // What has nothing to spill is the same code with spills in shared memory as without.
+    // What has nothing to spill is the same code with spills in shared memory as without, and a
+    // register cap may not matter any more.
     let mut seen = HashSet::new();
-    let is_new = |compiled: &Compiled<'_>| seen.insert((compiled.contender.row, compiled.variant.digest.clone()));
-    let mut compiled: Vec<Compiled<'_>> = compiled.into_iter().flatten().filter(is_new).collect();
+    let mut is_new = |compiled: &Compiled<'_>| {
+        let row = compiled.contender.row;
+        let launched = Configuration { cap: 0, ..finals.input.configurations[row].clone() };
+        seen.insert((launched, compiled.variant.digest.clone()))
+    };
+    let mut compiled: Vec<Compiled<'_>> = compiled.into_iter().flatten().filter(|found| is_new(found)).collect();
     *permit = is_permitted.then(process::wait_for_permit);
     compiled.truncate(finals.remaining);
     let candidates: Vec<Candidate> = compiled.iter().map(Compiled::candidate).collect();
@@ -94,6 +161,11 @@ pub fn contenders(
             exact.push(Contender { row, configuration, candidate, inexact });
         }
     }
+    let time =
+        |of: &Contender| decision.configurations[of.row].timing.as_ref().map_or(f64::INFINITY, |at| at.median_us);
+    let least = inexact.iter().chain(&exact).map(time).fold(f64::INFINITY, f64::min);
+    let is_other = |found: &Contender| others.iter().any(|other| Some(other.row) == found.inexact);
+    exact.retain(|found| !is_other(found) || time(found) <= CLOSE * least);
     exact
 }
 
@@ -156,13 +228,21 @@ pub fn score(input: &ScoringInput, winner: &Contender) -> Option<Score> {
     scoring::score(alone).ok()?.scores.swap_remove(0)
 }
 
-/// Drops what is not faster with 99% confidence than the same configuration without `.reqntid`.
+/// Drops code for exactly one block that is not faster with 99% confidence than the same
+/// configuration without `.reqntid`; where that is no contender, than every one without.
 pub fn keep_faster(samples_by_contender: &mut Vec<(Contender, Vec<f64>)>) {
-    let inexact: Vec<(usize, Vec<f64>)> =
-        samples_by_contender.iter().map(|(contender, samples)| (contender.row, samples.clone())).collect();
+    let all = samples_by_contender.iter();
+    let inexact: Vec<(usize, Vec<f64>)> = all
+        .filter(|(contender, _)| contender.inexact.is_none())
+        .map(|(contender, samples)| (contender.row, samples.clone()))
+        .collect();
     samples_by_contender.retain(|(contender, samples)| {
         let Some(row) = contender.inexact else { return true };
-        let before = inexact.iter().find(|(other, _)| *other == row);
-        before.is_some_and(|(_, before)| matches!(verdict::faster(before, samples), Verdict::Faster { .. }))
+        let is_faster =
+            |(_, before): &(usize, Vec<f64>)| matches!(verdict::faster(before, samples), Verdict::Faster { .. });
+        match inexact.iter().find(|(other, _)| *other == row) {
+            Some(own) => is_faster(own),
+            None => inexact.iter().all(is_faster),
+        }
     });
 }

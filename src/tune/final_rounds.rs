@@ -83,7 +83,7 @@ impl Finals<'_> {
         let mut ranked = ranked.to_vec();
         for _ in 0..MAX_FINALIST_GROUPS {
             let rows = self.finalists(&ranked, decision);
-            let is_open = self.decide_among(&rows, permit, measurer, decision)?;
+            let is_open = self.decide_among((&rows, &ranked), permit, measurer, decision)?;
             if !is_open {
                 break;
             }
@@ -101,19 +101,21 @@ impl Finals<'_> {
         rows
     }
 
-    /// Times these configurations and the baseline in paired rounds, and takes the fastest one
-    /// without an objection. Returns whether to try others: some were faster than the baseline,
-    /// but all of them are refused.
+    /// Times these configurations and the baseline in paired rounds, with the code of some of
+    /// `ranked` for exactly their block, and takes the fastest one without an objection. Returns
+    /// whether to try others: some were faster than the baseline, but all of them are refused.
     fn decide_among(
         &self,
-        rows: &[usize],
+        (rows, ranked): (&[usize], &[(usize, f64)]),
         permit: &mut Option<Permit>,
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<bool, Error> {
+        let others = exact_block::beyond_finalists(self, rows, ranked, decision);
+        let others: Vec<Contender> = others.into_iter().filter_map(|row| self.contender(row)).collect();
         let rows = std::iter::once(self.input.baseline).chain(rows.iter().copied());
         let mut contenders: Vec<Contender> = rows.filter_map(|row| self.contender(row)).collect();
-        let exact = exact_block::contenders(self, &contenders, permit, measurer, decision);
+        let exact = exact_block::contenders(self, (&contenders, &others), permit, measurer, decision);
         contenders.extend(exact);
         let Some(baseline) = contenders.first().filter(|first| first.row == self.input.baseline).cloned() else {
             return Ok(false);

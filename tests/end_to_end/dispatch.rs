@@ -88,6 +88,30 @@ fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
 }
 
 #[test]
+fn code_for_exactly_one_block_wins_with_a_cap_or_macro_that_is_slow_without() {
+    // Five blocks of the baseline's cap and macro are faster than all others without `.reqntid`.
+    let project = Project::new(&["two.cu"]);
+    let text =
+        project.read("two.cu").replacen("block(128)", "define(MORE = {0, 1}) block({64, 128, 192, 256, 320})", 1);
+    let text = format!("#ifndef MORE\n#define MORE 0\n#endif\n{text}");
+    project.write("two.cu", &text.replacen("y[i] = mixed(x, i);", "y[i] = mixed(x, i) + (MORE ? x[i + 1] : 0.0f);", 1));
+    let others = r#"{"label": "regs=24", "time_us": 12.0, "spread": 0.01},
+        {"label": "MORE=1", "time_us": 11.0, "spread": 0.01},
+        {"label": "block=192", "time_us": 9.9, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    for (label, won) in [
+        ("block=192 reqntid regs=24 MORE=0", "block=192 reqntid regs=24 MORE=0 (1.25x"),
+        ("block=192 reqntid MORE=1", "block=192 reqntid MORE=1 (1.25x"),
+        // Of no other block than the fastest one's, or than the fastest with that macro.
+        ("block=320 reqntid regs=24 MORE=0", "(kept: "),
+    ] {
+        let fastest = format!(r#"{{"label": "{label}", "time_us": 8.0, "spread": 0.01}}"#);
+        let ran = tuned(&project, &compile("two.cu", "two.o"), &format!("{fastest}, {others}"));
+        let summary = ran.stderr.lines().find(|line| line.contains("nvtune: first: ")).unwrap_or_default();
+        assert!(summary.contains(won), "{label}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn code_for_exactly_one_block_runs_in_that_block_alone() {
     let project = Project::new(&[]).with_cuda_headers_in_full_run();
     project.write(
