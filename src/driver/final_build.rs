@@ -96,12 +96,13 @@ impl Build<'_> {
     /// Starts nvcc while its source is tuned, where that changes nothing of what it reads: the
     /// source includes no header of nvtune's. `None` where it is to start later.
     pub(super) fn start_final_build(&self, programs: &Programs, tunings: &[Tuning]) -> Option<StartedBuild> {
-        let can_start = !self.several_sources()
-            && !tunings.iter().any(|tuning| tuning.source.includes_header)
-            && !(self.invocation.keeps_steps || self.invocation.does_more)
-            && programs.cicc.is_some()
-            && !process::is_short_of_processes();
-        let permit = can_start.then(process::free_permit).flatten()?;
+        let must_wait = self.several_sources()
+            || tunings.iter().any(|tuning| tuning.source.includes_header)
+            || self.invocation.keeps_steps
+            || self.invocation.does_more
+            || programs.cicc.is_none()
+            || process::is_short_of_processes();
+        let permit = (!must_wait).then(process::free_permit).flatten()?;
         StartedBuild::new(programs, &self.invocation.arguments, permit).ok()
     }
 
