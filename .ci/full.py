@@ -27,7 +27,7 @@ PARTS = {
     "races": ["drop_in::parallel::"],
     "locks": ["the_same_lock", "one_source_compiled_twice"],
     "kills": ["cache::", "faults::kills::"],
-    "faults": ["faults::build", "faults::panics::"],
+    "faults": ["faults::build", "faults::started", "faults::panics::"],
     "runners": ["end_to_end::runners::"],
     "packages": ["packages::"],
     "suite": ["suite::"],

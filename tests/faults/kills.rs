@@ -104,10 +104,21 @@ fn problem(place: &Place, is_alone: bool) -> Option<String> {
 #[test]
 #[ignore = "long: in the full run"]
 fn killed_builds_leave_nothing_torn_and_no_process() {
+    summary::keep("kills-of-builds", &check_killed(true, if is_full() { 500 } else { 3 }));
+}
+
+#[test]
+#[ignore = "long: in the full run"]
+fn killed_started_builds_leave_nothing_torn_and_no_process() {
+    check_killed(false, if is_full() { 200 } else { 3 });
+}
+
+/// Kills builds of a source with its header, or without: then nvcc is started while it is tuned.
+/// Returns a summary.
+fn check_killed(has_header: bool, usual: usize) -> String {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::new(&super::library(folder.path()));
+    let place = Place::new(&super::library(folder.path()), has_header);
     std::fs::write(place.path("Makefile"), makefile()).expect("written");
-    let usual = if is_full() { 500 } else { 3 };
     let count = std::env::var("NVTUNE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     let (mut random, mut problems, mut ended) = (Random::new(11), Vec::new(), 0);
     for number in 0..count {
@@ -134,6 +145,6 @@ fn killed_builds_leave_nothing_torn_and_no_process() {
         }
     }
     let text = format!("{count} builds got a signal, {ended} of them ended by it, {} problems\n", problems.len());
-    summary::keep("kills-of-builds", &text);
     assert!(problems.is_empty(), "{text}{}", problems.join("\n"));
+    text
 }
