@@ -75,6 +75,23 @@ def write_json(path, value, indent=2):
     aside.replace(path)
 
 
+def collect(names, row_of, line_of, nvcc, out, seconds):
+    """Rows of programs, written to `out` after each: `row_of(name)` gives one, `line_of(row)` what is printed of it. None is started
+    after so many seconds; one that fails has a row with its failure."""
+    started, rows = time.monotonic(), []
+    for name in names:
+        if time.monotonic() - started > seconds:
+            break
+        try:
+            rows.append(row_of(name))
+            print(f"{name:20} {line_of(rows[-1])}", flush=True)
+        except Failure as why:
+            rows.append({"kernel": name, "failure": str(why)})
+            print(f"{name:20} {str(why)[-1500:]}", flush=True)
+        write_json(out.absolute(), {"machine": machine.describe(nvcc, REPOSITORY), "rows": rows})
+    return rows
+
+
 # ---- what is compared ------------------------------------------------------------------------------------------
 
 

@@ -16,11 +16,9 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import bench
-import machine
 import recorded
 
 BUILDS = ("old", "new")
@@ -63,25 +61,20 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
     nvcc = Path(os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc")).absolute()
-    names, started, rows = list(options.kernels), time.monotonic(), []
+    names = list(options.kernels)
     random.Random(options.seed).shuffle(names)
+
+    def line_of(row):
+        searches = " ".join(f"{row[which]['search_s']:.2f}" for which in BUILDS)
+        return f"{row['ratio']:.3f}  {row['old']['us']:10.2f} {row['new']['us']:10.2f} us  {searches} s"
+
     with tempfile.TemporaryDirectory() as folder:
         binaries = {"old": options.old, "new": options.new}
         tools = {
             which: bench.Tools(nvcc, binaries[which].absolute(), Path(folder) / which, options.architecture) for which in BUILDS
         }
-        for name in names:
-            if time.monotonic() - started > options.seconds:
-                break
-            try:
-                row = compare(tools, Path(folder), name, options.rounds, options.repetitions)
-                searches = " ".join(f"{row[which]['search_s']:.2f}" for which in BUILDS)
-                print(f"{name:20} {row['ratio']:.3f}  {row['old']['us']:10.2f} {row['new']['us']:10.2f} us  {searches} s", flush=True)
-            except bench.Failure as why:
-                row = {"kernel": name, "failure": str(why)}
-                print(f"{name:20} {str(why)[-1500:]}", flush=True)
-            rows.append(row)
-            bench.write_json(options.out.absolute(), {"machine": machine.describe(nvcc, bench.REPOSITORY), "rows": rows})
+        row_of = lambda name: compare(tools, Path(folder), name, options.rounds, options.repetitions)  # noqa: E731
+        rows = bench.collect(names, row_of, line_of, nvcc, options.out, options.seconds)
     timed = [row for row in rows if row.get("ratio") and all(row[which]["check"] == "ok" for which in BUILDS)]
     if timed:
         mean = math.exp(statistics.mean(math.log(row["ratio"]) for row in timed))

@@ -8,7 +8,6 @@ and `shared` those that name a macro, which no recording of one build can tell. 
 """
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -19,7 +18,6 @@ import time
 from pathlib import Path
 
 import bench
-import machine
 
 KEPT = ("define", "require", "template", "name", "launch")
 OF_LAUNCH = ("threads", "grid", "shared")
@@ -128,22 +126,23 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no kernel after this many seconds")
     options = parser.parse_args()
     nvcc = Path(os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc")).absolute()
-    started, rows = time.monotonic(), []
+
+    def line_of(row):
+        return (
+            f"{row['ratio']:.3f} {row['given_us']:10.2f} {row['recorded_us']:10.2f} us  {row['recorded_s']:.1f} s"
+            f"  {row['recorded_mib']:.0f} MiB  {row['check']}"
+        )
+
     with tempfile.TemporaryDirectory() as folder:
         tools = bench.Tools(nvcc, Path(bench.binary("nvtune")).absolute(), Path(folder), options.architecture)
-        for name in options.kernels:
-            if time.monotonic() - started > options.seconds:
-                break
+
+        def row_of(name):
             try:
-                rows.append(tune(tools, Path(folder), name, options.rounds, options.repetitions))
-                row = rows[-1]
-                print(f"{name:20} {row['ratio']:.3f} {row['given_us']:10.2f} {row['recorded_us']:10.2f} us  {row['recorded_s']:.1f} s"
-                      f"  {row['recorded_mib']:.0f} MiB  {row['check']}", flush=True)
-            except bench.Failure as why:
-                rows.append({"kernel": name, "failure": str(why)})
-                print(f"{name:20} {str(why)[-1500:]}", flush=True)
-            shutil.rmtree(Path(folder) / "recorded", ignore_errors=True)
-            bench.write_json(options.out.absolute(), {"machine": machine.describe(nvcc, bench.REPOSITORY), "rows": rows})
+                return tune(tools, Path(folder), name, options.rounds, options.repetitions)
+            finally:
+                shutil.rmtree(Path(folder) / "recorded", ignore_errors=True)
+
+        rows = bench.collect(options.kernels, row_of, line_of, nvcc, options.out, options.seconds)
     timed = [row for row in rows if "ratio" in row]
     within = sum(row["ratio"] <= 1.01 for row in timed)
     print(f"{within} of {len(rows)} within 1% of the winner by the whole comment")

@@ -438,7 +438,15 @@ fn axis_names(source: &Source, macros: &[MacroAxis], kernel: &Kernel, problems: 
 #[cfg(test)]
 mod tests {
     use super::annotations;
+    use crate::cuda::Kernel;
     use crate::diag::Source;
+
+    /// A marked kernel with this body.
+    fn kernel_of(body: &str) -> Kernel {
+        let text = format!("//@tune threads(n) block(auto)\n__global__ void k(int n, float *x) {{ {body} }}\n");
+        let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
+        found.unwrap_or_else(|problems| panic!("{problems:?}")).swap_remove(0).kernel
+    }
 
     #[test]
     fn a_wait_for_the_whole_grid_is_seen_in_the_words_of_the_body() {
@@ -458,12 +466,7 @@ mod tests {
             (".sync", false),
             ("", false),
         ] {
-            let text = format!(
-                "//@tune threads(n) block({{64, 128}}) default(block = 64)\n__global__ void k(int n, float *x) {{ {body} }}\n"
-            );
-            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
-            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
-            assert_eq!(found[0].kernel.waits_for_grid, waits, "{body}");
+            assert_eq!(kernel_of(body).waits_for_grid, waits, "{body}");
         }
     }
 
@@ -482,10 +485,7 @@ mod tests {
             ("x[blockIdx.x] = 0;", false),
             ("gridDim", true),
         ] {
-            let text = format!("//@tune threads(n) block(auto)\n__global__ void k(int n, float *x) {{ {body} }}\n");
-            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
-            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
-            assert_eq!(found[0].kernel.may_take_any_grid, takes_any, "{body}");
+            assert_eq!(kernel_of(body).may_take_any_grid, takes_any, "{body}");
         }
     }
 
@@ -500,10 +500,7 @@ mod tests {
                 false,
             ),
         ] {
-            let text = format!("//@tune threads(n) block(auto)\n__global__ void k(int n, float *x) {{ {body} }}\n");
-            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
-            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
-            assert_eq!(found[0].kernel.has_fixed_tile, is_fixed, "{body}");
+            assert_eq!(kernel_of(body).has_fixed_tile, is_fixed, "{body}");
         }
     }
 

@@ -11,6 +11,11 @@ const GROUPS: [&str; 4] = ["cooperative_groups", "this_thread_block", "this_grid
 /// The most functions and macros that are looked into; code with more may read anything.
 const MOST_CALLED: usize = 256;
 
+/// Whether a word reads the size of the block, or may.
+pub(super) fn names_block_size(word: &str) -> bool {
+    word == "blockDim" || GROUPS.contains(&word)
+}
+
 impl HostProgram {
     /// Tells for each dimension whether code of a file reads `blockDim`, itself or through
     /// functions and macros.
@@ -25,7 +30,7 @@ impl HostProgram {
             let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.span.start..token.span.end]);
             for at in (0..tokens.len()).filter(|&at| tokens[at].kind == CxxKind::Name) {
                 let name = word(at);
-                if name == "blockDim" || GROUPS.contains(&name) {
+                if names_block_size(name) {
                     match member_dimension(word(at + 1), word(at + 2)) {
                         Some(dimension) => reads[dimension] = true,
                         None => reads = [true; 3],

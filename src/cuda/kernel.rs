@@ -4,6 +4,7 @@
 //! whether it is a template or has launch bounds. Types come from the compiler later (see
 //! `workload::entry`).
 
+use super::block_reads::names_block_size;
 use super::brackets;
 use super::brackets::Depth;
 use super::conditionals;
@@ -231,17 +232,12 @@ fn may_take_any_grid(code: &[CxxToken], source: &Source) -> bool {
     (0..body.len()).any(|at| text(Some(at)) == "gridDim" && !is_pitch(at))
 }
 
-/// Words that a size of the block, or of a group in it, is read by (CUDA C++ Programming Guide,
-/// "Cooperative Groups").
-const SIZES_OF_BLOCK: [&str; 7] =
-    ["blockDim", "size", "num_threads", "dim_threads", "group_dim", "meta_group_size", "tiled_partition"];
-
 /// Whether a block of the kernel whose body begins in `code` has a tile of a fixed size (see
 /// [`Kernel`]).
 fn has_fixed_tile(code: &[CxxToken], source: &Source) -> bool {
-    let names =
-        |name: &str| body(code, source).is_some_and(|body| body.iter().any(|token| source.slice(token.span) == name));
-    names("blockIdx") && !SIZES_OF_BLOCK.iter().any(|name| names(name))
+    let Some(body) = body(code, source) else { return false };
+    let has_word = |is_it: fn(&str) -> bool| body.iter().any(|token| is_it(source.slice(token.span)));
+    has_word(|word| word == "blockIdx") && !has_word(names_block_size)
 }
 
 /// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`,

@@ -103,7 +103,7 @@ impl Build<'_> {
             || programs.cicc.is_none()
             || process::is_short_of_processes();
         let permit = (!must_wait).then(process::free_permit).flatten()?;
-        StartedBuild::new(programs, &self.invocation.arguments, permit).ok()
+        StartedBuild::new(programs, &self.invocation.arguments, permit)
     }
 
     /// Writes headers and records and lets nvcc build with what is decided.
@@ -148,7 +148,7 @@ impl Build<'_> {
             false => Vec::new(),
         };
         let plan = BuildPlan { sources, kernels, stubs, cicc_outputs: known };
-        let is_nvccs_own = started.is_some() && !has_winners && !tunings.iter().any(Tuning::has_results);
+        let is_nvccs_own = !has_winners && !tunings.iter().any(Tuning::has_results);
         let built = match started {
             Some(started) => Ok(started.finish(&plan)),
             None => self.including(folder, tunings, |arguments| final_build::build(programs, arguments, &plan)),

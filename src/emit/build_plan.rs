@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// The plan of one final build. nvtune writes it to a file; the shims that nvcc calls in place
 /// of ptxas and cicc read it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildPlan {
     /// The sources of the call as nvcc names them, where it has several.
     pub sources: Vec<String>,

@@ -70,18 +70,13 @@ pub struct StartedBuild {
 }
 
 impl StartedBuild {
-    /// Starts nvcc. It has the permit until it waits for the plan.
-    ///
-    /// # Errors
-    /// Where that is not possible; the text is for the user.
-    pub fn new(programs: &Programs, arguments: &[OsString], permit: Permit) -> Result<Self, String> {
-        let mut call = OverlaidCall::new(programs, true)?;
-        call.folder.announce_plan().map_err(|error| format!("cannot lock a file: {error}"))?;
-        let made = memfd_create("nvcc-messages", MemfdFlags::CLOEXEC).map(File::from).map_err(io::Error::from);
-        let (messages, written) = made
-            .and_then(|messages| Ok((messages.try_clone()?, messages)))
-            .map_err(|error| format!("cannot keep nvcc's messages: {error}"))?;
-        let nvcc = call.start(arguments, written.into())?;
+    /// Starts nvcc. It has the permit until it waits for the plan. `None` where it cannot be
+    /// started so: [`build`] starts it later.
+    pub fn new(programs: &Programs, arguments: &[OsString], permit: Permit) -> Option<Self> {
+        let mut call = OverlaidCall::new(programs, true).ok()?;
+        call.folder.announce_plan().ok()?;
+        let messages = File::from(memfd_create("nvcc-messages", MemfdFlags::CLOEXEC).ok()?);
+        let nvcc = call.start(arguments, messages.try_clone().ok()?.into()).ok()?;
         let is_decided = Arc::new(AtomicBool::new(false));
         let (folder, process, is_over) = (call.folder.path().to_path_buf(), nvcc.id(), Arc::clone(&is_decided));
         let hold_permit = move || {
@@ -93,7 +88,7 @@ impl StartedBuild {
         };
         // Where there is no thread for it, nvcc is one tool more than there should be.
         let permit_holder = std::thread::Builder::new().name("permit".to_owned()).spawn(hold_permit).ok();
-        Ok(Self { call, messages, nvcc: Some(nvcc), is_decided, permit_holder })
+        Some(Self { call, messages, nvcc: Some(nvcc), is_decided, permit_holder })
     }
 
     /// Has nvcc go on with the build plan, waits for its end and prints its messages.

@@ -163,11 +163,15 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    /// Those of a machine with this many cores.
+    fn jobs(own: usize) -> &'static Jobs {
+        let queue = Mutex::new(Queue { free: own, asked: 0, given: 0 });
+        Box::leak(Box::new(Jobs { limit: Limit::Cores, own, queue, moved: Condvar::new() }))
+    }
+
     #[test]
     fn who_asks_first_has_leave_first() {
-        let queue = Mutex::new(Queue { free: 1, asked: 0, given: 0 });
-        let jobs: &'static Jobs =
-            Box::leak(Box::new(Jobs { limit: Limit::Cores, own: 1, queue, moved: Condvar::new() }));
+        let jobs = jobs(1);
         let held = jobs.take_permit();
         let (sender, order) = mpsc::channel();
         let waiting: Vec<_> = (0..4)
@@ -194,9 +198,7 @@ mod tests {
 
     #[test]
     fn free_permit_leaves_one_for_the_tools() {
-        let queue = Mutex::new(Queue { free: 2, asked: 0, given: 0 });
-        let jobs: &'static Jobs =
-            Box::leak(Box::new(Jobs { limit: Limit::Cores, own: 2, queue, moved: Condvar::new() }));
+        let jobs = jobs(2);
         let held = jobs.free_permit();
         assert!(held.is_some());
         assert!(jobs.free_permit().is_none());
