@@ -4,6 +4,7 @@
 use super::build::Build;
 use super::call_cache::{Call, CallLookup, Snapshot, Winners};
 use super::tuning::Tuning;
+use crate::comment::Annotation;
 use crate::diag::MessageCode;
 use crate::gpu::architecture_number;
 use crate::nvcc::final_build::StartedBuild;
@@ -111,7 +112,8 @@ impl Build<'_> {
             tuner.start();
         }
         let device = tuner.device_architecture();
-        let mut made = tuning.preprocess(dryrun, device);
+        let plan = |toolchain: &Toolchain, of: &[Annotation]| tuner.preprocessing(toolchain, of);
+        let mut made = tuning.preprocess(dryrun, device, plan);
         if let Ok(toolchain) = &made {
             match tuning.leave_out_uncompiled(toolchain, !tuning.source.is_fat(dryrun)) {
                 // The header is that of the kernels that are left.

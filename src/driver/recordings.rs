@@ -11,7 +11,7 @@ use crate::recording;
 use crate::recording::{LeftOut, RecordedKernel};
 use crate::settings::bytes_setting;
 use crate::tune;
-use crate::tune::KernelStub;
+use crate::tune::{KernelStub, Preprocessing};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -176,7 +176,7 @@ impl Build<'_> {
     fn capture_source(&self, dryrun: &Dryrun, tuning: &mut Tuning) {
         let source = tuning.source.name();
         self.console.compiling(&source);
-        let toolchain = match tuning.preprocess(dryrun, None) {
+        let toolchain = match tuning.preprocess(dryrun, None, |_, _| vec![Preprocessing::of_source()]) {
             Ok(toolchain) => toolchain,
             Err(problem) => {
                 let message = format!("{source}: its launches are not recorded: {problem}");

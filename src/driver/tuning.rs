@@ -7,10 +7,11 @@ use crate::diag::Diagnostic;
 use crate::emit::{Header, HeaderKernel, StubText};
 use crate::nvcc::{CiccOutputs, Dryrun, Invocation, Toolchain};
 use crate::process;
+use crate::process::ScopedWork;
 use crate::record::{FORMAT, Record, read_regular};
 use crate::search::Provenance;
 use crate::tune;
-use crate::tune::Tuned;
+use crate::tune::{Preprocessing, Tuned};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -54,20 +55,25 @@ impl Tuning {
         }
     }
 
-    /// Has the source preprocessed for the host and, at the same time, for `device`'s architecture;
-    /// returns what compiles it for that.
+    /// Has the source preprocessed for the host and, at the same time, for `device`'s architecture
+    /// as `plan` has it; returns what compiles it for that.
     ///
     /// # Errors
     /// Why it cannot be tuned.
-    pub fn preprocess(&mut self, dryrun: &Dryrun, device: Option<u32>) -> Result<Toolchain, String> {
+    pub fn preprocess(
+        &mut self,
+        dryrun: &Dryrun,
+        device: Option<u32>,
+        plan: impl FnOnce(&Toolchain, &[Annotation]) -> Vec<Preprocessing>,
+    ) -> Result<Toolchain, String> {
         let made = self.source.toolchain(dryrun, &self.annotations, device);
+        let planned = made.as_ref().ok().map(|toolchain| (toolchain, plan(toolchain, &self.annotations)));
         let includes_header = self.source.includes_header;
         std::thread::scope(|scope| {
-            // What is wrong is said by who asks for the text.
-            let ahead = || made.as_ref().is_ok_and(|toolchain| toolchain.device_source().is_ok());
-            let ahead = process::spawn_or_run(scope, ahead);
+            let runs = planned.iter().flat_map(|(toolchain, runs)| runs.iter().map(move |run| || run.run(toolchain)));
+            let ahead: Vec<_> = runs.map(|run| process::spawn_or_run(scope, run)).collect();
             self.source.preprocess(dryrun, &self.annotations);
-            ahead.join();
+            ahead.into_iter().for_each(ScopedWork::join);
         });
         if let Ok(toolchain) = &made {
             self.choose_parameters(toolchain);

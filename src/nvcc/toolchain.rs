@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 /// The module id that cicc is given while variants are made: it only reaches names of
 /// internal symbols, and the true one takes a run of cudafe++.
@@ -36,6 +37,8 @@ pub struct Toolchain {
     environment: Vec<(String, String)>,
     pipeline: Pipeline,
     folder: Arc<TemporaryFolder>,
+    /// When the work on the source began.
+    begin: Instant,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     /// The number in the names of the next run's files: several runs are under way at once.
@@ -106,6 +109,7 @@ impl Toolchain {
             environment: dryrun.environment.clone(),
             pipeline,
             folder,
+            begin: Instant::now(),
             header_options: Vec::new(),
             next: AtomicU32::new(0),
             late: OnceLock::new(),
@@ -115,6 +119,11 @@ impl Toolchain {
             cicc_outputs: Mutex::default(),
             loads: None,
         })
+    }
+
+    /// When it was made: the work on its source began then.
+    pub fn begin(&self) -> Instant {
+        self.begin
     }
 
     /// Keeps machine code in `cache`, and takes from there what was made before.
@@ -315,12 +324,17 @@ impl Toolchain {
     /// The digest of the source as the front end sees it under these macros: preprocessed,
     /// without line markers and blank lines.
     pub fn source_digest(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
-        Ok(source_digest(&bytes(&self.preprocessed(macros, Defines::Gone)?)?))
+        Ok(source_digest(&self.source_under(macros)?))
     }
 
     /// The preprocessed source.
     pub fn device_source(&self) -> Result<Vec<u8>, ToolError> {
-        bytes(&self.preprocessed(&BTreeMap::new(), Defines::Gone)?)
+        self.source_under(&BTreeMap::new())
+    }
+
+    /// The preprocessed source, with these macros defined.
+    pub fn source_under(&self, macros: &BTreeMap<String, i64>) -> Result<Vec<u8>, ToolError> {
+        bytes(&self.preprocessed(macros, Defines::Gone)?)
     }
 
     /// The preprocessed source with its `#define` lines, with these macros defined.

@@ -32,7 +32,7 @@ pub use start_time::process_start;
 pub use temp_dir::TemporaryFolder;
 pub use threads::{
     DetachedWork, ScopedWork, has_faulted, is_short_of_processes, note_fault, spawn_or_return, spawn_or_run,
-    start_pool, start_thread,
+    start_pool, start_thread, usual_count,
 };
 pub use timeout::{output_within, parse_seconds, tool_patience};
 

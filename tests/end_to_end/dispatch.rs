@@ -351,9 +351,7 @@ fn program_between_nvtune_and_nvcc_keeps_its_words() {
     );
     let mut said = String::new();
     for (setting, words) in [("", ""), ("", "-DSITE=7"), ("", "-ccbin g++"), ("export CPATH=/site\n", "")] {
-        let script = project.path("site-nvcc");
-        project.write("site-nvcc", &format!("#!/bin/sh\n{setting}exec '{}' {words} \"$@\"\n", nvcc().display()));
-        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
+        let script = project.script("site-nvcc", &format!("{setting}exec '{}' {words} \"$@\"", nvcc().display()));
         let mut build = project.nvtune(&compile("k.cu", "k.o"));
         build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_NVCC", &script);
         let ran = succeed(&mut build);

@@ -260,13 +260,9 @@ fn dry_run_that_fails_alone_is_one_warning_and_an_error_if_strict() {
         ("kill -KILL $$", "900", "nvcc --dryrun fails: no message"),
     ] {
         let project = project();
-        let script = project.path("bin/real");
-        let text = format!(
-            "#!/bin/sh\nunset TMPDIR\ncase \" $* \" in *' --dryrun '*) {line};; esac\nexec '{}' \"$@\"\n",
-            nvcc().display()
-        );
-        std::fs::write(&script, text).expect("written");
-        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("executable");
+        let lines =
+            format!("unset TMPDIR\ncase \" $* \" in *' --dryrun '*) {line};; esac\nexec '{}' \"$@\"", nvcc().display());
+        let script = project.script("bin/real", &lines);
         let arguments = ["-arch=sm_90", "-c", "kernel.cu", "-o", "kernel.o", "-objtemp"];
         succeed(&mut project.plain(&arguments));
         let plain = project.bytes("kernel.o");

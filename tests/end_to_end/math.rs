@@ -5,7 +5,6 @@ use super::project::{Project, Ran, compile, reproducible, run, succeed};
 use super::results::nvtune;
 use crate::support::full::cases;
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
 
 /// The times of a GPU on which `label` is faster than all else; with `more` fields.
 fn recorded(label: &str, more: Value) -> String {
@@ -116,12 +115,9 @@ fn source_is_preprocessed_once_for_all_math_options() {
         let project = Project::new(&["mathed.cu"]);
         project.write("mathed.cu", &project.read("mathed.cu").replace("math(ftz, fast_div)", clause));
         project.write("recorded.json", &recorded("block=128", Value::Null));
-        let compiler = project.path("g++");
-        let script = format!("#!/bin/sh\necho \"$*\" >> '{}'\nexec g++ \"$@\"\n", project.path("log").display());
-        project.write("g++", &script);
-        std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        let noted = format!("echo \"$*\" >> '{}'\nexec g++ \"$@\"", project.path("log").display());
         let mut arguments = compile("mathed.cu", "mathed.o");
-        arguments.push(format!("-ccbin={}", compiler.display()));
+        arguments.push(format!("-ccbin={}", project.script("g++", &noted)));
         succeed(project.nvtune(&arguments).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
         project.read("log").lines().filter(|line| line.contains(" -E ") && line.contains("-D__CUDA_ARCH__=")).count()
     };

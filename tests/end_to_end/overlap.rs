@@ -95,10 +95,7 @@ fn next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
     assert_eq!(names(&project.path("bin/cache/v1/tmp")), [""; 0]);
 }
 
-/// The runner gives up where the sets besides the baseline's are not compiled before it lets the measuring process begin.
-#[test]
-fn macro_sets_are_compiled_while_the_measuring_process_starts() {
-    let source = "\
+const MACRO_SETS: &str = "\
 //@tune threads(n) block({64, 128}) regs({0}) define(ITEMS = {1, 2, 4}) default(block = 128, ITEMS = 1)
 //@tune args(n = 1 << 12, x = random[n], y = out[n])
 #ifndef ITEMS
@@ -109,36 +106,56 @@ __global__ void scaled(int n, const float *x, float *y) {
     if (i < n) y[i] = x[i] * ITEMS;
 }
 ";
-    let project = project("scaled.cu", source, r#"{"label": "block=64 ITEMS=4", "time_us": 50}, {"time_us": 100}"#);
-    let script = |name: &str, text: String| {
-        project.write(name, &text);
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(project.path(name), executable).expect("set");
-        project.path(name).display().to_string()
-    };
-    std::fs::create_dir(project.path("host")).expect("a folder");
-    // The preprocessor runs for other ends, too, each with the macros of its own: a set is known by them.
-    let asked = project.path("asked").display().to_string();
-    let compiler = script("host/g++", format!("#!/bin/sh\necho \"$*\" >> '{asked}'\nexec g++ \"$@\"\n"));
-    let runner = script(
+
+fn macro_sets_project() -> Project {
+    project("scaled.cu", MACRO_SETS, r#"{"label": "block=64 ITEMS=4", "time_us": 50}, {"time_us": 100}"#)
+}
+
+/// The runner gives up where the three sets are not compiled before it lets the measuring process begin.
+#[test]
+fn macro_sets_are_compiled_while_the_measuring_process_starts() {
+    let project = macro_sets_project();
+    let compiled = format!("ls '{}'/*/*.stub.c | wc -l", project.path("tmp").display());
+    let program = env!("CARGO_BIN_EXE_nvtune");
+    let begin = format!("exec '{program}' measure --replay '{}'", project.path("recorded.json").display());
+    let runner = project.script(
         "runner.sh",
-        format!(
-            "\
-#!/bin/sh
+        &format!("for i in $(seq 600); do\n[ \"$({compiled})\" -ge 3 ] && {begin}\nsleep 0.1\ndone\nexit 1"),
+    );
+    let mut build = build(&project, "scaled.cu");
+    build.env_remove("NVTUNE_REPLAY").env("NVTUNE_RUNNER", runner).env("NVTUNE_WAIT", "90");
+    let ran = succeed(&mut build);
+    assert!(ran.stderr.contains("nvtune: scaled: block=64 ITEMS=4 (2.00x"), "{}", ran.stderr);
+}
+
+/// Each run of the preprocessor waits for the others to begin, or fails.
+#[test]
+fn source_is_preprocessed_for_all_macro_sets_at_once() {
+    let project = macro_sets_project();
+    std::fs::create_dir(project.path("host")).expect("a folder");
+    let begun = project.path("begun").display().to_string();
+    let script = format!(
+        "\
+case \"$*\" in
+  *-dD*) name=definitions;;
+  *-DITEMS=*) name=$(echo \"$*\" | sed 's/.*-DITEMS=\\(.\\).*/\\1/');;
+  *) exec g++ \"$@\";;
+esac
+touch '{begun}'.$name
 for i in $(seq 600); do
-  grep -qs -e -DITEMS=2 '{asked}' && grep -qs -e -DITEMS=4 '{asked}' && exec {} measure --replay '{}'
+  [ \"$(ls '{begun}'.* | wc -l)\" -ge 4 ] && exec g++ \"$@\"
   sleep 0.1
 done
-exit 1
-",
-            env!("CARGO_BIN_EXE_nvtune"),
-            project.path("recorded.json").display()
-        ),
+exit 1"
     );
+    let compiler = project.script("host/g++", &script);
     let mut words = compile("scaled.cu", "scaled.o");
     words.extend(["-ccbin".to_owned(), compiler]);
+    // A locked build without a result has no use for any of them.
+    let ran = succeed(project.nvtune(&words).env("NVTUNE", "locked"));
+    assert!(!names(&project.path("")).iter().any(|name| name.starts_with("begun")), "{}", ran.stderr);
     let mut build = project.nvtune(&words);
-    build.env("NVTUNE", "measure").env("NVTUNE_RUNNER", runner).env("NVTUNE_WAIT", "90");
+    build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("RAYON_NUM_THREADS", "5");
     let ran = succeed(&mut build);
     assert!(ran.stderr.contains("nvtune: scaled: block=64 ITEMS=4 (2.00x"), "{}", ran.stderr);
 }

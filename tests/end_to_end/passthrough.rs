@@ -2,7 +2,6 @@
 
 use super::project::{Project, compile, nvcc, reproducible, run, succeed};
 use crate::support::toolkit::{Headers, set_headers};
-use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn unmarked_source_gives_the_object_of_plain_nvcc() {
@@ -114,9 +113,7 @@ fn kernel_launched_in_its_header_alone_starts_nothing_but_nvcc() {
     let run = "template <typename T>\nvoid run(int n, T *x) {\n    k<T><<<n / 256, 256>>>(n, x);\n}\n";
     project.write("k.cuh", &format!("#pragma once\n#ifndef TILE\n#define TILE 1\n#endif\n{kernel}{run}"));
     // A script in nvcc's place counts what is started.
-    let script = format!("#!/bin/sh\necho started >> starts\nexec '{}' \"$@\"\n", nvcc().display());
-    project.write("bin/real", &script);
-    std::fs::set_permissions(project.path("bin/real"), PermissionsExt::from_mode(0o755)).expect("executable");
+    project.script("bin/real", &format!("echo started >> starts\nexec '{}' \"$@\"", nvcc().display()));
     for (text, is_used) in [
         ("int other() { return 1; }\n", false),
         ("void f(int n, float *x) { run(n, x); }\n", true),
@@ -191,17 +188,13 @@ fn launcher_form_runs_the_nvcc_it_names() {
 
 #[test]
 fn launcher_form_takes_any_program_that_is_nvcc() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
     let project = Project::new(&["plain.cu"]);
-    let script = |name: &str, text: &str| {
-        project.write(name, &format!("#!/bin/sh\n{text}\n"));
-        std::fs::set_permissions(project.path(name), PermissionsExt::from_mode(0o755)).expect("executable");
-    };
     let real = nvcc();
-    script("bin/nvcc-13", &format!("exec '{}' \"$@\"", real.display()));
-    script("wrapper", "exec nvcc-13 \"$@\"");
-    script("bin/launcher", "echo launched; exec \"$@\"");
-    script("other", "echo other");
+    project.script("bin/nvcc-13", &format!("exec '{}' \"$@\"", real.display()));
+    project.script("wrapper", "exec nvcc-13 \"$@\"");
+    project.script("bin/launcher", "echo launched; exec \"$@\"");
+    project.script("other", "echo other");
     symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("nvcc-13")).expect("linked");
     let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").expect("it is set"));
     let version = |words: &[&str]| {

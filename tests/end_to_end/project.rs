@@ -6,7 +6,7 @@ pub use crate::support::toolkit::nvcc;
 use crate::support::toolkit::{Headers, set_headers};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
@@ -79,6 +79,13 @@ impl Project {
 
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).expect("written");
+    }
+
+    /// Writes a shell script that can be run; returns its path.
+    pub fn script(&self, name: &str, lines: &str) -> String {
+        self.write(name, &format!("#!/bin/sh\n{lines}\n"));
+        std::fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o755)).expect("executable");
+        self.path(name).display().to_string()
     }
 
     pub fn read(&self, name: &str) -> String {

@@ -1,7 +1,6 @@
 //! Results that last: the cache and the lock file, through real compiles.
 
 use super::project::{CAPS_WIN, Project, Ran, compile, nvcc, reproducible, run, succeed};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -47,13 +46,8 @@ fn told<'a>(ran: &'a Ran) -> (Vec<&'a str>, Vec<&'a str>) {
 
 /// Writes a script that notes that it was called and then runs `program`.
 pub fn noting(project: &Project, name: &str, program: &Path) {
-    let text = format!(
-        "#!/bin/sh\necho {name} >> '{}'\nexec '{}' \"$@\"\n",
-        project.path("notes").display(),
-        program.display()
-    );
-    project.write(name, &text);
-    std::fs::set_permissions(project.path(name), std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let notes = project.path("notes");
+    project.script(name, &format!("echo {name} >> '{}'\nexec '{}' \"$@\"", notes.display(), program.display()));
 }
 
 #[test]
