@@ -2,13 +2,13 @@
 """What nvtune adds to the time of a compile: `nvcc -c` through nvtune against plain `nvcc -c`; calls that compile nothing, where the
 machine's noise is small; and the search for tuning comments in a large source.
 
-In: saxpy without its tuning comment, the same with a marked header of which it makes no instance, the suite as it stands and without
-its lines that include nvtune's headers, a project of 50 marked kernels in 20 files, an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: tables, and
-build/compile_time.json. Invariant: the two compilers run in turns, each first in every other pair, and a pair's ratio is taken
-before the median, so that a drift of the machine falls on both; beside the wall clock stands the processor time (user and system)
-of a build with all its processes, which other work on the machine hardly changes; no GPU is used (NVTUNE=static). Cold: without a
-cache. Warm: what an earlier build decided is in it; plain nvcc is then given the winner's macros, so that both compile the same
-code.
+In: saxpy without its tuning comment, the same with a marked header of which it makes no instance, the suite as it stands and
+without its lines that include nvtune's headers, a project of 50 marked kernels in 20 files, an nvcc, nvtune (NVTUNE_BINARY,
+else target/release/nvtune), with --pytorch an installed torch. Out: tables, and build/compile_time.json. Invariant: the two
+compilers run in turns, each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the
+machine falls on both; beside the wall clock stands the processor time (user and system) of a build with all its processes,
+which other work on the machine hardly changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier
+build decided is in it; plain nvcc is then given the winner's macros, so that both compile the same code.
 """
 
 import argparse
@@ -73,6 +73,36 @@ def sources():
             sys.exit(f"compile_time: {name}.cu does not include its header")
         (WORK / "without_header" / f"{name}.cu").write_text(without)
         yield f"marked, no header: {name}", WORK / "without_header" / f"{name}.cu"
+
+
+EXTENSION = """#include <torch/extension.h>
+//@tune threads(n) block(64:1024:64) regs(auto) default(block = 256)
+//@tune args(n = 1 << 20, x = random[n], y = out[n])
+__global__ void scaled(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+}
+torch::Tensor scale(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    const int n = x.numel();
+    scaled<<<(n + 255) / 256, 256>>>(n, x.data_ptr<float>(), y.data_ptr<float>());
+    return y;
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scale", &scale); }
+"""
+
+
+def extension():
+    """(what it is, its path, the words that torch.utils.cpp_extension gives nvcc) of a source of a PyTorch extension."""
+    from sysconfig import get_path
+
+    from torch.utils import cpp_extension
+
+    path = WORK / "extension.cu"
+    path.write_text(EXTENSION)
+    folders = [*cpp_extension.include_paths("cuda"), get_path("include")]
+    words = [*cpp_extension.COMMON_NVCC_FLAGS, "-std=c++17", "-Xcompiler", "-fPIC", "-DTORCH_EXTENSION_NAME=extension"]
+    return "marked, no header: PyTorch extension", path, words + [f"-I{folder}" for folder in folders]
 
 
 KERNEL = """
@@ -207,16 +237,16 @@ def winners_macros(source):
     return [f"-D{name}={value}" for winner in winners for name, value in winner.get("macros", {}).items()]
 
 
-def compare(nvcc, shim, source, environment, pairs, is_warm=False):
-    """As medians(), over the pairs."""
+def compare(nvcc, shim, source, environment, pairs, words=(), is_warm=False):
+    """As medians(), over the pairs. Both compilers get `words`."""
     plain, tuned, options = [], [], []
     if is_warm:
-        timed(shim, source, environment)
+        timed(shim, source, environment, words)
         options = winners_macros(source)
     for turn in range(-1, pairs):
         order = [(plain, nvcc, os.environ, options), (tuned, shim, environment, [])]
         for times, compiler, variables, given in order if turn % 2 == 0 else reversed(order):
-            times.append(timed(compiler, source, variables, given))
+            times.append(timed(compiler, source, variables, [*words, *given]))
     # The first pair warms the page cache.
     return medians(plain[1:], tuned[1:])
 
@@ -240,6 +270,7 @@ def main():
     parser.add_argument("--cold", action="store_true", help="only marked builds without a cache")
     parser.add_argument("--unmarked", action="store_true", help="only calls that compile nothing")
     parser.add_argument("--no-instance", action="store_true", help="only a source that makes no instance of its marked header")
+    parser.add_argument("--pytorch", action="store_true", help="only a source of a PyTorch extension, without a cache")
     options = parser.parse_args()
     pairs = options.pairs
     if options.calls < 100:
@@ -266,7 +297,8 @@ def main():
     )
     cold, warm = dict(environment, NVTUNE_CACHE_SIZE="0"), dict(environment, NVTUNE_CACHE_DIR=str(WORK / "cache"))
     only_warm, only_cold = options.warm, options.cold
-    quick = [] if only_warm or only_cold or options.no_instance else list(handed_over(nvcc, shim, compiled[0][1], environment, options.calls))
+    is_part = only_warm or only_cold or options.no_instance or options.pytorch
+    quick = [] if is_part else list(handed_over(nvcc, shim, compiled[0][1], environment, options.calls))
     if quick:
         print(f"calls that compile nothing, {options.calls} pairs")
         print(f"{'':26} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'at p99':>7}")
@@ -282,6 +314,10 @@ def main():
     def add(label, pairs, times):
         rows.append({"build": label, **times, "pairs": pairs})
 
+    if options.pytorch:
+        label, source, words = extension()
+        add(label + ", cold", pairs, compare(nvcc, shim, source, cold, pairs, words))
+        compiled = []
     if options.no_instance:
         compiled = [(label, source) for label, source in compiled if label == NO_INSTANCE]
     for label, source in compiled:
@@ -292,7 +328,7 @@ def main():
             add(label + (", cold" if is_marked else ""), pairs, compare(nvcc, shim, source, cold, pairs))
         if is_marked and not only_cold:
             add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs, is_warm=True))
-    if not (options.no_instance or only_cold):
+    if not (options.no_instance or options.pytorch or only_cold):
         label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
         add(label, pairs, compare_projects(nvcc, shim, project(), warm, pairs))
     record = REPOSITORY / "build" / "compile_time.json"
