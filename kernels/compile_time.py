@@ -4,7 +4,7 @@ machine's noise is small; and the search for tuning comments in a large source.
 
 In: saxpy without its tuning comment, the same with a marked header of which it makes no instance, the suite as it stands and
 without its lines that include nvtune's headers, a project of 50 marked kernels in 20 files, an nvcc, nvtune (NVTUNE_BINARY,
-else target/release/nvtune), with --pytorch an installed torch. Out: tables, and build/compile_time.json. Invariant: the two
+else target/release/nvtune), with --pytorch torch's headers. Out: tables, and build/compile_time.json. Invariant: the two
 compilers run in turns, each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the
 machine falls on both; beside the wall clock stands the processor time (user and system) of a build with all its processes,
 which other work on the machine hardly changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier
@@ -12,6 +12,7 @@ build decided is in it; plain nvcc is then given the winner's macros, so that bo
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -94,14 +96,16 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("scale", &scale); }
 
 def extension():
     """(what it is, its path, the words that torch.utils.cpp_extension gives nvcc) of a source of a PyTorch extension."""
-    from sysconfig import get_path
-
-    from torch.utils import cpp_extension
-
+    found = importlib.util.find_spec("torch")
+    if found is None:
+        sys.exit("compile_time: no torch is found: install it, or set PYTHONPATH")
+    headers = Path(found.origin).parent / "include"
     path = WORK / "extension.cu"
     path.write_text(EXTENSION)
-    folders = [*cpp_extension.include_paths("cuda"), get_path("include")]
-    words = [*cpp_extension.COMMON_NVCC_FLAGS, "-std=c++17", "-Xcompiler", "-fPIC", "-DTORCH_EXTENSION_NAME=extension"]
+    operators = ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
+    words = [f"-D__CUDA_NO_{name}__" for name in operators]
+    words += ["--expt-relaxed-constexpr", "-std=c++17", "-Xcompiler", "-fPIC", "-DTORCH_EXTENSION_NAME=extension"]
+    folders = [headers, headers / "torch" / "csrc" / "api" / "include", sysconfig.get_path("include")]
     return "marked, no header: PyTorch extension", path, words + [f"-I{folder}" for folder in folders]
 
 

@@ -192,6 +192,7 @@ impl Build<'_> {
                 return annotations.iter().for_each(|annotation| problem.print_not_recorded(self.console, annotation));
             }
         };
+        tuning.cicc_outputs.push(toolchain.cicc_outputs());
         for (annotation, found) in annotations.iter().zip(found) {
             match found {
                 Ok(KernelStub { mangled, symbol, toolkit, probe, handles }) => {

@@ -25,10 +25,14 @@ pub struct CiccOutput {
     pub options: Vec<String>,
     /// The digest of the preprocessed source, without the lines of nvtune's headers.
     pub source: String,
+    /// The module id in its files.
+    pub module_id: String,
     /// The name by which the stub includes the machine code.
     pub fatbin: String,
     pub ptx: PathBuf,
     pub stub: PathBuf,
+    /// Its messages.
+    pub said: String,
 }
 
 /// The winner of one kernel on one architecture, for the ptxas shim.

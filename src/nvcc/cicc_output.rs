@@ -2,10 +2,11 @@
 //! build, which then need not run it.
 //!
 //! Invariant: the options are equal, the preprocessed sources are equal but for nvtune's own
-//! headers, and nothing of what is taken names a file of the run that made it. The headers hold
+//! headers, and nothing of what is taken names a file of the run that made it, or its module id. The headers hold
 //! macros, which a source shows where it uses them, and functions for the host, of which cicc
 //! makes nothing. Their errors are cudafe++'s, which the final build runs in any case.
 
+use super::module_id;
 use crate::cuda::line_markers::LineMarker;
 use crate::emit::{CiccOutput, Header};
 use sha2::{Digest, Sha256};
@@ -14,9 +15,12 @@ use std::io;
 use std::path::Path;
 
 /// Options whose values are names of files that each run makes anew.
-const FILES: [&str; 6] = [PTX, FATBIN, "--module_id_file_name", "--gen_c_file_name", STUB, "--gen_device_file_name"];
+const FILES: [&str; 6] = [PTX, FATBIN, MODULE_ID, "--gen_c_file_name", STUB, "--gen_device_file_name"];
 const PTX: &str = "-o";
 const FATBIN: &str = "--include_file_name";
+const MODULE_ID: &str = "--module_id_file_name";
+/// Has cicc make the id itself, where cudafe++ does not run.
+const MAKES_MODULE_ID: &str = "--gen_module_id_file";
 const STUB: &str = "--stub_file_name";
 
 /// The arguments of a run of cicc.
@@ -60,49 +64,65 @@ impl<'a> CiccRun<'a> {
         Some([self.file(PTX)?, self.file(STUB)?, self.file(FATBIN)?])
     }
 
-    /// Writes what this run would make, if that is among `outputs`; tells whether it is.
+    /// Writes what this run would make, if that is among `outputs`; returns what it would say.
     ///
     /// # Errors
     /// Where a file cannot be read or written.
-    pub fn write_known(&self, outputs: &[CiccOutput]) -> io::Result<bool> {
-        let Some([ptx, stub, fatbin]) = self.results() else { return Ok(false) };
+    pub fn write_known(&self, outputs: &[CiccOutput]) -> io::Result<Option<String>> {
         let mut outputs = outputs.iter().filter(|output| output.options == self.options).peekable();
         if outputs.peek().is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         let source = input_digest(&std::fs::read(self.input)?);
-        let Some(output) = outputs.find(|output| output.source == source) else { return Ok(false) };
-        let text = std::fs::read_to_string(&output.stub)?;
-        let renamed = renamed(&text, &fatbin_line(&output.fatbin), &fatbin_line(fatbin))
+        for output in outputs.filter(|output| output.source == source) {
+            if self.write(output)? {
+                return Ok(Some(output.said.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the files of this output as this run would name them; tells whether it could.
+    fn write(&self, output: &CiccOutput) -> io::Result<bool> {
+        let (Some([ptx, stub, fatbin]), Some(id)) = (self.results(), self.file(MODULE_ID)) else { return Ok(false) };
+        if self.options.contains(&MAKES_MODULE_ID) {
+            std::fs::write(id, &output.module_id)?;
+        }
+        let id = std::fs::read_to_string(id)?;
+        let read =
+            |path: &Path| std::fs::read_to_string(path).map(|text| module_id::renamed(text, &output.module_id, &id));
+        let stub_text = read(&output.stub)?
+            .and_then(|text| renamed(&text, &fatbin_line(&output.fatbin), &fatbin_line(fatbin)))
             .and_then(|text| renamed(&text, &own_line(&output.stub), &own_line(Path::new(stub))));
-        let Some(text) = renamed else { return Ok(false) };
-        std::fs::write(stub, text)?;
-        std::fs::copy(&output.ptx, ptx)?;
+        let (Some(stub_text), Some(ptx_text)) = (stub_text, read(&output.ptx)?) else { return Ok(false) };
+        std::fs::write(stub, stub_text)?;
+        std::fs::write(ptx, ptx_text)?;
         Ok(true)
     }
 
-    /// Describes what this run made, if another one may take it; `names` are those that the final
-    /// build does not know: the folder of the run, a module id that stands for the true one.
+    /// Describes what this run made and said, if another one may take it: it does not name the
+    /// `folder` of the run.
     ///
     /// # Errors
     /// Where a file cannot be read.
-    pub fn output(&self, names: &[&OsStr]) -> io::Result<Option<CiccOutput>> {
-        let Some([ptx, stub, fatbin]) = self.results() else { return Ok(None) };
+    pub fn output(&self, folder: &OsStr, said: &str) -> io::Result<Option<CiccOutput>> {
+        let (Some([ptx, stub, fatbin]), Some(id)) = (self.results(), self.file(MODULE_ID)) else { return Ok(None) };
         let stub_text = std::fs::read_to_string(stub)?;
         // It names itself, and is given the new name.
         let Some(stub_text) = renamed(&stub_text, &own_line(Path::new(stub)), "\n") else { return Ok(None) };
-        let texts = [std::fs::read(ptx)?, stub_text.into_bytes()];
-        let has_name =
-            |name: &&OsStr| texts.iter().any(|text| memchr::memmem::find(text, name.as_encoded_bytes()).is_some());
-        if names.iter().any(has_name) {
+        let ptx_text = std::fs::read_to_string(ptx)?;
+        let folder = folder.as_encoded_bytes();
+        if [&ptx_text, &stub_text, said].iter().any(|text| memchr::memmem::find(text.as_bytes(), folder).is_some()) {
             return Ok(None);
         }
         Ok(Some(CiccOutput {
             options: self.options.iter().map(|&option| option.to_owned()).collect(),
             source: input_digest(&std::fs::read(self.input)?),
+            module_id: std::fs::read_to_string(id)?,
             fatbin: fatbin.to_owned(),
             ptx: ptx.into(),
             stub: stub.into(),
+            said: said.to_owned(),
         }))
     }
 }

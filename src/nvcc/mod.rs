@@ -11,6 +11,7 @@ pub mod final_build;
 mod invocation;
 mod launcher;
 mod locate;
+mod module_id;
 mod options;
 mod output_file;
 mod overlay;

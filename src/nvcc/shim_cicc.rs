@@ -38,8 +38,15 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let stubs: Vec<&StubText> = shared.plan.stubs.iter().filter(|stub| stub.source == source).collect();
     let file = option(options, "--stub_file_name").filter(|_| !stubs.is_empty());
     // What is half written for a fault is written again.
-    let is_known = CiccRun::new(options).is_some_and(|run| run.write_known(&shared.plan.cicc_outputs).unwrap_or(false));
-    let ran = if is_known { Ok(ExitStatus::default()) } else { process::run_tool(&mut cicc) };
+    let known = CiccRun::new(options).and_then(|run| run.write_known(&shared.plan.cicc_outputs).ok()?);
+    let ran = match known {
+        Some(said) => {
+            // Nor does cicc fail where nobody hears it.
+            let _ = std::io::stderr().write_all(said.as_bytes());
+            Ok(ExitStatus::default())
+        }
+        None => process::run_tool(&mut cicc),
+    };
     let problems = match (ran, file) {
         (Ok(status), _) if !status.success() => return exit_code(status),
         (Ok(_), None) => return 0,

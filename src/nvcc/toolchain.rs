@@ -4,6 +4,7 @@ use super::cicc_math;
 use super::cicc_output::CiccRun;
 use super::dry_run::{Dryrun, DryrunStep, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
+use super::module_id;
 use super::tool_error::{Late, ToolError, elsewhere, io, lacks_resources, refuses_text};
 use crate::cuda::line_markers::LineMarker;
 use crate::cuda::{innermost_loops, with_unroll_pragmas};
@@ -24,10 +25,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// The module id that cicc is given while variants are made: it only reaches names of
-/// internal symbols, and the true one takes a run of cudafe++.
-const PLACEHOLDER_MODULE_ID: &str = "_nvtune_module_id";
-
 /// The largest number of a signal (signal(7)).
 const LAST_SIGNAL: i32 = 64;
 
@@ -37,6 +34,9 @@ pub struct Toolchain {
     environment: Vec<(String, String)>,
     pipeline: Pipeline,
     folder: Arc<TemporaryFolder>,
+    /// The module id that cicc is given while variants are made: it only reaches names of
+    /// internal symbols, and the true one takes a run of cudafe++.
+    module_id: String,
     /// When the work on the source began.
     begin: Instant,
     /// Options for the preprocessor that make the baseline's header visible to the source.
@@ -90,8 +90,8 @@ struct Compiled {
     stub: PathBuf,
     /// Its command line.
     line: OsString,
-    /// Whether it had nothing to say.
-    is_silent: bool,
+    /// Its messages; `None` where they are not text, or it wrote to standard output.
+    said: Option<String>,
 }
 
 /// What cicc made while a source was tuned, and the folder of its files.
@@ -107,6 +107,7 @@ impl Toolchain {
         let folder = Arc::new(TemporaryFolder::new().map_err(io(&std::env::temp_dir()))?);
         Ok(Self {
             environment: dryrun.environment.clone(),
+            module_id: module_id::placeholder(&pipeline.source),
             pipeline,
             folder,
             begin: Instant::now(),
@@ -148,13 +149,13 @@ impl Toolchain {
 
     /// Runs the front end with these options.
     pub fn front_end(&self, options: &FrontEndOptions) -> Result<FrontEnd, ToolError> {
-        let front_end = self.front_end_with(options, PLACEHOLDER_MODULE_ID)?;
-        if !is_named_after_the_module(&front_end.ptx) {
+        let front_end = self.front_end_with(options, &self.module_id)?;
+        if !is_named_after(&self.module_id, &front_end.ptx) {
             return Ok(front_end);
         }
         // A kernel in an anonymous namespace, or what it uses of one, is named after the module id:
         // only the true one will do.
-        self.front_end_with(options, &self.module_id(&options.macros)?)
+        self.front_end_with(options, &self.true_module_id(&options.macros)?)
     }
 
     /// The stub file of the source with `text` behind it: what the compiler says to a question
@@ -167,11 +168,11 @@ impl Toolchain {
         append(&question, text)?;
         // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time
         // that cicc takes.
-        let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, Math::NONE, &["-lto".into()]);
+        let asked = self.cicc(&question, &self.module_id, Math::NONE, &["-lto".into()]);
         let asked = match asked {
             // Without the option it would say the same.
             Err(ToolError::Failed { message, .. }) if !refuses_text(&message) => {
-                self.cicc(&question, PLACEHOLDER_MODULE_ID, Math::NONE, &[])
+                self.cicc(&question, &self.module_id, Math::NONE, &[])
             }
             asked => asked,
         };
@@ -216,11 +217,10 @@ impl Toolchain {
 
     /// Notes what cicc made, if the final build may take it.
     fn keep_output(&self, made: &Compiled) {
-        let Some(step) = made.line.to_str().map(DryrunStep::new).filter(|_| made.is_silent) else { return };
+        let (Some(step), Some(said)) = (made.line.to_str().map(DryrunStep::new), &made.said) else { return };
         let arguments: Vec<&str> = step.arguments().collect();
-        let names = [self.folder.path().as_os_str(), PLACEHOLDER_MODULE_ID.as_ref()];
         // What cannot be read now is made again.
-        let output = CiccRun::new(&arguments).and_then(|run| run.output(&names).ok()?);
+        let output = CiccRun::new(&arguments).and_then(|run| run.output(self.folder.path().as_os_str(), said).ok()?);
         self.cicc_outputs.lock().unwrap_or_else(PoisonError::into_inner).extend(output);
     }
 
@@ -255,8 +255,9 @@ impl Toolchain {
         ];
         replacements.extend(cicc_math::replacements(math));
         let line = cicc.rewritten(&replacements, extra);
-        let is_silent = self.run("cicc", &line)?.is_empty();
-        Ok(Compiled { ptx, stub, line, is_silent })
+        let (stdout, messages) = self.run("cicc", &line)?;
+        let said = String::from_utf8(messages).ok().filter(|_| stdout.is_empty());
+        Ok(Compiled { ptx, stub, line, said })
     }
 
     /// Runs cicc on a preprocessed source whose kernels' innermost loops are unrolled.
@@ -276,7 +277,7 @@ impl Toolchain {
     }
 
     /// The module id as cudafe++ computes it.
-    fn module_id(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+    fn true_module_id(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         let [host, cudafe] = self.pipeline.module_id.as_slice() else {
             return Err(ToolError::Failed {
                 program: "cudafe++".into(),
@@ -485,8 +486,8 @@ impl Toolchain {
         self.late.get().is_some() || self.is_disturbed.load(Ordering::Relaxed)
     }
 
-    /// Runs a step; returns what it printed.
-    fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<Vec<u8>, ToolError> {
+    /// Runs a step; returns what it wrote to standard output and to standard error.
+    fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(Vec<u8>, Vec<u8>), ToolError> {
         // One that hangs may hang for each of a thousand variants.
         if let Some(late) = self.late.get() {
             return Err(late.clone().into());
@@ -509,7 +510,7 @@ impl Toolchain {
             return Err(self.late.get_or_init(|| late).clone().into());
         };
         if output.status.success() {
-            return Ok([output.stdout, output.stderr].concat());
+            return Ok((output.stdout, output.stderr));
         }
         // The shell says by 128 and more that a signal ended the tool.
         if output.status.code().is_none_or(|code| (128..=128 + LAST_SIGNAL).contains(&code)) {
@@ -526,13 +527,12 @@ impl Toolchain {
     }
 }
 
-/// Whether a function of this PTX, which was made under the placeholder, has or uses a name
-/// that the module id is part of. Headers such as `<cuda/std/ranges>` leave variables of that
-/// kind which nobody uses.
-fn is_named_after_the_module(ptx: &str) -> bool {
-    ptx.contains(PLACEHOLDER_MODULE_ID)
+/// Whether a function of this PTX has or uses a name that the module id is part of. Headers such
+/// as `<cuda/std/ranges>` leave variables of that kind which nobody uses.
+fn is_named_after(module_id: &str, ptx: &str) -> bool {
+    ptx.contains(module_id)
         && ptx::Module::parse(ptx).map_or(true, |module| {
-            module.functions.iter().any(|function| ptx[function.span.clone()].contains(PLACEHOLDER_MODULE_ID))
+            module.functions.iter().any(|function| ptx[function.span.clone()].contains(module_id))
         })
 }
 

@@ -12,6 +12,9 @@ const INCLUDING: &str = "#if __has_include(\"two.tune.h\")\n#include \"two.tune.
 /// Host code that launches by the header's functions.
 const LAUNCH: &str = "void go(int n, const float *x, float *y) { first<<<nvtune::first::grid(n), nvtune::first::block()>>>(n, x, y); }\n";
 
+/// Variables that no kernel uses, with internal names, as headers of the toolkit leave them; and a warning.
+const INTERNAL: &str = "namespace tags { struct Tag {}; static __device__ constexpr Tag tag{}; }\n";
+
 /// Device code that depends on a value of the winner's, which the baseline's header does not have.
 const VALUE: &str = "#ifdef FIRST_REGS\n__global__ void other(int *x) { *x = FIRST_REGS; }\n#endif\n";
 
@@ -23,12 +26,22 @@ fn final_build_takes_what_cicc_made_of_the_same_source() {
     let mut cases: Vec<(&str, String, &[&str], usize)> = vec![
         ("with its header", with(INCLUDING, LAUNCH), &[], 1),
         ("with a value of its header", with(INCLUDING, VALUE), &[], 2),
+        ("with internal names, and a warning", with(INTERNAL, ""), &[], 1),
     ];
     if is_full() {
-        cases.push(("linked later, by names that cicc has of cudafe++", with("", ""), &["-rdc=true"], 2));
+        cases.push(("linked later, by names that cicc has of cudafe++", with("", ""), &["-rdc=true"], 1));
+        let short = "__global__ void k() {}\n";
+        cases.push((
+            "with an id of another length",
+            with(short, "").replacen(short, &format!("{short}{INTERNAL}"), 1),
+            &[],
+            2,
+        ));
         cases.push(("for two architectures", with("", ""), &["-gencode=arch=compute_80,code=sm_80"], 2));
         let warned = "__global__ void w(int *x) { int unused; *x = 1; return; *x = 2; }\n";
-        cases.push(("with a warning", with("", warned), &[], 2));
+        cases.push(("with warnings", with("", warned), &[], 1));
+        let hidden = "namespace { __device__ int hidden; }\n__global__ void h(int *x) { *x = hidden; }\n";
+        cases.push(("with a kernel that uses an internal name", with(hidden, ""), &[], 2));
         cases.push(("marked", with("", ""), &[], 1));
         cases.push(("with line numbers", with(INCLUDING, LAUNCH), &["-lineinfo"], 1));
         cases.push(("with the files of all steps", with("", ""), &["--keep"], 2));
@@ -39,11 +52,13 @@ fn final_build_takes_what_cicc_made_of_the_same_source() {
         arguments.extend(options.iter().map(|&option| option.to_owned()));
         let (said, cold_runs, cold) = build(&project, &arguments);
         assert!(said.contains(": block=128 regs=24 "), "{what}: {said}");
+        let of_compiler = lines_of_compiler(&said);
         let (said, warm_runs, warm) = build(&project, &arguments);
         assert!(said.contains("from the cache"), "{what}: {said}");
         let architectures = if options.iter().any(|option| option.starts_with("-gencode")) { 2 } else { 1 };
         assert_eq!((cold_runs, warm_runs), (expected, architectures), "{what}");
         assert!(cold == warm, "{what}: another object");
+        assert_eq!(of_compiler, lines_of_compiler(&succeed(&mut project.plain(&arguments)).stderr), "{what}");
     }
 }
 
@@ -57,6 +72,13 @@ fn build_of_baselines_takes_it_too_and_is_nvccs() {
 }
 
 #[test]
+fn build_that_records_launches_takes_it_too() {
+    let project = project(&Project::new(&["two.cu"]).read("two.cu"), CAPS_WIN);
+    let (said, runs, _) = build_in("capture", &project, &reproducible("two.cu", "two.o"));
+    assert!(said.contains("launches are recorded below") && runs == 1, "{runs}: {said}");
+}
+
+#[test]
 fn comments_of_one_source_are_explained_by_one_run_beside_the_compiler_s_own() {
     let project = project(&Project::new(&["two.cu"]).read("two.cu"), CAPS_WIN);
     project.write("notes", "");
@@ -64,6 +86,10 @@ fn comments_of_one_source_are_explained_by_one_run_beside_the_compiler_s_own() {
     let text = succeed(explain.env("NVTUNE_NVCC", project.path("toolkit/bin/nvcc"))).stdout;
     assert_eq!(text.matches("the baseline of its comment").count(), 2, "{text}");
     assert_eq!(project.read("notes").lines().count(), 2);
+}
+
+fn lines_of_compiler(said: &str) -> Vec<String> {
+    said.lines().filter(|line| !line.starts_with("nvtune: ")).map(str::to_owned).collect()
 }
 
 /// A project with this source and these timings, and a toolkit whose cicc notes each run.
@@ -79,11 +105,15 @@ fn project(text: &str, timings: &str) -> Project {
     project
 }
 
-/// Builds; returns what was said, how often cicc ran, and the object.
 fn build(project: &Project, arguments: &[String]) -> (String, usize, Vec<u8>) {
+    build_in("measure", project, arguments)
+}
+
+/// Builds; returns what was said, how often cicc ran, and the object.
+fn build_in(mode: &str, project: &Project, arguments: &[String]) -> (String, usize, Vec<u8>) {
     project.write("notes", "");
     let mut build = project.nvtune(arguments);
-    build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+    build.env("NVTUNE", mode).env("NVTUNE_REPLAY", "recorded.json");
     let ran = succeed(build.env("NVTUNE_NVCC", project.path("toolkit/bin/nvcc")));
     (ran.stderr, project.read("notes").lines().count(), project.bytes("two.o"))
 }
