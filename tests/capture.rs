@@ -15,10 +15,13 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 /// A folder with the program, built once.
-static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| built(&[], &[]));
+
+/// A folder with the program, compiled and linked with these options besides.
+fn built(compile: &[&str], link_options: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::copy(source("launches.cu"), folder.path().join("launches.cu")).expect("copied");
-    let ran = command(folder.path(), "capture", Headers::Cuda).output().expect("it starts");
+    let ran = command(folder.path(), "capture", Headers::Cuda).args(compile).output().expect("it starts");
     let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.path().to_string_lossy(), "FOLDER");
     assert!(ran.status.success(), "{said}");
     expect![[r#"
@@ -28,9 +31,9 @@ static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
         nvtune: hidden: launches are recorded below 'FOLDER/launches.capture'
     "#]]
     .assert_eq(&said);
-    link(folder.path());
+    link(folder.path(), link_options);
     folder
-});
+}
 
 /// What is recorded of the program, a folder of its source tuned on that, and what is said then.
 static TUNED: LazyLock<(tempfile::TempDir, tempfile::TempDir, String)> = LazyLock::new(|| {
@@ -41,9 +44,10 @@ static TUNED: LazyLock<(tempfile::TempDir, tempfile::TempDir, String)> = LazyLoc
 });
 
 /// Links the program of a folder with the runtime.
-fn link(folder: &Path) {
+fn link(folder: &Path, options: &[&str]) {
     let mut link = Command::new("g++");
-    link.arg("-I")
+    link.args(options)
+        .arg("-I")
         .arg(include_folder())
         .args(["-w", "-pthread", "-o", "program", "launches.o"])
         .arg(source("runtime.cpp"));
@@ -71,8 +75,12 @@ fn nvtune(folder: &Path, mode: &str, environment: &[(&str, &str)]) -> Output {
 
 /// Runs the program with recordings in a folder of their own; returns that, and what was printed.
 fn recorded(argument: &str, environment: &[(&str, &str)]) -> (tempfile::TempDir, String) {
+    recorded_by(BUILT.path(), argument, environment)
+}
+
+fn recorded_by(built: &Path, argument: &str, environment: &[(&str, &str)]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut program = Command::new(BUILT.path().join("program"));
+    let mut program = Command::new(built.join("program"));
     program.arg(argument).env("NVTUNE_CAPTURE_DIR", folder.path()).envs(environment.iter().copied());
     let ran = program.output().expect("it starts");
     assert!(ran.status.success(), "{ran:?}");
@@ -322,7 +330,7 @@ fn launch_that_may_write_what_its_addresses_depend_on_is_recorded_whole() {
     std::fs::copy(source("gathered.cu"), folder.path().join("launches.cu")).expect("copied");
     let built = command(folder.path(), "capture", Headers::Cuda).output().expect("it starts");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    link(folder.path());
+    link(folder.path(), &[]);
     let ran = Command::new(folder.path().join("program")).current_dir(folder.path()).output().expect("it starts");
     assert!(ran.status.success(), "{ran:?}");
     check(
@@ -406,6 +414,27 @@ fn report_has_the_share_of_the_recorded_gpu_time() {
 }
 
 #[test]
+fn launches_into_default_streams_of_threads_are_recorded() {
+    let renamed = [
+        "__cudaLaunchKernel",
+        "cudaEventRecord",
+        "cudaGetDriverEntryPointByVersion",
+        "cudaMemcpyAsync",
+        "cudaStreamIsCapturing",
+        "cudaStreamSynchronize",
+    ];
+    let mut options: Vec<String> = renamed.iter().map(|name| format!("-D{name}={name}_ptsz")).collect();
+    options.push("-DcudaMemcpyToSymbol=cudaMemcpyToSymbol_ptds".to_owned());
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let built = built(&["--default-stream=per-thread"], &options);
+    let [(folder, printed), (usual, as_usual)] = [recorded_by(built.path(), "0", &[]), recorded("0", &[])];
+    assert_eq!(printed, as_usual);
+    for name in ["scaled", "viewed"] {
+        assert_eq!(described(&kernel(folder.path(), name)), described(&kernel(usual.path(), name)));
+    }
+}
+
+#[test]
 fn launch_of_a_stream_that_is_captured_is_counted_alone() {
     let (folder, printed) = recorded("2", &[]);
     expect![[r#"
@@ -469,7 +498,7 @@ fn fixed_grid_of_a_proved_stride_loop_is_the_axis_that_its_comment_has() {
         String::from_utf8_lossy(&ran.stderr).into_owned()
     };
     built(&mut command(folder.path(), "capture", Headers::Cuda));
-    link(folder.path());
+    link(folder.path(), &[]);
     built(Command::new(folder.path().join("program")).current_dir(folder.path()));
     let fastest = r#"{"label": "grid=1056", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
     let replay =
@@ -592,7 +621,7 @@ fn overloads_templates_and_what_if_lets_through_are_recorded_and_tuned_without_a
     let said = built("capture", "all");
     let recorded = |name| format!("nvtune: {name}: launches are recorded below ");
     assert_eq!(kernels(&said), names.map(recorded));
-    link(folder.path());
+    link(folder.path(), &[]);
     let ran = Command::new(folder.path().join("program")).output().expect("it starts");
     assert!(ran.status.success(), "{ran:?}");
     let tuned = |name| format!("nvtune: {name}: block");

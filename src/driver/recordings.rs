@@ -5,7 +5,7 @@ use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
 use crate::diag::{MessageCode, in_units};
-use crate::emit::{Capture, StubChange, StubText};
+use crate::emit::{Capture, StubChange, StubText, has_stream_per_thread};
 use crate::nvcc::{Dryrun, Programs};
 use crate::recording;
 use crate::recording::{LeftOut, RecordedKernel};
@@ -193,6 +193,7 @@ impl Build<'_> {
             }
         };
         tuning.cicc_outputs.push(toolchain.cicc_outputs());
+        let has_stream_per_thread = has_stream_per_thread(&toolchain.device_source().unwrap_or_default());
         for (annotation, found) in annotations.iter().zip(found) {
             match found {
                 Ok(KernelStub { mangled, symbol, toolkit, probe, handles }) => {
@@ -200,7 +201,7 @@ impl Build<'_> {
                     self.console.summary(&format!("{kernel}: launches are recorded below '{name}'"));
                     let instance = annotation.instance_name().unwrap_or_default();
                     let folder = folder.as_os_str().as_bytes().to_vec();
-                    let capture = Capture { folder, kernel, instance, toolkit, probe, handles };
+                    let capture = Capture { folder, kernel, instance, toolkit, has_stream_per_thread, probe, handles };
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }

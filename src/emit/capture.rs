@@ -14,6 +14,23 @@ use std::fmt::Write;
 /// The functions that the statements call, for the head of a stub file.
 const RUNTIME: &str = concat!(include_str!("capture_runtime.h"), include_str!("capture_textures.h"));
 
+/// Those of them that a source has as `NAME_ptsz` alone if each thread has a default stream of its
+/// own (cuda_runtime_api.h, `__CUDART_API_PTSZ`).
+const OF_STREAMS: [&str; 6] = [
+    "cudaEventRecord",
+    "cudaGetDriverEntryPoint",
+    "cudaGetDriverEntryPointByVersion",
+    "cudaMemcpyAsync",
+    "cudaStreamIsCapturing",
+    "cudaStreamSynchronize",
+];
+
+/// Tells by its preprocessed text whether a source has a default stream for each thread
+/// (`--default-stream per-thread`). Device code has some of the names in any case, but not this one.
+pub fn has_stream_per_thread(preprocessed: &[u8]) -> bool {
+    memchr::memmem::find(preprocessed, b"cudaStreamSynchronize_ptsz(").is_some()
+}
+
 /// Declares [`variables_text`]'s functions.
 const VARIABLES_DECLARATIONS: &str =
     "static const __nvtune_capture::Variable *__nvtune_variables(void);\nstatic int __nvtune_variable_count(void);\n";
@@ -30,6 +47,8 @@ pub struct Capture {
     pub instance: String,
     /// The toolkit's `CUDART_VERSION`: 12050 for 12.5.
     pub toolkit: u32,
+    /// As [`has_stream_per_thread`] says.
+    pub has_stream_per_thread: bool,
     /// What finds out which memory a launch accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<MemoryProbe>,
@@ -46,7 +65,10 @@ pub(super) struct StubArgument<'a> {
 impl Capture {
     /// Returns the text for the head of the stub file.
     pub(super) fn head(&self) -> String {
-        format!("#define __NVTUNE_TOOLKIT {}\n{RUNTIME}{VARIABLES_DECLARATIONS}", self.toolkit)
+        let renamed = OF_STREAMS.iter().filter(|_| self.has_stream_per_thread);
+        let define: String = renamed.clone().map(|name| format!("#define {name} {name}_ptsz\n")).collect();
+        let undefine: String = renamed.map(|name| format!("#undef {name}\n")).collect();
+        format!("#define __NVTUNE_TOOLKIT {}\n{define}{RUNTIME}{undefine}{VARIABLES_DECLARATIONS}", self.toolkit)
     }
 
     /// Returns the statements to insert before the stub's `__cudaLaunch`, whose first argument is

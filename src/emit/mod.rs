@@ -12,7 +12,7 @@ mod header_text;
 mod stub_file;
 
 pub use build_plan::{BuildPlan, CiccOutput, Part, PlannedKernel, ShimOutcome};
-pub use capture::Capture;
+pub use capture::{Capture, has_stream_per_thread};
 pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
 pub use header::{HEADER_DETAIL_PREFIX, Header, without_macros};
 pub use header_kernel::{HeaderKernel, HostFunction, HostParameter, KernelParameter, macro_name};

@@ -13,7 +13,7 @@ static BUILT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     std::fs::copy(source("textured.cu"), folder.path().join("launches.cu")).expect("copied");
     let built = command(folder.path(), "capture", Headers::Cuda).output().expect("it starts");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    link(folder.path());
+    link(folder.path(), &[]);
     folder
 });
 
