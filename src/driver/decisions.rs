@@ -117,8 +117,10 @@ impl Build<'_> {
         if let Ok(toolchain) = &made {
             match tuning.leave_out_uncompiled(toolchain, !tuning.source.is_fat(dryrun)) {
                 // The header is that of the kernels that are left.
-                Ok(true) => made = tuning.source.toolchain(dryrun, &tuning.annotations, device),
-                Ok(false) => {}
+                Ok(true) if tuning.source.includes_header => {
+                    made = tuning.source.toolchain(dryrun, &tuning.annotations, device)
+                }
+                Ok(_) => {}
                 Err(problems) => return self.console.diagnostics(&problems),
             }
         }

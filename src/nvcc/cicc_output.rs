@@ -2,9 +2,10 @@
 //! build, which then need not run it.
 //!
 //! Invariant: the options are equal, the preprocessed sources are equal but for nvtune's own
-//! headers, and nothing of what is taken names a file of the run that made it, or its module id. The headers hold
-//! macros, which a source shows where it uses them, and functions for the host, of which cicc
-//! makes nothing. Their errors are cudafe++'s, which the final build runs in any case.
+//! headers, and nothing of what is taken names a file of the run that made it; its module id is
+//! replaced. The headers hold macros, which a source shows where it uses them, and functions for
+//! the host, of which cicc makes nothing. Their errors are cudafe++'s, which the final build runs
+//! in any case.
 
 use super::module_id;
 use crate::cuda::line_markers::LineMarker;
@@ -90,7 +91,7 @@ impl<'a> CiccRun<'a> {
         }
         let id = std::fs::read_to_string(id)?;
         let read =
-            |path: &Path| std::fs::read_to_string(path).map(|text| module_id::renamed(text, &output.module_id, &id));
+            |path: &Path| std::fs::read_to_string(path).map(|text| module_id::with_id(text, &output.module_id, &id));
         let stub_text = read(&output.stub)?
             .and_then(|text| renamed(&text, &fatbin_line(&output.fatbin), &fatbin_line(fatbin)))
             .and_then(|text| renamed(&text, &own_line(&output.stub), &own_line(Path::new(stub))));
@@ -110,15 +111,16 @@ impl<'a> CiccRun<'a> {
         let stub_text = std::fs::read_to_string(stub)?;
         // It names itself, and is given the new name.
         let Some(stub_text) = renamed(&stub_text, &own_line(Path::new(stub)), "\n") else { return Ok(None) };
-        let ptx_text = std::fs::read_to_string(ptx)?;
+        let (ptx_text, module_id) = (std::fs::read_to_string(ptx)?, std::fs::read_to_string(id)?);
         let folder = folder.as_encoded_bytes();
-        if [&ptx_text, &stub_text, said].iter().any(|text| memchr::memmem::find(text.as_bytes(), folder).is_some()) {
+        let names_folder = |text: &str| memchr::memmem::find(text.as_bytes(), folder).is_some();
+        if [&ptx_text, &stub_text, said].into_iter().any(names_folder) || said.contains(&module_id) {
             return Ok(None);
         }
         Ok(Some(CiccOutput {
             options: self.options.iter().map(|&option| option.to_owned()).collect(),
             source: input_digest(&std::fs::read(self.input)?),
-            module_id: std::fs::read_to_string(id)?,
+            module_id,
             fatbin: fatbin.to_owned(),
             ptx: ptx.into(),
             stub: stub.into(),

@@ -37,8 +37,8 @@ pub struct Toolchain {
     /// The module id that cicc is given while variants are made: it only reaches names of
     /// internal symbols, and the true one takes a run of cudafe++.
     module_id: String,
-    /// When the work on the source began.
-    begin: Instant,
+    /// When the first tool was started.
+    begin: OnceLock<Instant>,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     /// The number in the names of the next run's files: several runs are under way at once.
@@ -110,7 +110,7 @@ impl Toolchain {
             module_id: module_id::placeholder(&pipeline.source),
             pipeline,
             folder,
-            begin: Instant::now(),
+            begin: OnceLock::new(),
             header_options: Vec::new(),
             next: AtomicU32::new(0),
             late: OnceLock::new(),
@@ -122,9 +122,9 @@ impl Toolchain {
         })
     }
 
-    /// When it was made: the work on its source began then.
+    /// When the first tool was started for the source, which is now where none was.
     pub fn begin(&self) -> Instant {
-        self.begin
+        *self.begin.get_or_init(Instant::now)
     }
 
     /// Keeps machine code in `cache`, and takes from there what was made before.
@@ -492,6 +492,7 @@ impl Toolchain {
         if let Some(late) = self.late.get() {
             return Err(late.clone().into());
         }
+        self.begin();
         let mut command = Command::new("/bin/sh");
         command
             .arg("-c")

@@ -66,6 +66,11 @@ pub fn wait_for_permit() -> Permit {
     JOBS.get_or_init(Jobs::from_environment).take_permit()
 }
 
+/// How many tools may run without make being asked.
+pub fn own_permits() -> usize {
+    JOBS.get_or_init(Jobs::from_environment).own
+}
+
 /// The same for what is done while tools run: it never takes the leave of the last of them, and
 /// gives up when `is_over`.
 pub fn additional_permit(is_over: impl Fn() -> bool) -> Option<Permit> {

@@ -21,7 +21,9 @@ mod timeout;
 pub use broken_pipes::ignore_broken_pipes;
 pub use exec::hand_over;
 pub use fallback::{Fallback, set_fallback, use_fallback};
-pub use job_slots::{Permit, additional_permit, free_permit, prepare_jobserver as prepare_jobs, wait_for_permit};
+pub use job_slots::{
+    Permit, additional_permit, free_permit, own_permits, prepare_jobserver as prepare_jobs, wait_for_permit,
+};
 pub use named_lock::NamedLock;
 pub use process_tree::{Tree, is_running};
 pub use signals::{
@@ -32,7 +34,7 @@ pub use start_time::process_start;
 pub use temp_dir::TemporaryFolder;
 pub use threads::{
     DetachedWork, ScopedWork, has_faulted, is_short_of_processes, note_fault, spawn_or_return, spawn_or_run,
-    start_pool, start_thread, usual_count,
+    start_pool, start_thread,
 };
 pub use timeout::{output_within, parse_seconds, tool_patience};
 

@@ -105,7 +105,7 @@ pub(super) fn note_start(error: &std::io::Error) {
 }
 
 /// Number of threads that share work: `RAYON_NUM_THREADS`, else one for each core.
-pub fn usual_count() -> usize {
+pub(super) fn usual_count() -> usize {
     let wanted = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     wanted.filter(|&count| count > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

@@ -1,7 +1,7 @@
 //! The first runs of the preprocessor on a source. They are planned before its kernels are looked
 //! at, so that all run at once: one after the other, each would wait for the one before.
 
-use super::variants::Macros;
+use super::variants::{Macros, compile_order};
 use super::{Tuner, axes, header_functions};
 use crate::comment::Annotation;
 use crate::nvcc::Toolchain;
@@ -23,7 +23,7 @@ impl Preprocessing {
         Self::Source(Macros::new())
     }
 
-    /// Who asks for the text later reports what is wrong with it.
+    /// What is wrong with the text is reported where it is used.
     pub fn run(&self, toolchain: &Toolchain) {
         match self {
             Self::Source(macros) => drop(toolchain.source_under(macros)),
@@ -34,26 +34,30 @@ impl Preprocessing {
 
 impl Tuner<'_> {
     /// Plans the first runs for these kernels: that of the source as it is, and as many of those
-    /// that follow as there are other cores.
+    /// that follow as may run at the same time without make being asked.
     pub fn preprocessing(&self, toolchain: &Toolchain, annotations: &[Annotation]) -> Vec<Preprocessing> {
         let (mut axes, mut sets) = (Macros::new(), Vec::new());
         for annotation in annotations {
-            let lookup = self.lookup(toolchain, annotation);
-            let is_known = lookup.as_ref().is_some_and(|lookup| lookup.is_promising());
-            if self.settings.mode == Mode::Locked && !is_known {
-                continue;
-            }
             // What is wrong with a comment is reported when its kernel is looked at.
             let Ok(space) = header_functions::space(annotation, toolchain.architecture()) else { continue };
             let own = &space.baseline().macros;
             axes.extend(own.clone());
-            let is_timed = !is_known && lookup.is_some_and(|lookup| lookup.can_time() && !lookup.was_refused());
-            sets.extend(if is_timed { space.macro_sets() } else { vec![own.clone()] });
+            let lookup = self.lookup(toolchain, annotation);
+            let is_known = lookup.as_ref().is_some_and(|lookup| lookup.is_promising());
+            if is_known {
+                sets.push(own.clone());
+            } else if self.settings.mode != Mode::Locked && space.check_size().is_ok() {
+                let is_timed = lookup.is_some_and(|lookup| lookup.can_time() && !lookup.was_refused());
+                let compiled = space.front_ends();
+                let ordered = compile_order(&compiled).into_iter().map(|(_, set)| set.macros.clone());
+                sets.extend(ordered.take(if is_timed { usize::MAX } else { 1 }));
+            }
         }
+        let has_kernels = !sets.is_empty();
         let mut planned = HashSet::from([Macros::new()]);
         sets.retain(|set| planned.insert(set.clone()));
-        let definitions = (!axes.is_empty()).then_some(Preprocessing::Definitions(axes));
+        let definitions = (has_kernels && !axes.is_empty()).then_some(Preprocessing::Definitions(axes));
         let others = definitions.into_iter().chain(sets.into_iter().map(Preprocessing::Source));
-        std::iter::once(Preprocessing::of_source()).chain(others.take(process::usual_count() - 1)).collect()
+        std::iter::once(Preprocessing::of_source()).chain(others.take(process::own_permits() - 1)).collect()
     }
 }

@@ -107,15 +107,7 @@ impl<'a> FrontEnds<'a> {
     /// from it in the fewest values, evenly spread among these. The others get
     /// [`ToolError::OutOfTime`].
     pub fn get_in_time(&mut self, sets: &[FrontEndOptions]) -> Vec<FrontEndResult> {
-        let mut order: Vec<(usize, &FrontEndOptions)> = sets.iter().enumerate().collect();
-        let changed = |set: &FrontEndOptions| {
-            let of_first = |name: &String| sets[0].macros.get(name);
-            let macros = set.macros.iter().filter(|(name, value)| of_first(name) != Some(value)).count();
-            macros + usize::from(set.math != sets[0].math) + usize::from(set.unroll != sets[0].unroll)
-        };
-        // Multiples of the golden ratio lie evenly, however many of them are taken (Weyl).
-        let place = |index: usize| (index as f64 * 0.618_033_988_749_895).fract();
-        order.sort_by(|(a, set), (b, other)| changed(set).cmp(&changed(other)).then(place(*a).total_cmp(&place(*b))));
+        let mut order = compile_order(sets);
         order.retain(|(_, set)| !self.made.contains_key(*set));
         let (toolchain, deadline) = (self.toolchain, self.deadlines.map(|deadlines| deadlines.front_ends));
         // A bridge gives them out in order.
@@ -142,6 +134,21 @@ impl<'a> FrontEnds<'a> {
         self.made.extend(made);
         sets.iter().filter_map(|set| self.made.get(set).cloned()).collect()
     }
+}
+
+/// Returns sets in the order in which they are compiled, with the index of each: the first, then
+/// those that differ from it in the fewest values, evenly spread among these.
+pub fn compile_order(sets: &[FrontEndOptions]) -> Vec<(usize, &FrontEndOptions)> {
+    let mut order: Vec<(usize, &FrontEndOptions)> = sets.iter().enumerate().collect();
+    let changed = |set: &FrontEndOptions| {
+        let of_first = |name: &String| sets[0].macros.get(name);
+        let macros = set.macros.iter().filter(|(name, value)| of_first(name) != Some(value)).count();
+        macros + usize::from(set.math != sets[0].math) + usize::from(set.unroll != sets[0].unroll)
+    };
+    // Multiples of the golden ratio lie evenly, however many of them are taken (Weyl).
+    let place = |index: usize| (index as f64 * 0.618_033_988_749_895).fract();
+    order.sort_by(|(a, set), (b, other)| changed(set).cmp(&changed(other)).then(place(*a).total_cmp(&place(*b))));
+    order
 }
 
 fn is_past(deadline: Option<Instant>) -> bool {

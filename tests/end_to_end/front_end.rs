@@ -37,7 +37,11 @@ fn final_build_takes_what_cicc_made_of_the_same_source() {
             &[],
             2,
         ));
-        cases.push(("for two architectures", with("", ""), &["-gencode=arch=compute_80,code=sm_80"], 2));
+        let inlined = "namespace { __device__ int more(int a) { return a * a + 3; } }\n\
+                       __global__ void inlining(int *x) { *x = more(*x) * more(*x + 1); }\n";
+        let inlined = format!("{INTERNAL}{inlined}");
+        cases.push(("with the names of inlined functions", with(&inlined, ""), &["-lineinfo"], 2));
+        cases.push(("for two architectures", with(INTERNAL, ""), &["-gencode=arch=compute_80,code=sm_80"], 2));
         let warned = "__global__ void w(int *x) { int unused; *x = 1; return; *x = 2; }\n";
         cases.push(("with warnings", with("", warned), &[], 1));
         let hidden = "namespace { __device__ int hidden; }\n__global__ void h(int *x) { *x = hidden; }\n";

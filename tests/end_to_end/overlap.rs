@@ -1,6 +1,6 @@
 //! Compiling and measuring at once: the next kernel is compiled while one is on the GPU, and a budget bounds both.
 
-use super::project::{Project, compile, succeed};
+use super::project::{Project, compile, run, succeed};
 use super::tools::toolkit;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -156,8 +156,16 @@ exit 1"
     assert!(!names(&project.path("")).iter().any(|name| name.starts_with("begun")), "{}", ran.stderr);
     let mut build = project.nvtune(&words);
     build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("RAYON_NUM_THREADS", "5");
-    let ran = succeed(&mut build);
+    let ran = succeed(build.env_remove("MAKEFLAGS"));
     assert!(ran.stderr.contains("nvtune: scaled: block=64 ITEMS=4 (2.00x"), "{}", ran.stderr);
+}
+
+#[test]
+fn space_of_more_macro_sets_than_can_be_listed_is_an_error() {
+    let many = MACRO_SETS.replace("ITEMS = {1, 2, 4}", "ITEMS = 1:3000:1, B = 1:3000:1, C = 1:3000:1");
+    let project = project("scaled.cu", &many.replace("ITEMS = 1)", "ITEMS = 1, B = 1, C = 1)"), r#"{"time_us": 100}"#);
+    let ran = run(&mut build(&project, "scaled.cu"));
+    assert!(ran.code != Some(0) && ran.stderr.contains("[N0153]"), "{}", ran.stderr);
 }
 
 /// ptxas gives up under a cap where no variant without one is on the GPU before it ends.
