@@ -75,6 +75,19 @@ fn build_of_baselines_takes_it_too_and_is_nvccs() {
     assert!(object == project.bytes("two.o"), "another object");
 }
 
+/// cudafe++ does not run for a cubin: cicc makes the module id.
+#[test]
+fn cubin_takes_it_too_and_is_nvccs() {
+    let text = format!("{INTERNAL}{}", Project::new(&["two.cu"]).read("two.cu"));
+    let project = project(&text, &CAPS_WIN.replace("10.0", "15.0"));
+    let arguments = ["-arch=sm_90", "-cubin", "two.cu", "-o", "two.o"].map(str::to_owned);
+    let (said, runs, object) = build(&project, &arguments);
+    assert!(said.matches("(kept: ").count() == 2 && runs == 1, "{runs}: {said}");
+    let plain = succeed(&mut project.plain(&arguments)).stderr;
+    assert_eq!(lines_of_compiler(&said), lines_of_compiler(&plain));
+    assert!(object == project.bytes("two.o"), "another cubin");
+}
+
 #[test]
 fn build_that_records_launches_takes_it_too() {
     let project = project(&Project::new(&["two.cu"]).read("two.cu"), CAPS_WIN);
