@@ -155,7 +155,12 @@ impl Toolchain {
         }
         // A kernel in an anonymous namespace, or what it uses of one, is named after the module id:
         // only the true one will do.
-        self.front_end_with(options, &self.true_module_id(&options.macros)?)
+        let id = self.true_module_id(&options.macros)?;
+        let with_id = |text: &str| module_id::with_id(text.to_owned(), &self.module_id, &id);
+        match (with_id(&front_end.ptx), with_id(&front_end.stub)) {
+            (Some(ptx), Some(stub)) => Ok(FrontEnd { ptx, stub, ..front_end }),
+            _ => self.front_end_with(options, &id),
+        }
     }
 
     /// The stub file of the source with `text` behind it: what the compiler says to a question

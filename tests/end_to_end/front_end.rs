@@ -45,7 +45,8 @@ fn final_build_takes_what_cicc_made_of_the_same_source() {
         let warned = "__global__ void w(int *x) { int unused; *x = 1; return; *x = 2; }\n";
         cases.push(("with warnings", with("", warned), &[], 1));
         let hidden = "namespace { __device__ int hidden; }\n__global__ void h(int *x) { *x = hidden; }\n";
-        cases.push(("with a kernel that uses an internal name", with(hidden, ""), &[], 2));
+        cases.push(("with an internal name in use, and an id of another length", with(hidden, ""), &[], 2));
+        cases.push(("with an internal name in use", with("", hidden), &[], 1));
         cases.push(("marked", with("", ""), &[], 1));
         cases.push(("with line numbers", with(INCLUDING, LAUNCH), &["-lineinfo"], 1));
         cases.push(("with the files of all steps", with("", ""), &["--keep"], 2));
