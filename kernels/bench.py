@@ -75,6 +75,16 @@ def write_json(path, value, indent=2):
     aside.replace(path)
 
 
+def add_suite_options(parser, out):
+    """The options of a script that builds and times programs of the suite, with `out` as the default of --out."""
+    parser.add_argument("kernels", nargs="*", default=SUITE)
+    parser.add_argument("--out", type=Path, default=Path(out))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--repetitions", default="15")
+    parser.add_argument("--architecture", default="sm_90")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no kernel after this many seconds")
+
+
 def collect(names, row_of, line_of, nvcc, out, seconds):
     """Rows of programs, written to `out` after each: `row_of(name)` gives one, `line_of(row)` what is printed of it. None is started
     after so many seconds; one that fails has a row with its failure."""

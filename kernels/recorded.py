@@ -118,12 +118,7 @@ def tune(tools, work, name, rounds, repetitions):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kernels", nargs="*", default=bench.SUITE)
-    parser.add_argument("--out", type=Path, default=Path("recorded.json"))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--repetitions", default="15")
-    parser.add_argument("--architecture", default="sm_90")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no kernel after this many seconds")
+    bench.add_suite_options(parser, "recorded.json")
     options = parser.parse_args()
     nvcc = Path(os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc")).absolute()
 

@@ -32,7 +32,7 @@ pub struct CiccOutput {
     pub ptx: PathBuf,
     pub stub: PathBuf,
     /// Its messages.
-    pub said: String,
+    pub messages: String,
 }
 
 /// The winner of one kernel on one architecture, for the ptxas shim.

@@ -65,7 +65,7 @@ impl<'a> CiccRun<'a> {
         Some([self.file(PTX)?, self.file(STUB)?, self.file(FATBIN)?])
     }
 
-    /// Writes what this run would make, if that is among `outputs`; returns what it would say.
+    /// Writes what this run would make, if that is among `outputs`; returns its messages.
     ///
     /// # Errors
     /// Where a file cannot be read or written.
@@ -77,7 +77,7 @@ impl<'a> CiccRun<'a> {
         let source = input_digest(&std::fs::read(self.input)?);
         for output in outputs.filter(|output| output.source == source) {
             if self.write(output)? {
-                return Ok(Some(output.said.clone()));
+                return Ok(Some(output.messages.clone()));
             }
         }
         Ok(None)
@@ -86,27 +86,29 @@ impl<'a> CiccRun<'a> {
     /// Writes the files of this output as this run would name them; tells whether it could.
     fn write(&self, output: &CiccOutput) -> io::Result<bool> {
         let (Some([ptx, stub, fatbin]), Some(id)) = (self.results(), self.file(MODULE_ID)) else { return Ok(false) };
-        if self.options.contains(&MAKES_MODULE_ID) {
-            std::fs::write(id, &output.module_id)?;
-        }
-        let id = std::fs::read_to_string(id)?;
-        let read =
-            |path: &Path| std::fs::read_to_string(path).map(|text| module_id::with_id(text, &output.module_id, &id));
+        let makes_id = self.options.contains(&MAKES_MODULE_ID);
+        let id_text = if makes_id { output.module_id.clone() } else { std::fs::read_to_string(id)? };
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map(|text| module_id::with_id(text, &output.module_id, &id_text))
+        };
         let stub_text = read(&output.stub)?
             .and_then(|text| renamed(&text, &fatbin_line(&output.fatbin), &fatbin_line(fatbin)))
             .and_then(|text| renamed(&text, &own_line(&output.stub), &own_line(Path::new(stub))));
         let (Some(stub_text), Some(ptx_text)) = (stub_text, read(&output.ptx)?) else { return Ok(false) };
         std::fs::write(stub, stub_text)?;
         std::fs::write(ptx, ptx_text)?;
+        if makes_id {
+            std::fs::write(id, id_text)?;
+        }
         Ok(true)
     }
 
-    /// Describes what this run made and said, if another one may take it: it does not name the
+    /// Describes what this run made, with its `messages`, if another one may take it: it does not name the
     /// `folder` of the run.
     ///
     /// # Errors
     /// Where a file cannot be read.
-    pub fn output(&self, folder: &OsStr, said: &str) -> io::Result<Option<CiccOutput>> {
+    pub fn output(&self, folder: &OsStr, messages: &str) -> io::Result<Option<CiccOutput>> {
         let (Some([ptx, stub, fatbin]), Some(id)) = (self.results(), self.file(MODULE_ID)) else { return Ok(None) };
         let stub_text = std::fs::read_to_string(stub)?;
         // It names itself, and is given the new name.
@@ -114,7 +116,7 @@ impl<'a> CiccRun<'a> {
         let (ptx_text, module_id) = (std::fs::read_to_string(ptx)?, std::fs::read_to_string(id)?);
         let folder = folder.as_encoded_bytes();
         let names_folder = |text: &str| memchr::memmem::find(text.as_bytes(), folder).is_some();
-        if [&ptx_text, &stub_text, said].into_iter().any(names_folder) || said.contains(&module_id) {
+        if [&ptx_text, &stub_text, messages].into_iter().any(names_folder) || messages.contains(&module_id) {
             return Ok(None);
         }
         Ok(Some(CiccOutput {
@@ -124,7 +126,7 @@ impl<'a> CiccRun<'a> {
             fatbin: fatbin.to_owned(),
             ptx: ptx.into(),
             stub: stub.into(),
-            said: said.to_owned(),
+            messages: messages.to_owned(),
         }))
     }
 }

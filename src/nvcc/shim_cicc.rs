@@ -40,9 +40,9 @@ pub fn run(arguments: &[OsString]) -> u8 {
     // What is half written for a fault is written again.
     let known = CiccRun::new(options).and_then(|run| run.write_known(&shared.plan.cicc_outputs).ok()?);
     let ran = match known {
-        Some(said) => {
+        Some(messages) => {
             // Nor does cicc fail where nobody hears it.
-            let _ = std::io::stderr().write_all(said.as_bytes());
+            let _ = std::io::stderr().write_all(messages.as_bytes());
             Ok(ExitStatus::default())
         }
         None => process::run_tool(&mut cicc),

@@ -91,7 +91,7 @@ struct Compiled {
     /// Its command line.
     line: OsString,
     /// Its messages; `None` where they are not text, or it wrote to standard output.
-    said: Option<String>,
+    messages: Option<String>,
 }
 
 /// What cicc made while a source was tuned, and the folder of its files.
@@ -222,10 +222,11 @@ impl Toolchain {
 
     /// Notes what cicc made, if the final build may take it.
     fn keep_output(&self, made: &Compiled) {
-        let (Some(step), Some(said)) = (made.line.to_str().map(DryrunStep::new), &made.said) else { return };
+        let (Some(step), Some(messages)) = (made.line.to_str().map(DryrunStep::new), &made.messages) else { return };
         let arguments: Vec<&str> = step.arguments().collect();
         // What cannot be read now is made again.
-        let output = CiccRun::new(&arguments).and_then(|run| run.output(self.folder.path().as_os_str(), said).ok()?);
+        let output =
+            CiccRun::new(&arguments).and_then(|run| run.output(self.folder.path().as_os_str(), messages).ok()?);
         self.cicc_outputs.lock().unwrap_or_else(PoisonError::into_inner).extend(output);
     }
 
@@ -261,8 +262,8 @@ impl Toolchain {
         replacements.extend(cicc_math::replacements(math));
         let line = cicc.rewritten(&replacements, extra);
         let (stdout, messages) = self.run("cicc", &line)?;
-        let said = String::from_utf8(messages).ok().filter(|_| stdout.is_empty());
-        Ok(Compiled { ptx, stub, line, said })
+        let messages = String::from_utf8(messages).ok().filter(|_| stdout.is_empty());
+        Ok(Compiled { ptx, stub, line, messages })
     }
 
     /// Runs cicc on a preprocessed source whose kernels' innermost loops are unrolled.
