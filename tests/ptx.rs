@@ -3,6 +3,7 @@
 mod canonical;
 mod edits;
 mod grid_stride;
+mod grid_stride_mutations;
 mod memory_probe;
 mod reading;
 mod shape_invariance;

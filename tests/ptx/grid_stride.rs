@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The PTX of a source in this repository.
-fn compiled(source: &str, architecture: u32) -> Module {
+pub(super) fn compiled_text(source: &str, architecture: u32) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(nvcc());
     command.arg(format!("-arch=compute_{architecture}")).args(["-ptx", "-o", "kernels.ptx"]);
@@ -18,7 +18,11 @@ fn compiled(source: &str, architecture: u32) -> Module {
     set_headers(&mut command, Headers::Small);
     let ran = command.output().expect("it starts");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    Module::parse(&std::fs::read_to_string(folder.path().join("kernels.ptx")).expect("read")).expect("PTX")
+    std::fs::read_to_string(folder.path().join("kernels.ptx")).expect("read")
+}
+
+fn compiled(source: &str, architecture: u32) -> Module {
+    Module::parse(&compiled_text(source, architecture)).expect("PTX")
 }
 
 /// By name of the kernel.
