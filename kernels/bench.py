@@ -234,7 +234,7 @@ def space_facts(path, chosen):
     timed = [configuration for configuration in configurations if "time" in configuration]
     best = min(timed, key=microseconds)
     # Configurations with the same code and launch are one point, and only its first is timed.
-    key = ("block", "cap", "grid", "macros", "cache", "carveout", "math", "exact_block")
+    key = ("block", "cap", "grid", "macros", "cache", "carveout", "math", "exact_block", "coarsening")
     chosen = next((c for c in configurations if all(c.get(k) == chosen.get(k) for k in key)), {}) if chosen else {}
     winner = next((c for c in timed if (c["variant"], c["launch"]) == (chosen.get("variant"), chosen.get("launch"))), None)
     facts = {

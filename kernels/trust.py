@@ -37,7 +37,7 @@ def search(tools, name, number):
     kernels = json.loads((folder / f"{name}.tune.json").read_text())["kernels"]
     kernel = next(kernel for kernel in kernels if kernel["name"] == name)
     winner = kernel["configurations"][kernel["winner"]]
-    keep = ("block", "cap", "grid", "macros", "cache", "carveout", "math", "exact_block")
+    keep = ("block", "cap", "grid", "macros", "cache", "carveout", "math", "exact_block", "coarsening")
     return {
         "winner": {key: winner[key] for key in keep if key in winner},
         "provenance": kernel["provenance"],

@@ -68,7 +68,7 @@ fn launch(block: u32, n: &str, threads: u32, shared: &str) -> LaunchText {
 
 fn winner(capability: u32, entry: &str, launch: LaunchText, conditions: &[&str]) -> Winner {
     let conditions = conditions.iter().map(|&condition| condition.to_owned()).collect();
-    Winner { capability, entry: entry.into(), launch, conditions, carveout: None, is_clustered: true }
+    Winner { capability, entry: entry.into(), launch, conditions, carveout: None, coarsening: 1, is_clustered: true }
 }
 
 /// Returns the dispatch of each kernel of `launches.cu`.

@@ -61,7 +61,7 @@ impl Case {
     }
 
     fn profile(&self, grid: [u32; 3], block: [u32; 3], shared: u32) -> Profile {
-        let launch = Launch { grid, block, shared, carveout: None };
+        let launch = Launch { grid, block, shared, carveout: None, coarsening: None };
         profile_entry(&self.module, &self.entry, &launch, &self.workload, &Limits::default()).expect("a profile")
     }
 
@@ -93,7 +93,7 @@ impl Case {
 
     /// `count` values of `size` bytes that thread `thread` writes to `buffer` from element `first` on.
     fn output(&self, thread: u32, buffer: usize, first: u64, count: u64, size: u64) -> Vec<Vec<u8>> {
-        let launch = Launch { grid: [1, 1, 1], block: [64, 1, 1], shared: 0, carveout: None };
+        let launch = Launch { grid: [1, 1, 1], block: [64, 1, 1], shared: 0, carveout: None, coarsening: None };
         let place = ([0; 3], [thread, 0, 0]);
         let bytes =
             written_by_thread(&self.module, &self.entry, &launch, &self.workload, place, &Limits::default()).unwrap();

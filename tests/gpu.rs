@@ -109,15 +109,20 @@ fn main() -> ExitCode {
 fn remapped_launches() {
     let sources =
         [("launches.cu", include_str!("gpu/launches.cu")), ("elsewhere.cu", include_str!("gpu/elsewhere.cu"))];
-    for relocatable in ["-rdc=false", "-rdc=true"] {
-        let lines = lines_of_program(&sources, &[relocatable]);
+    for (winner, relocatable) in [
+        ("block=64", "-rdc=false"),
+        ("block=64", "-rdc=true"),
+        ("block=64 reqntid coarsen=4", "-rdc=false"),
+        ("block=64 reqntid coarsen=4", "-rdc=true"),
+    ] {
+        let lines = lines_of_program(&sources, winner, &[relocatable]);
         assert!(lines.len() >= 8, "{lines:#?}");
     }
 }
 
 /// A program that launches by the functions of its header.
 fn launches_by_the_header() {
-    let lines = lines_of_program(&[("header.cu", include_str!("gpu/header.cu"))], &["-std=c++17"]);
+    let lines = lines_of_program(&[("header.cu", include_str!("gpu/header.cu"))], "block=64", &["-std=c++17"]);
     assert_eq!(lines.len(), 5, "{lines:#?}");
 }
 
@@ -237,15 +242,15 @@ fn factors_and_shared_spills_change_no_result() {
     assert!(is_timed(0, "unroll") && is_timed(1, "shared_spills"), "{record}");
 }
 
-/// Builds a program, its first source by nvtune under the recorded decision `block=64`, and runs it; gives the lines of what it
+/// Builds a program, its first source by nvtune under the recorded decision `winner`, and runs it; gives the lines of what it
 /// found well. Needs nvcc on PATH; `NVTUNE_PROGRAM` names nvtune where it is not the one that cargo built.
-fn lines_of_program(sources: &[(&str, &str)], options: &[&str]) -> Vec<String> {
+fn lines_of_program(sources: &[(&str, &str)], winner: &str, options: &[&str]) -> Vec<String> {
     let program = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
     let folder = tempfile::tempdir().expect("a folder");
     let capability = start().device().compute_capability;
     let recorded = format!(
         r#"{{"device": {{"name": "GPU", "compute_capability": {capability}}},
-        "entries": [{{"label": "block=64", "time_us": 5, "spread": 0.01}}, {{"time_us": 10, "spread": 0.01}}]}}"#
+        "entries": [{{"label": "{winner}", "time_us": 5, "spread": 0.01}}, {{"time_us": 10, "spread": 0.01}}]}}"#
     );
     for (name, text) in sources.iter().copied().chain([("recorded.json", recorded.as_str())]) {
         std::fs::write(folder.path().join(name), text).expect("written");
@@ -267,7 +272,7 @@ fn lines_of_program(sources: &[(&str, &str)], options: &[&str]) -> Vec<String> {
             command.arg("nvcc").env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
         }
         let said = run(command.args(&options).args(["-c", name, "-o", &object]));
-        assert!(index > 0 || said.contains("scale: block=64 ("), "{said}");
+        assert!(index > 0 || said.contains(&format!("scale: {winner} (")), "{said}");
         objects.push(object);
     }
     run(std::process::Command::new("nvcc").args(&options).args(&objects).args(["-o", "program"]));
@@ -314,7 +319,13 @@ fn candidate(kernel: &str, block: u32, workload: &Arc<Workload>) -> Candidate {
         label: format!("block={block}"),
         cubin: Arc::from(&include_bytes!("gpu/kernels.ptx")[..]),
         kernel: kernel.to_owned(),
-        launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0, carveout: None },
+        launch: Launch {
+            grid: [n.div_ceil(block), 1, 1],
+            block: [block, 1, 1],
+            shared: 0,
+            carveout: None,
+            coarsening: None,
+        },
         cooperative: false,
         needs_comparison: false,
         workload: Arc::clone(workload),

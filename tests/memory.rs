@@ -81,7 +81,7 @@ fn tangled(count: usize) -> Vec<u8> {
 /// Reads a kernel's PTX and runs it: a thread's memory is that of the registers that are named, not of those that are declared.
 fn read_ptx(body: &str) {
     let text = format!(".version 8.0\n.target sm_90\n.entry k()\n{{\n{body}\nret;\n}}\n");
-    let launch = Launch { grid: [4, 1, 1], block: [64, 1, 1], shared: 0, carveout: None };
+    let launch = Launch { grid: [4, 1, 1], block: [64, 1, 1], shared: 0, carveout: None, coarsening: None };
     allocation::bounded(text.len().max(1 << 16), || {
         let module = Module::parse(&text).expect("PTX");
         let limits = Limits { instructions: 1000, ..Limits::default() };

@@ -59,6 +59,6 @@ fn coalesced() -> Access {
 
 fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
     let machine = Machine::flagship_of(architecture(90));
-    let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
+    let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None, coarsening: None };
     score_configuration(&Inputs { machine: &machine, kernel: analysis, launch: &launch, buffers: None })
 }

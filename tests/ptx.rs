@@ -1,9 +1,11 @@
 //! Reading PTX, editing register caps and cache operators (compared with ptxas), and its canonical text.
 
 mod canonical;
+mod coarsening;
 mod edits;
 mod grid_stride;
 mod grid_stride_mutations;
+mod interpreted;
 mod memory_probe;
 mod reading;
 mod shape_invariance;

@@ -25,7 +25,7 @@ impl Case {
         let module = Module::parse(TEXT.get_or_init(|| fixtures::ptx("together/sm_90"))).expect("cicc's PTX parses");
         let entry = module.functions.iter().find(|f| f.entry && f.name.contains(kernel)).expect("the kernel");
         let entry = entry.name.to_string();
-        let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
+        let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None, coarsening: None };
         Self { module, entry, launch, workload: Workload::default() }
     }
 
@@ -37,7 +37,7 @@ impl Case {
              mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n{body}\nst.global.u32 [%rd3], %r9;\nret;\n}}\n"
         );
         let module = Module::parse(&text).expect("PTX");
-        let launch = Launch { grid: [1; 3], block: [block, 1, 1], shared: 0, carveout: None };
+        let launch = Launch { grid: [1; 3], block: [block, 1, 1], shared: 0, carveout: None, coarsening: None };
         let case = Self { module, entry: "k".into(), launch, workload: Workload::default() };
         case.buffer(u64::from(block), Fill::Poison)
     }

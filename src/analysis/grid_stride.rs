@@ -182,8 +182,9 @@ impl<'c, 'a> Proof<'c, 'a> {
         Some(())
     }
 
-    /// The register that one is a copy of in the loop, by instructions before this one.
-    fn original<'n>(&'n self, mut name: &'n str, before: usize) -> &'n str {
+    /// The register that one is a copy of in the loop, by instructions before this one, each of
+    /// which copies what the one before it has copied for the same item.
+    fn original<'n>(&'n self, mut name: &'n str, mut before: usize) -> &'n str {
         while let (&[], &[at]) = self.writes_of(name) {
             let instruction = self.code.instructions[at];
             let Some(Operand::Name(from)) = instruction.operands.get(1).filter(|_| at < before) else { break };
@@ -193,6 +194,7 @@ impl<'c, 'a> Proof<'c, 'a> {
                 _ if is_move => name = from,
                 _ => break,
             }
+            before = at;
         }
         name
     }

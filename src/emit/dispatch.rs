@@ -70,6 +70,8 @@ pub struct Winner {
     pub conditions: Vec<String>,
     /// Preferred shared-memory carve-out in percent, if the winner has one.
     pub carveout: Option<u32>,
+    /// How many blocks of the program's grid, in x, one of the winner's blocks does the work of.
+    pub coarsening: u32,
     /// Whether the winner or the kernel is launched in clusters.
     pub is_clustered: bool,
 }
@@ -116,14 +118,21 @@ impl Dispatch {
             let number = first_key + entries.iter().take_while(|&&entry| entry != winner.entry).count();
             let carveout = winner.carveout.map_or(-1, i64::from);
             format!(
-                "{{{}, {}, {}, {carveout}, {replaced}}}",
+                "{{{}, {}, {}, {carveout}, {}U, {replaced}}}",
                 winner.launch.value(),
                 entry_key(number),
-                winner.capability
+                winner.capability,
+                winner.coarsening
             )
         });
+        // The winner's arguments, one more than the kernel's.
+        let is_coarsened = self.winners.iter().any(|winner| winner.coarsening > 1);
+        let (space, arguments) = match is_coarsened {
+            true => ("void *__nvtune_arguments[sizeof(__args_arr) / sizeof(*__args_arr) + 1];\n", "__nvtune_arguments"),
+            false => ("", "0"),
+        };
         format!(
-            "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\n__nvtune_launch(__args_arr, {kernel}, &__nvtune_baseline, __nvtune_winners, {});\nreturn;\n}}\n",
+            "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\n{space}__nvtune_launch(__args_arr, __args_idx, {arguments}, {kernel}, &__nvtune_baseline, __nvtune_winners, {});\nreturn;\n}}\n",
             self.baseline.value(),
             winners.collect::<Vec<_>>().join(",\n"),
             self.winners.len(),
@@ -178,6 +187,7 @@ mod tests {
             launch: launch([128, 2, 1], 1024),
             conditions: conditions.iter().map(|&condition| condition.to_owned()).collect(),
             carveout: None,
+            coarsening: 1,
             is_clustered: false,
         }
     }
@@ -194,8 +204,8 @@ mod tests {
             { /* made by nvtune: chooses which entry of the kernel runs, and in which shape */
             const __nvtune_detail::Launch __nvtune_baseline = {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)};
             const __nvtune_detail::Winner __nvtune_winners[] = {
-            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_7, 90, -1, (__par0 % 4 == 0) && (__par0 > 0) ? 10U : 0U}};
-            __nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 1);
+            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_7, 90, -1, 1U, (__par0 % 4 == 0) && (__par0 > 0) ? 10U : 0U}};
+            __nvtune_launch(__args_arr, __args_idx, 0, ((char *)k), &__nvtune_baseline, __nvtune_winners, 1);
             return;
             }
         "#]].assert_eq(&text);
@@ -212,9 +222,9 @@ mod tests {
             { /* made by nvtune: chooses which entry of the kernel runs, and in which shape */
             const __nvtune_detail::Launch __nvtune_baseline = {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)};
             const __nvtune_detail::Winner __nvtune_winners[] = {
-            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 64LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL))}, __nvtune_key_7, 80, 50, 14U},
-            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_8, 90, -1, 14U}};
-            __nvtune_launch(__args_arr, ((char *)k), &__nvtune_baseline, __nvtune_winners, 2);
+            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 64LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL))}, __nvtune_key_7, 80, 50, 1U, 14U},
+            {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_8, 90, -1, 1U, 14U}};
+            __nvtune_launch(__args_arr, __args_idx, 0, ((char *)k), &__nvtune_baseline, __nvtune_winners, 2);
             return;
             }
         "#]].assert_eq(&all.text(KERNEL, 7));

@@ -39,12 +39,13 @@ struct Launch {
 };
 
 /* A winner on devices of one compute capability (90: 9.0). `limits` has its limit for each of 64 devices, then whether
-   there is one device only, and its address is the winner's key. `replaced` is the set of launches that it replaces: bit 0 those of neither shape, bit 1 of the
+   there is one device only, and its address is the winner's key. One of its blocks does the work of `coarsening` blocks
+   of the grid in x. `replaced` is the set of launches that it replaces: bit 0 those of neither shape, bit 1 of the
    baseline's, bit 2 of its own, bit 3 of both. */
 struct Winner {
   Launch launch;
   int *limits, capability, carveout;
-  unsigned replaced;
+  unsigned coarsening, replaced;
 };
 
 typedef ::dim3 __attribute__((may_alias)) shape;
@@ -117,6 +118,13 @@ static inline int prepare(int device, const void *kernel_key, const Winner *winn
   return most + 1;
 }
 
+/* Returns the arguments with the blocks of the grid in x behind them; `extended` has room for them. */
+static inline void **with_blocks(void *const *arguments, int count, void **extended, const unsigned *blocks) {
+  for (int i = 0; i < count; ++i) extended[i] = arguments[i];
+  extended[count] = const_cast<unsigned *>(blocks);
+  return extended;
+}
+
 /* Makes a winner ready for a launch on the current device. Returns the device, or -1 if the winner cannot run there. */
 static inline int ready_device(const void *kernel_key, const Winner *winner) {
   int device = 0;
@@ -142,9 +150,10 @@ static inline int ready_device(const void *kernel_key, const Winner *winner) {
 
 /* C linkage, for short names in the object. */
 extern "C" {
-/* Launches what the program pushed, or in its place the winner of the current device that replaces it. As nvcc's stub, it
-   leaves errors to the program. */
-static void __nvtune_launch(void **arguments, const void *kernel_key,
+/* Launches what the program pushed, or in its place the winner of the current device that replaces it. A winner whose
+   blocks do the work of several has one more argument, the blocks of the grid in x: `extended` has room for all of its
+   arguments. As nvcc's stub, it leaves errors to the program. */
+static void __nvtune_launch(void **arguments, int count, void **extended, const void *kernel_key,
                                            const __nvtune_detail::Launch *baseline,
                                            const __nvtune_detail::Winner *winner, int winners) {
   __nvtune_detail::Launch launch;
@@ -157,6 +166,7 @@ static void __nvtune_launch(void **arguments, const void *kernel_key,
   for (;; --winners, ++winner) {
     const __nvtune_detail::Launch *chosen = &launch;
     const void *key = kernel_key;
+    unsigned coarsening = 1;
     int device = 0;
     if (winners > 0) {
       chosen = &winner->launch;
@@ -165,10 +175,17 @@ static void __nvtune_launch(void **arguments, const void *kernel_key,
       if ((winner->replaced >> (is_baseline + 2 * is_own) & 1) == 0 || !__nvtune_detail::is_possible(chosen)) continue;
       device = __nvtune_detail::ready_device(kernel_key, winner);
       if (device < 0) continue;
+      coarsening = winner->coarsening;
     }
-    const cudaError_t error = cudaLaunchKernel(key, *reinterpret_cast<const __nvtune_detail::shape *>(chosen->grid),
+    unsigned grid[3] = {chosen->grid[0], chosen->grid[1], chosen->grid[2]};
+    void **passed = arguments;
+    if (coarsening > 1) {
+      grid[0] = (grid[0] - 1) / coarsening + 1;
+      passed = __nvtune_detail::with_blocks(arguments, count, extended, chosen->grid);
+    }
+    const cudaError_t error = cudaLaunchKernel(key, *reinterpret_cast<const __nvtune_detail::shape *>(grid),
                                                *reinterpret_cast<const __nvtune_detail::shape *>(chosen->block),
-                                               arguments, chosen->shared, static_cast<struct CUstream_st *>(stream));
+                                               passed, chosen->shared, static_cast<struct CUstream_st *>(stream));
     if (error != cudaErrorInvalidValue || winners <= 0 || chosen->shared <= __nvtune_detail::OPT_IN) return;
     /* Before CUDA 12.1 a reset of the device removes the attribute: this launch is the kernel's, the next prepares. */
     static_cast<void>(cudaGetLastError());

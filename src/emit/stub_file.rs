@@ -241,6 +241,7 @@ mod tests {
             launch: launch(64),
             conditions: Vec::new(),
             carveout: None,
+            coarsening: 1,
             is_clustered: false,
         };
         Dispatch { baseline: launch(256), winners: vec![winner], accepts_winner_launches: false, reshapes: true }
@@ -282,15 +283,15 @@ mod tests {
             static int __nvtune_key_2[65];
             static int __nvtune_key_3[65];
             static int __nvtune_key_4[65];
-            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_0, 90, -1, 10U}};
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_0, 90, -1, 1U, 10U}};
             __cudaLaunch(((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 0U);}
-            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_1, 90, -1, 10U}};
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_1, 90, -1, 1U, 10U}};
             __cudaLaunch(((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 0U); }
-            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_2, 90, -1, 10U}};
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_2, 90, -1, 1U, 10U}};
             __cudaLaunch(((char *)((void ( *)(float *, int))instance<float, (int)4> )), 0U); }
-            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_3, 90, -1, 10U}};
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_3, 90, -1, 1U, 10U}};
             __cudaLaunch(((char *)((void ( *)(void))nothing)), 0U); }
-            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_4, 90, -1, 10U}};
+            {{{__nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_4, 90, -1, 1U, 10U}};
             __cudaLaunch(((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 0U); }
             __cudaRegisterEntry(__T1, ((char *)__nvtune_key_4), _ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, (-1));
             __cudaRegisterEntry(__T1, ((char *)__nvtune_key_3), _Z7nothingv__nvtune_1, (-1));
@@ -310,7 +311,7 @@ mod tests {
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
-            "0LL)}, __nvtune_key_0, 90, -1, 10U}};\n__nvtune_launch(__args_arr, ((char *)((void ( *)(void))k<1, 2> )), &__nvtune_baseline, __nvtune_winners, 1);\nreturn;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
+            "0LL)}, __nvtune_key_0, 90, -1, 10U}};\n__nvtune_launch(__args_arr, __args_idx, 0, ((char *)((void ( *)(void))k<1, 2> )), &__nvtune_baseline, __nvtune_winners, 1);\nreturn;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
             "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key_0), _Z1kv__nvtune_1, (-1)); }",
         ] {
             assert!(rewritten.text.contains(expected), "{expected}\n{}", rewritten.text);

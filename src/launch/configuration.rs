@@ -52,6 +52,10 @@ pub struct Configuration {
     /// space, as `exact_block`, which it needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_spills: bool,
+    /// How many blocks of the program's grid, in x, one block does the work of. No axis of a
+    /// space, as `exact_block`, which it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coarsening: Option<u32>,
 }
 
 impl Configuration {
@@ -73,7 +77,13 @@ impl Configuration {
             unroll: None,
             exact_block: false,
             shared_spills: false,
+            coarsening: None,
         }
+    }
+
+    /// Whether one block does the work of several.
+    pub fn is_coarsened(&self) -> bool {
+        self.coarsening.is_some_and(|blocks| blocks > 1)
     }
 
     /// What the front end is run with for it.
@@ -100,6 +110,7 @@ impl Configuration {
             self.unroll != from.unroll,
             self.exact_block != from.exact_block,
             self.shared_spills != from.shared_spills,
+            self.coarsening != from.coarsening,
         ];
         let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
         let values = differs.into_iter().filter(|differs| *differs).count() + macros;
@@ -126,7 +137,7 @@ pub struct Departure {
 /// How a kernel is launched under one configuration and workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Launch {
-    /// Blocks of the grid in x, y and z.
+    /// Blocks of the program's grid in x, y and z.
     pub grid: Dim3,
     /// Threads of a block in x, y and z.
     pub block: Dim3,
@@ -135,12 +146,27 @@ pub struct Launch {
     /// Preferred shared-memory carve-out in percent; none leaves it to the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carveout: Option<u8>,
+    /// How many blocks of `grid`, in x, one block does the work of; none is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coarsening: Option<u32>,
 }
 
 impl Launch {
     /// Threads of one block.
     pub fn block_threads(&self) -> u32 {
         self.block.iter().product()
+    }
+
+    /// Whether one block does the work of several. The kernel has one more parameter then, of 32
+    /// bits: the blocks of `grid` in x.
+    pub fn is_coarsened(&self) -> bool {
+        self.coarsening.is_some_and(|blocks| blocks > 1)
+    }
+
+    /// The grid that is launched.
+    pub fn launched_grid(&self) -> Dim3 {
+        let [x, y, z] = self.grid;
+        [x.div_ceil(self.coarsening.unwrap_or(1).max(1)), y, z]
     }
 
     /// Blocks of the grid.
@@ -159,8 +185,8 @@ impl Launch {
     }
 }
 
-/// `block=32x8 reqntid regs=64 cache=cg carveout=50 math=ftz unroll=4 spill=shared TILE=16`; without a cap no `regs`,
-/// and so on; a grid only where it is an axis.
+/// `block=32x8 reqntid regs=64 cache=cg carveout=50 math=ftz unroll=4 spill=shared coarsen=4 TILE=16`;
+/// without a cap no `regs`, and so on; a grid only where it is an axis.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block={}", shape(self.block))?;
@@ -187,6 +213,9 @@ impl fmt::Display for Configuration {
         }
         if self.shared_spills {
             f.write_str(" spill=shared")?;
+        }
+        if let Some(blocks) = self.coarsening {
+            write!(f, " coarsen={blocks}")?;
         }
         self.macros.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
@@ -222,6 +251,7 @@ mod tests {
             Configuration { unroll: Some(4), ..from.clone() },
             Configuration { exact_block: true, ..from.clone() },
             Configuration { shared_spills: true, ..from.clone() },
+            Configuration { coarsening: Some(4), ..from.clone() },
         ];
         assert_eq!(from.departure(&from).values, 0);
         for configuration in differing {

@@ -281,7 +281,8 @@ mod tests {
     #[test]
     fn a_job_says_how_it_is_launched() {
         for cooperative in [false, true] {
-            let launch = Launch { grid: [132, 1, 1], block: [256, 1, 1], shared: 1024, carveout: Some(50) };
+            let launch =
+                Launch { grid: [132, 1, 1], block: [256, 1, 1], shared: 1024, carveout: Some(50), coarsening: None };
             let (label, kernel) = ("block=256".to_owned(), "k".to_owned());
             let baseline = Job {
                 slot: 0,

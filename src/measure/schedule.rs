@@ -396,7 +396,7 @@ mod tests {
             slot,
             label: String::new(),
             kernel: "k".to_owned(),
-            launch: Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None },
+            launch: Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None, coarsening: None },
             cooperative: false,
             needs_comparison: false,
             variant: 0,

@@ -5,6 +5,7 @@
 //! both are edited alike.
 
 use super::cache::set_cache_operators;
+use super::coarsening::coarsen;
 use super::directives::{allow_shared_spills, set_register_caps, set_required_block};
 use super::error::PtxError;
 use crate::launch::{Configuration, Dim3, LoadCacheOperator};
@@ -25,6 +26,9 @@ pub struct Edits {
     /// Whether its registers may be spilled to shared memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_spills: bool,
+    /// Whether its blocks do the work of several.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coarsened: bool,
 }
 
 impl From<&Configuration> for Edits {
@@ -34,6 +38,7 @@ impl From<&Configuration> for Edits {
             cache: configuration.cache,
             exact_block: configuration.exact_block.then_some(configuration.block),
             shared_spills: configuration.shared_spills,
+            coarsened: configuration.is_coarsened(),
         }
     }
 }
@@ -54,7 +59,7 @@ impl Edits {
 /// Returns the text with these entries edited.
 ///
 /// # Errors
-/// As [`set_register_caps`], [`set_required_block`], [`allow_shared_spills`] and
+/// As [`set_register_caps`], [`set_required_block`], [`coarsen`], [`allow_shared_spills`] and
 /// [`set_cache_operators`].
 pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, PtxError> {
     let mut text = Cow::Borrowed(text);
@@ -66,6 +71,9 @@ pub fn edit_entries<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<
     for (entry, edits) in entries {
         if let Some(block) = edits.exact_block {
             text = Cow::Owned(set_required_block(&text, entry, block)?);
+        }
+        if edits.coarsened {
+            text = Cow::Owned(coarsen(&text, entry)?);
         }
         if edits.shared_spills {
             text = Cow::Owned(allow_shared_spills(&text, entry)?);

@@ -21,4 +21,7 @@ pub enum PtxError {
     /// A register cap that `.maxnreg` does not take.
     #[error("register cap {cap} is out of range (1 to 255)")]
     Cap { cap: u32 },
+    /// One block of the entry may not do the work of several.
+    #[error("the blocks of `{name}` depend on each other, or its threads on the rest of their block")]
+    DependentBlocks { name: String },
 }

@@ -9,10 +9,12 @@
 
 pub mod cache;
 pub mod canonical;
+pub mod coarsening;
 mod control_flow;
 pub mod directives;
 mod edit;
 mod error;
+mod independent_blocks;
 mod lexer;
 mod memory;
 mod module;

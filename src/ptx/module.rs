@@ -74,6 +74,8 @@ pub struct PtxFunction {
     /// Return parameters of a `.func`.
     pub returns: Vec<Parameter>,
     pub parameters: Vec<Parameter>,
+    /// Byte of the parenthesis that closes the parameters, where there are parentheses.
+    pub parameters_end: Option<usize>,
     /// Performance directives between the parameters and the body.
     pub directives: Vec<Directive>,
     /// `None` for a prototype.

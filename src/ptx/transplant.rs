@@ -98,7 +98,7 @@ impl Transplant {
         let (host_module, donor_module) = (Module::parse(host)?, Module::parse(&donor)?);
         check_targets(&host_module, &donor_module)?;
         let host_entry = find_entry(&host_module, host_symbol)?;
-        check_parameters(host_entry, find_entry(&donor_module, donor_symbol)?)?;
+        check_parameters(host_entry, find_entry(&donor_module, donor_symbol)?, edits)?;
         let (host, donor) = (ModuleText::new(host, &host_module), ModuleText::new(&donor, &donor_module));
         let reached = donor.pieces_reached(donor_symbol)?;
         let shared = shared_names(&host, &donor, &reached)?;
@@ -144,12 +144,14 @@ fn find_entry<'m>(module: &'m Module, name: &str) -> Result<&'m PtxFunction, Ptx
     module.entry(name).ok_or_else(|| PtxError::NoEntry { name: name.to_owned() })
 }
 
-/// Refuses entries that take different parameters.
-fn check_parameters(host: &PtxFunction, donor: &PtxFunction) -> Result<(), TransplantError> {
+/// Refuses entries that take different parameters, but for the one that an edit adds.
+fn check_parameters(host: &PtxFunction, donor: &PtxFunction, edits: Edits) -> Result<(), TransplantError> {
     let layout = |function: &PtxFunction| -> Vec<_> {
         function.parameters.iter().map(|&Parameter { scalar, align, size, .. }| (scalar, align, size)).collect()
     };
-    match layout(host) == layout(donor) {
+    let mut own = layout(donor);
+    own.truncate(own.len() - usize::from(edits.coarsened));
+    match layout(host) == own {
         true => Ok(()),
         false => {
             let [host, donor] = [host, donor].map(|function| function.name.to_string());

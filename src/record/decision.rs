@@ -274,6 +274,9 @@ pub struct RecordedVariant {
     /// Whether its registers are spilled to shared memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_spills: bool,
+    /// Whether its blocks do the work of several.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub coarsened: bool,
     pub digest: String,
     pub registers: u32,
     /// Static shared memory of a block, and stack of a thread, in bytes.

@@ -349,7 +349,13 @@ impl Space {
             }
         }
         let shared = self.shared.map_or(Ok(0), number)?;
-        Ok(Launch { grid, block: configuration.block, shared, carveout: configuration.carveout })
+        Ok(Launch {
+            grid,
+            block: configuration.block,
+            shared,
+            carveout: configuration.carveout,
+            coarsening: configuration.coarsening,
+        })
     }
 
     /// The value of an expression of the comment under a configuration.

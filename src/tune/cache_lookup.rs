@@ -349,6 +349,7 @@ fn recorded(info: &KernelInfo<'_>, configuration: &Configuration) -> RecordedCon
             block: configuration.block,
             shared: 0,
             carveout: configuration.carveout,
+            coarsening: configuration.coarsening,
         }),
         variant: None,
         score: None,

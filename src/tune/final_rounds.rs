@@ -4,8 +4,8 @@
 //! In: what the search timed. Out: the decision's winner. In doubt the baseline stays.
 
 use super::argument_conditions;
-use super::exact_block;
 use super::kernel_info::KernelInfo;
+use super::refinement;
 use super::scoring_input::ScoringInput;
 use super::timing::{candidate, finalists, median, rounds, settled};
 use crate::diag::MessageCode;
@@ -39,7 +39,7 @@ const MAX_SPILLING: usize = 2;
 pub struct Finals<'a> {
     pub info: &'a KernelInfo<'a>,
     pub input: &'a ScoringInput,
-    /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
+    /// Compiles refined finalists; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
     /// Seconds that remain of the budget.
     pub remaining_s: f64,
@@ -56,8 +56,8 @@ pub struct Contender {
     pub row: usize,
     pub configuration: Configuration,
     pub candidate: Candidate,
-    /// The row of the same configuration without `exact_block`, where this has it.
-    pub inexact: Option<usize>,
+    /// The row of the configuration that this one refines ([`refinement`]), where it does.
+    pub unrefined: Option<usize>,
 }
 
 /// A contender and its samples in microseconds.
@@ -102,7 +102,7 @@ impl Finals<'_> {
     }
 
     /// Times these configurations and the baseline in paired rounds, with the code of some of
-    /// `ranked` for exactly their block, and takes the fastest one without an objection. Returns
+    /// `ranked` [refined](refinement), and takes the fastest one without an objection. Returns
     /// whether to try others: some were faster than the baseline, but all of them are refused.
     fn decide_among(
         &self,
@@ -111,12 +111,12 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<bool, Error> {
-        let others = exact_block::beyond_finalists(self, rows, ranked, decision);
+        let others = refinement::beyond_finalists(self, rows, ranked, decision);
         let others: Vec<Contender> = others.into_iter().filter_map(|row| self.contender(row)).collect();
         let rows = std::iter::once(self.input.baseline).chain(rows.iter().copied());
         let mut contenders: Vec<Contender> = rows.filter_map(|row| self.contender(row)).collect();
-        let exact = exact_block::contenders(self, (&contenders, &others), permit, measurer, decision);
-        contenders.extend(exact);
+        let refined = refinement::contenders(self, (&contenders, &others), permit, measurer, decision);
+        contenders.extend(refined);
         let Some(baseline) = contenders.first().filter(|first| first.row == self.input.baseline).cloned() else {
             return Ok(false);
         };
@@ -133,8 +133,8 @@ impl Finals<'_> {
             let (winner, _) = samples_by_contender.remove(index);
             let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
                 decision.winner = winner.row;
-                if winner.inexact.is_some() {
-                    decision.configurations[winner.row].score = exact_block::score(self.input, &winner);
+                if winner.unrefined.is_some() {
+                    decision.configurations[winner.row].score = refinement::score(self.input, &winner);
                 }
                 decision.provenance = Provenance::Measured;
                 decision.speedup = ratio;
@@ -171,7 +171,7 @@ impl Finals<'_> {
         for (contender, samples) in &samples_by_contender {
             note_paired(decision, contender.row, samples);
         }
-        exact_block::keep_faster(&mut samples_by_contender);
+        refinement::keep_faster(&mut samples_by_contender);
         let Some(position) = samples_by_contender.iter().position(|(contender, _)| contender.row == contenders[0].row)
         else {
             return Ok(None);
@@ -210,7 +210,7 @@ impl Finals<'_> {
 
     fn contender(&self, row: usize) -> Option<Contender> {
         let configuration = self.input.configurations[row].clone();
-        Some(Contender { row, configuration, candidate: candidate(self.input, row)?, inexact: None })
+        Some(Contender { row, configuration, candidate: candidate(self.input, row)?, unrefined: None })
     }
 
     /// Returns the first objection to a winner that is faster than the baseline by this ratio.

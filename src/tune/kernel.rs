@@ -567,6 +567,7 @@ pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
         cache: variant.cache,
         exact_block: None,
         shared_spills: false,
+        coarsened: false,
         digest: variant.digest.clone(),
         registers: resources.registers,
         static_shared: resources.static_shared,

@@ -268,7 +268,9 @@ impl LaunchPath {
         if let Some(reason) = self.fixed_block.filter(|_| configuration.block != baseline.block) {
             return Some(reason.to_owned());
         }
-        if configuration.exact_block && !matches!(self.placement, WinnerPlacement::Entries { .. }) {
+        if (configuration.exact_block || configuration.is_coarsened())
+            && !matches!(self.placement, WinnerPlacement::Entries { .. })
+        {
             return Some(NO_STUB_GUARANTEES.to_owned());
         }
         if self.placement == WinnerPlacement::InPlace {

@@ -424,6 +424,7 @@ fn stub(
         launch: launch(configuration),
         conditions: header_functions::stub_conditions(annotation, types, configuration, &divisions),
         carveout: configuration.carveout.map(u32::from),
+        coarsening: configuration.coarsening.unwrap_or(1),
         is_clustered,
     };
     let baseline = launch(space.baseline());

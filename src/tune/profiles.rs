@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn launches_of_other_busiest_warps_do_other_work() {
-        let launch = |block| Launch { grid: [1, 1, 64], block, shared: 0, carveout: None };
+        let launch = |block| Launch { grid: [1, 1, 64], block, shared: 0, carveout: None, coarsening: None };
         let workload = Workload::default();
         let profile = |instructions| Profile { counts: [(1, instructions)].into(), ..Profile::default() };
         let lender =

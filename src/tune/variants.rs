@@ -162,6 +162,7 @@ const HOPELESS: &str = "not compiled: without a register cap, this factor is pre
 const NOT_COMPILED: &str = "not compiled: if nothing is timed, nvcc's own compile time bounds how much is";
 
 /// Distinct machine code of one kernel.
+#[derive(Clone)]
 pub struct Variant {
     /// Values of the kernel's axes, with the first math options and unroll factor that give this
     /// code.

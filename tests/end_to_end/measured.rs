@@ -205,7 +205,7 @@ fn cache_operator_is_in_the_object_and_carveout_in_the_header() {
         r#"{"label": "block=128 cache=cg carveout=50", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#,
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("nvtune: folded: block=128 cache=cg carveout=50 (1.24x"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: folded: block=128 cache=cg carveout=50 (1.25x"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
     let header = project.read("cached.tune.h");
     for line in ["#define FOLDED_CARVEOUT 50\n", "static int carveout() { return 50; }\n"] {

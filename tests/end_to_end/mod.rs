@@ -3,6 +3,7 @@
 mod alternatives;
 mod cases;
 mod cli;
+mod coarsening;
 mod dispatch;
 mod environments;
 mod explain;

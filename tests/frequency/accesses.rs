@@ -169,7 +169,7 @@ fn certain_access_beyond_memory_is_reported() {
         ))
         .buffer(Scalar::U32, 1, 64, Fill::Iota)
         .int(7);
-        let launch = Launch { grid: [1; 3], block: [64, 1, 1], shared, carveout: None };
+        let launch = Launch { grid: [1; 3], block: [64, 1, 1], shared, carveout: None, coarsening: None };
         let places = [0, 63].map(|x| ([0; 3], [x, 0, 0]));
         let found = find_violations(&case.module, "k", &launch, &case.workload, &places, 100).expect("it runs");
         found.iter().map(|violation| format!("{violation:?}")).collect::<Vec<_>>().join(" ")

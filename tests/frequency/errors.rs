@@ -5,7 +5,7 @@ use super::*;
 /// Asks for the profile of a kernel with a buffer and an integer, changed in one way.
 fn error(change: impl FnOnce(&mut String, &mut Launch, &mut Workload)) -> SimError {
     let case = with_n("ret;", 1);
-    let mut launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
+    let mut launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None, coarsening: None };
     let (mut entry, mut workload) = ("k".to_owned(), case.workload.clone());
     change(&mut entry, &mut launch, &mut workload);
     profile_entry(&case.module, &entry, &launch, &workload, &Limits::default()).unwrap_err()
@@ -53,7 +53,8 @@ fn huge_sizes_cost_no_memory() {
     let module = Module::parse(text).unwrap();
     let arguments = vec![Argument::Scalar(vec![0; 4]); 2];
     let workload = Workload { arguments, ..Workload::default() };
-    let launch = Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX, carveout: None };
+    let launch =
+        Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX, carveout: None, coarsening: None };
     let limits = Limits { warps: 1, ..Limits::default() };
     let profile = profile_entry(&module, "k", &launch, &workload, &limits).unwrap();
     assert_eq!(profile.mean_instructions, 6.0);
@@ -148,7 +149,7 @@ proptest! {
             text.push(line.clone());
         }
         let case = with_n(&text.join("\n"), n);
-        let launch = Launch { grid: [3, 1, 1], block: [40, 1, 1], shared: 16, carveout: None };
+        let launch = Launch { grid: [3, 1, 1], block: [40, 1, 1], shared: 16, carveout: None, coarsening: None };
         let limits = Limits { instructions: 20_000, ..Limits::default() };
         let profile = profile_entry(&case.module, "k", &launch, &case.workload, &limits).unwrap();
         prop_assert!(profile.mean_instructions >= 0.0);

@@ -138,7 +138,7 @@ fn fill_variables(case: &mut Case) {
 }
 
 fn stored(case: &Case) -> Option<u32> {
-    let launch = Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None };
+    let launch = Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None, coarsening: None };
     let bytes = written_by_thread(&case.module, "k", &launch, &case.workload, ([0; 3], [0; 3]), &Limits::default());
     let bytes: Vec<u8> = bytes.expect("it runs").into_values().collect();
     bytes.try_into().ok().map(u32::from_le_bytes)

@@ -3,7 +3,7 @@
 #include <vector>
 
 //@tune threads(n) block({64, 256}) regs({0}) default(block = 256)
-//@tune args(n = 1 << 16, x = random[n], y = out[n], shape = out[6]) check(y)
+//@tune args(n = 1 << 22, x = random[n], y = out[n], shape = out[6]) check(y)
 __global__ void scale(int n, const float *x, float *y, unsigned *shape) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[(blockIdx.z * gridDim.y + blockIdx.y) * n + i] = 2 * x[i];

@@ -62,7 +62,7 @@ pub fn makes(kernel: &str, x: Buffer, y: Buffer) -> Candidate {
         label: kernel.to_owned(),
         cubin: Arc::from(&b".version"[..]),
         kernel: kernel.to_owned(),
-        launch: Launch { grid: [1; 3], block: [128, 1, 1], shared: 0, carveout: None },
+        launch: Launch { grid: [1; 3], block: [128, 1, 1], shared: 0, carveout: None, coarsening: None },
         cooperative: false,
         needs_comparison: false,
         workload: Arc::new(Workload { arguments, buffers: vec![x, y], ..Workload::default() }),

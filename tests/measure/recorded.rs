@@ -53,7 +53,7 @@ pub fn candidate(label: &str) -> Candidate {
         label: label.to_owned(),
         cubin: Arc::from(&b"\x7fELF"[..]),
         kernel: "saxpy".to_owned(),
-        launch: Launch { grid: [8, 1, 1], block: [128, 1, 1], shared: 0, carveout: None },
+        launch: Launch { grid: [8, 1, 1], block: [128, 1, 1], shared: 0, carveout: None, coarsening: None },
         cooperative: false,
         needs_comparison: false,
         workload: workload(),

@@ -34,7 +34,7 @@ fn loops_with_recomputed_values_in_common_are_counted_apart() {
     let x = Buffer { name: "x".to_owned(), element, count: 12 * 32, fill: Fill::Zeros, seed: 0 };
     let n = Argument::Scalar(50_i32.to_le_bytes().to_vec());
     let workload = Workload { arguments: vec![n, Argument::Buffer(0)], buffers: vec![x], ..Workload::default() };
-    let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
+    let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None, coarsening: None };
     let module = Module::parse(&fixtures::ptx("lookups/sm_90")).unwrap();
     for cap in [24, 28, 64] {
         let cubin = fixtures::cubin(&format!("lookups/sm_90.cap_{cap}"));
@@ -55,7 +55,7 @@ fn guarded_instructions_do_not_set_block_count() {
     let out = Buffer { name: "out".to_owned(), element, count: rows * threads, fill: Fill::Zeros, seed: 0 };
     let n = Argument::Scalar((rows as i32).to_le_bytes().to_vec());
     let workload = Workload { arguments: vec![n, Argument::Buffer(0)], buffers: vec![out], ..Workload::default() };
-    let launch = Launch { grid: [1, 1, 1], block: [threads as u32, 1, 1], shared: 0, carveout: None };
+    let launch = Launch { grid: [1, 1, 1], block: [threads as u32, 1, 1], shared: 0, carveout: None, coarsening: None };
     let profile =
         sim::profile_entry(&Module::parse(&ptx).unwrap(), "guarded", &launch, &workload, &sim::Limits::default());
     let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));

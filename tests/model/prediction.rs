@@ -25,7 +25,7 @@ fn gather_from_small_window_hits_level_1_cache() {
     let kernel = &cubin.kernels()[0];
     let access = Access { sectors: 32.0, lines: 32.0, in_l2_unknown: 1.0, buffer: Some(0), ..coalesced() };
     let bytes = 4 << 20;
-    let launch = Launch { grid: [32768, 1, 1], block: [128, 1, 1], shared: 0, carveout: None };
+    let launch = Launch { grid: [32768, 1, 1], block: [128, 1, 1], shared: 0, carveout: None, coarsening: None };
     let us = |together: f64| {
         let spread = [(0, Spread { alone: together / 4.0, together })].into();
         let profile = Profile { spread, ..total(8.0, access) }.with_shared(&[bytes], 4.0 * 32768.0);

@@ -28,7 +28,7 @@ fn predicted_us(
     arguments.extend(scalars.iter().map(|scalar| Argument::Scalar(scalar.to_le_bytes().to_vec())));
     let bytes = vec![floats * 4; buffers.len()];
     let workload = Workload { arguments, buffers, ..Workload::default() };
-    let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
+    let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None, coarsening: None };
     let module = Module::parse(ptx).unwrap();
     let profile = sim::profile_entry(&module, kernel, &launch, &workload, &sim::Limits::default()).unwrap();
     let cubin = Cubin::parse(cubin).unwrap();

@@ -4,7 +4,7 @@ use crate::support::full::cases;
 use crate::support::toolkit::{Headers, architectures, nvcc, set_headers};
 use nvtune::analysis::grid_stride::GridStride;
 use nvtune::analysis::{grid_stride, unrolled_loop};
-use nvtune::ptx::Module;
+use nvtune::ptx::{Module, isolate_entry};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -83,4 +83,18 @@ fn bound_that_the_compiler_loads_again_for_each_item_is_the_same() {
         must_not_alias: [12, 13, 14].into_iter().collect(),
     };
     assert_eq!(grid_stride::find(&module, &kernel.name), Some(expected));
+}
+
+#[test]
+fn registers_that_are_copies_of_each_other_are_no_index() {
+    let text = isolate_entry(&compiled_text("tests/ptx/grid_stride.cu", 90), "same_alone").expect("the kernel");
+    let (start, rest) = text.split_once("\tadd.s32 \t").expect("the sum");
+    let (sum, rest) = rest.split_once(", ").expect("its operands");
+    for copies in ["mov.u32 %copy, %copy;", "mov.u32 %other, %copy;\nmov.u32 %copy, %other;"] {
+        let added = rest.replacen(sum, "%copy", 1);
+        let text = format!("{start}{copies}\nadd.s32 {sum}, {added}");
+        let text = text.replacen("\t.reg .b32 ", "\t.reg .b32 %copy, %other;\n\t.reg .b32 ", 1);
+        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(grid_stride::find(&module, "same_alone"), None, "{text}");
+    }
 }

@@ -2,26 +2,15 @@
 //! interpreter.
 
 use super::grid_stride::compiled_text;
+use super::interpreted::written;
 use crate::support::full::random_cases;
 use nvtune::analysis::grid_stride;
-use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
-use nvtune::ptx::{Module, Parameter, isolate_entry};
-use nvtune::sim::{Limits, executed_lines, written_by_thread};
+use nvtune::ptx::{Module, isolate_entry};
 use nvtune::workload::random::Random;
-use nvtune::workload::{Argument, Buffer, Fill, Workload};
-use std::collections::BTreeMap;
 
 /// Blocks and threads of a block.
 const LAUNCHES: [(u32, u32); 4] = [(1, 1), (1, 3), (2, 4), (3, 16)];
-
-const ITEMS: u32 = 23;
-
-/// Elements of each buffer, more than any kernel here accesses.
-const ELEMENTS: u64 = 256;
-
-/// Instructions that a thread may execute: with all items it needs less than a thousand.
-const INSTRUCTIONS: u64 = 5_000;
 
 /// Words that may stand for each other in an opcode.
 const ALTERNATIVES: [&[&str]; 8] = [
@@ -142,39 +131,8 @@ fn replace_once(line: &str, old: &str, new: &str, ends: impl Fn(char) -> bool) -
     place.map_or_else(|| line.to_owned(), |(at, _)| format!("{}{new}{}", &line[..at], &line[at + old.len()..]))
 }
 
-/// Buffers of small numbers for pointers, and numbers near that of the items for the others.
-fn workload(parameters: &[Parameter]) -> Workload {
-    let mut workload = Workload::default();
-    for parameter in parameters {
-        let argument = if parameter.pointer {
-            let element = Element { scalar: Scalar::U32, lanes: 1 };
-            let (name, seed) = (parameter.name.to_string(), workload.buffers.len() as u64);
-            let fill = Fill::Random { lo: 0.0, hi: f64::from(ITEMS) };
-            workload.buffers.push(Buffer { name: name.into(), element, count: ELEMENTS, fill, seed });
-            Argument::Buffer(workload.buffers.len() - 1)
-        } else {
-            let bytes = u64::from(ITEMS).to_le_bytes();
-            Argument::Scalar(bytes[..parameter.size as usize].to_vec())
-        };
-        workload.arguments.push(argument);
-    }
-    workload
-}
-
-/// What a launch writes; `None` if a thread does not end, or if what it does is unknown to the interpreter.
-fn written(module: &Module, symbol: &str, launch: (u32, u32)) -> Option<BTreeMap<(usize, u64), u8>> {
-    let (blocks, threads) = launch;
-    let launch = Launch { grid: [blocks, 1, 1], block: [threads, 1, 1], shared: 0, carveout: None };
-    let workload = workload(&module.entry(symbol)?.parameters);
-    let places: Vec<_> = (0..blocks * threads).map(|at| ([at / threads, 0, 0], [at % threads, 0, 0])).collect();
-    let lines = executed_lines(module, symbol, &launch, &workload, &places, INSTRUCTIONS).expect("it runs");
-    if lines.iter().any(Option::is_none) {
-        return None;
-    }
-    let limits = Limits { instructions: INSTRUCTIONS, ..Limits::default() };
-    let of_thread =
-        |place: &_| written_by_thread(module, symbol, &launch, &workload, *place, &limits).expect("it runs");
-    Some(places.iter().flat_map(of_thread).collect())
+fn launch((blocks, threads): (u32, u32)) -> Launch {
+    Launch { grid: [blocks, 1, 1], block: [threads, 1, 1], shared: 0, carveout: None, coarsening: None }
 }
 
 #[test]
@@ -197,7 +155,7 @@ fn kernel_that_is_proved_writes_the_same_in_each_grid() {
             refused += 1;
             continue;
         }
-        let mut results = LAUNCHES.map(|launch| written(&module, symbol, launch)).into_iter();
+        let mut results = LAUNCHES.map(launch).map(|launch| written(&module, symbol, &launch)).into_iter();
         let first = results.next().flatten();
         if first.is_none() {
             unknown += 1;

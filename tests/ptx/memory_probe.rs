@@ -199,7 +199,7 @@ const GRID: u32 = 4;
 const BLOCK: u32 = 64;
 
 fn launch() -> Launch {
-    Launch { grid: [GRID, 1, 1], block: [BLOCK, 1, 1], shared: 0, carveout: None }
+    Launch { grid: [GRID, 1, 1], block: [BLOCK, 1, 1], shared: 0, carveout: None, coarsening: None }
 }
 
 /// All threads: block, and place in it.

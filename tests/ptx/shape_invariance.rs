@@ -134,7 +134,8 @@ fn workload(n: u32) -> Workload {
 
 /// What each thread stores, in the order of their positions.
 fn stored(module: &Module, workload: &Workload, block: u32) -> Vec<BTreeMap<(usize, u64), u8>> {
-    let launch = Launch { grid: [THREADS / block, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
+    let launch =
+        Launch { grid: [THREADS / block, 1, 1], block: [block, 1, 1], shared: 0, carveout: None, coarsening: None };
     let run = |position: u32| {
         let place = ([position / block, 0, 0], [position % block, 0, 0]);
         written_by_thread(module, "k", &launch, workload, place, &Limits::default()).expect("it runs")

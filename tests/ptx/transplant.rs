@@ -11,9 +11,9 @@ use toolkit::Headers;
 /// The value of the macro `TILE` in the host, and in the donor.
 const TILES: [u32; 2] = [4, 8];
 
-const NO_EDITS: Edits = Edits { cap: 0, cache: None, exact_block: None, shared_spills: false };
+const NO_EDITS: Edits = Edits { cap: 0, cache: None, exact_block: None, shared_spills: false, coarsened: false };
 const BOTH_EDITS: Edits =
-    Edits { cap: 40, cache: Some(LoadCacheOperator::Cg), exact_block: None, shared_spills: false };
+    Edits { cap: 40, cache: Some(LoadCacheOperator::Cg), exact_block: None, shared_spills: false, coarsened: false };
 
 /// Options of the front end, options of ptxas.
 type Options = (&'static [&'static str], &'static [&'static str]);

@@ -184,7 +184,7 @@ fn assumed_launch(kernel: &CubinKernel<'_>) -> Launch {
     let most = kernel.resources.max_threads.map(|bound| bound.iter().product::<u32>()).filter(|&most| most > 0);
     let block =
         kernel.resources.required_threads.unwrap_or([most.map_or(ASSUMED_BLOCK, |most| most.min(ASSUMED_BLOCK)), 1, 1]);
-    Launch { grid: [1, 1, 1], block, shared: 0, carveout: None }
+    Launch { grid: [1, 1, 1], block, shared: 0, carveout: None, coarsening: None }
 }
 
 fn baseline_profile(module: &Module, symbol: &str, run: &BaselineRun) -> Option<Profile> {

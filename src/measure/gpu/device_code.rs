@@ -152,7 +152,7 @@ fn numbers(recipe: Recipe) -> Option<(u32, u64, u64)> {
 /// A launch of threads that stride over this many numbers.
 fn grid_over(count: u64) -> Launch {
     let blocks = count.div_ceil(THREADS.into()).clamp(1, MOST_BLOCKS.into()) as u32;
-    Launch { grid: [blocks, 1, 1], block: [THREADS, 1, 1], shared: 0, carveout: None }
+    Launch { grid: [blocks, 1, 1], block: [THREADS, 1, 1], shared: 0, carveout: None, coarsening: None }
 }
 
 #[cfg(test)]

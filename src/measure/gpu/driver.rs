@@ -415,7 +415,8 @@ impl Function {
     /// Launches, `cooperative` with all blocks at once; does not wait.
     ///
     /// # Safety
-    /// There is one argument for each parameter, of its size. (What the kernel then does to
+    /// There is one argument for each parameter, of its size, but for the blocks of the grid that
+    /// coarsened code takes, which are added here. (What the kernel then does to
     /// memory is the kernel's: it is kept from this process's own memory by the device, and
     /// what it does to device memory is checked by digest.)
     pub unsafe fn launch(
@@ -426,10 +427,12 @@ impl Function {
         stream: Stream,
     ) -> Result<()> {
         let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+        let mut blocks = of.grid[0].to_ne_bytes();
+        pointers.extend(of.is_coarsened().then(|| blocks.as_mut_ptr().cast()));
         let launch = if cooperative { result::launch_cooperative_kernel } else { result::launch_kernel };
         // SAFETY: the module is loaded; the driver copies the arguments before it returns, and the
         // caller vouches for them.
-        unsafe { launch(self.handle, of.grid.into(), of.block.into(), of.shared, stream.0, &mut pointers) }
+        unsafe { launch(self.handle, of.launched_grid().into(), of.block.into(), of.shared, stream.0, &mut pointers) }
     }
 }
 

@@ -35,7 +35,7 @@ impl Kernel {
     /// Refuses a job that this kernel cannot be launched with; asks for its shared memory.
     pub fn check_job(&self, device: &Device, job: &Job, workload: &Workload) -> std::result::Result<(), JobError> {
         self.check_resources(device, job)?;
-        self.check_arguments(workload)
+        self.check_arguments(job.launch.is_coarsened(), workload)
     }
 
     /// Tells the driver which carve-out this launch prefers, where the one before preferred
@@ -68,9 +68,14 @@ impl Kernel {
         Ok(())
     }
 
-    fn check_arguments(&self, workload: &Workload) -> std::result::Result<(), JobError> {
+    fn check_arguments(&self, is_coarsened: bool, workload: &Workload) -> std::result::Result<(), JobError> {
         let Some(parameters) = &self.parameters else {
             return Ok(());
+        };
+        // The last one of coarsened code has no argument in the workload.
+        let parameters = match parameters.split_last() {
+            Some((&4, own)) if is_coarsened => own,
+            _ => parameters,
         };
         if parameters.len() != workload.arguments.len() {
             return Err(launch_failed(format!(

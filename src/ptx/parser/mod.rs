@@ -224,7 +224,9 @@ impl<'t> Parser<'t> {
         self.skip_attributes()?;
         let returns = if self.is_mark(b'(') { self.parse_parameters()? } else { Vec::new() };
         let name = self.parse_name()?;
-        let parameters = if self.is_mark(b'(') { self.parse_parameters()? } else { Vec::new() };
+        let has_parameters = self.is_mark(b'(');
+        let parameters = if has_parameters { self.parse_parameters()? } else { Vec::new() };
+        let parameters_end = has_parameters.then(|| self.ended - 1);
         let mut directives = Vec::new();
         let body = loop {
             if self.accept_mark(b';')? {
@@ -242,7 +244,18 @@ impl<'t> Parser<'t> {
             }
             directives.push(directive);
         };
-        Ok(PtxFunction { name, entry, linkage, returns, parameters, directives, body, line, span: 0..0 })
+        Ok(PtxFunction {
+            name,
+            entry,
+            linkage,
+            returns,
+            parameters,
+            parameters_end,
+            directives,
+            body,
+            line,
+            span: 0..0,
+        })
     }
 
     /// `.attribute(.managed)`: of no use to a reader of code.

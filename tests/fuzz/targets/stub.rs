@@ -19,6 +19,7 @@ pub fn run(bytes: &[u8]) {
                 launch: launch.clone(),
                 conditions: Vec::new(),
                 carveout: None,
+                coarsening: 4,
                 is_clustered: false,
             };
             let dispatch = Dispatch {

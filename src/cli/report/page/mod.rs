@@ -251,7 +251,7 @@ mod tests {
             let configuration = Configuration { cap, macros, ..Configuration::of_block(block) };
             RecordedConfiguration {
                 configuration,
-                launch: Launch { grid: [1024, 1, 1], block, shared: 0, carveout: None },
+                launch: Launch { grid: [1024, 1, 1], block, shared: 0, carveout: None, coarsening: None },
                 variant: Some(index as usize),
                 score: None,
                 pareto: false,

@@ -193,7 +193,12 @@ pub fn cap_curve(decision: &Decision) -> Option<String> {
     };
     // Code for exactly one block is tried with few caps.
     let inexact = |index: usize| {
-        let plain = Configuration { exact_block: false, shared_spills: false, ..all[index].configuration.clone() };
+        let plain = Configuration {
+            exact_block: false,
+            shared_spills: false,
+            coarsening: None,
+            ..all[index].configuration.clone()
+        };
         all.iter().position(|found| found.configuration == plain).unwrap_or(index)
     };
     let curve = curve(inexact(decision.winner));

@@ -1,0 +1,323 @@
+//! Tries the fastest configurations once more, as code that is right only where the launch stub
+//! launches it. Where no stub sees the launches, a winner may not be such code.
+//!
+//! **For exactly one block** (`.reqntid`). The block's extents are constants then, and ptxas knows
+//! the range of the thread's index (0 in a dimension of one thread). That makes other code for
+//! nearly every kernel (`kernels/results/reqntid.txt`), mostly shorter, sometimes slower. What is
+//! gained so differs between register caps and between macros: of `softmax` on an H200 the
+//! configuration that was 12% behind became the fastest. So others are tried besides the finalists
+//! ([`beyond_finalists`]).
+//!
+//! **With spills in shared memory**, whose size ptxas derives from the block: code that spills
+//! registers, if the comment has `spill(shared)`.
+//!
+//! **Coarsened**: each block does the work of several ([`ptx::coarsening`](crate::ptx::coarsening)),
+//! so that the GPU starts fewer. That is tried of kernels whose blocks are independent, if the
+//! launch then still fills the GPU.
+
+use super::final_rounds::{Contender, Finals};
+use super::kernel::recorded_variant;
+use super::scoring;
+use super::scoring_input::{Code, ScoringInput};
+use super::variants::Variant;
+use crate::diag::MessageCode;
+use crate::launch::{Configuration, FrontEndOptions, Launch};
+use crate::measure::verdict;
+use crate::measure::verdict::Verdict;
+use crate::measure::{Candidate, Measurer, Outcome, Plan};
+use crate::model::Score;
+use crate::process;
+use crate::process::Permit;
+use crate::ptx::Edits;
+use crate::record::{Decision, RecordedConfiguration, RecordedVariant, digest};
+use rayon::prelude::*;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What is further behind the fastest than this is not tried because of its macros: code for
+/// exactly one block was faster by 18% at most on the suite.
+const MOST_BEHIND: f64 = 1.2;
+
+/// How many blocks one block may do the work of.
+const COARSENINGS: [u32; 4] = [2, 4, 8, 16];
+
+/// Coarsened configurations that meet the fastest of all in paired rounds.
+const MAX_COARSENED: usize = 2;
+
+/// Sets of front-end options that are tried besides those of the finalists.
+const MAX_OPTIONS: usize = 3;
+
+/// What is not a finalist must come as close to the fastest of all, to meet it in paired rounds.
+const CLOSE: f64 = 1.02;
+
+/// The rows of configurations besides the finalists (`rows`, the fastest first) whose code for
+/// exactly their block may be the fastest: the first one's with other register caps that change its
+/// code, and of `ranked`, for each of some other sets of macros and front-end options, the fastest
+/// one and the fastest one of that block.
+pub fn beyond_finalists(
+    finals: &Finals<'_>,
+    rows: &[usize],
+    ranked: &[(usize, f64)],
+    decision: &Decision,
+) -> Vec<usize> {
+    let input = finals.input;
+    let Some(&first) = rows.first() else { return Vec::new() };
+    let time = |row: usize| ranked.iter().find(|(other, _)| *other == row).map(|(_, time)| *time);
+    let Some(least) = time(first) else { return Vec::new() };
+    let of = |row: usize| Configuration { cap: 0, ..input.configurations[row].clone() };
+    let best = of(first);
+    let is_new_code =
+        |row: &usize| input.representative[*row] == *row && input.variants[*row].is_ok() && !rows.contains(row);
+    let mut others: Vec<usize> = (0..input.configurations.len())
+        .filter(|row| input.configurations[*row].block == best.block && is_new_code(row) && of(*row) == best)
+        .collect();
+    let mut timed: Vec<(usize, f64)> =
+        ranked.iter().copied().filter(|(_, time)| *time <= MOST_BEHIND * least).collect();
+    timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let timed: Vec<usize> = timed.into_iter().map(|(row, _)| row).collect();
+    let options = |row: usize| input.configurations[row].front_end();
+    let is_in_block = |row: &usize| input.configurations[*row].block == best.block;
+    let fastest: Vec<usize> = first_of_each(&timed, rows, options).take(MAX_OPTIONS).collect();
+    let tried = [rows, &fastest].concat();
+    let has_tried_options = |row: &usize| tried.iter().any(|other| options(*other) == options(*row));
+    let in_block: Vec<usize> = timed.iter().copied().filter(is_in_block).filter(has_tried_options).collect();
+    let tried_in_block: Vec<usize> = tried.iter().copied().filter(is_in_block).collect();
+    others.extend(fastest);
+    others.extend(first_of_each(&in_block, &tried_in_block, options));
+    others.retain(|row| decision.configurations[*row].refused.is_none());
+    others
+}
+
+/// The first of `rows` with each set of front-end options that none of `known` has.
+fn first_of_each(
+    rows: &[usize],
+    known: &[usize],
+    options: impl Fn(usize) -> FrontEndOptions,
+) -> impl Iterator<Item = usize> {
+    let mut seen: HashSet<FrontEndOptions> = known.iter().map(|row| options(*row)).collect();
+    rows.iter().copied().filter(move |row| seen.insert(options(*row)))
+}
+
+/// Compiles each contender, and `others`, for exactly its block, the contenders also coarsened, and
+/// times those whose code changes. Adds their rows to the decision; they do not count as points of
+/// the space. Returns those of the contenders, and of the others and the coarsened the fastest that
+/// are about as fast as the fastest of all.
+pub fn contenders(
+    finals: &Finals<'_>,
+    (unrefined, others): (&[Contender], &[Contender]),
+    permit: &mut Option<Permit>,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Vec<Contender> {
+    let Some(baseline) = unrefined.first().filter(|_| finals.remaining_s > 0.0) else { return Vec::new() };
+    // A call that may run one tool at a time runs ptxas now, and nothing is measured meanwhile.
+    let is_permitted = permit.take().is_some();
+    let mut compiled = compile(finals, (unrefined, others), decision);
+    *permit = is_permitted.then(process::wait_for_permit);
+    compiled.truncate(finals.remaining);
+    let candidates: Vec<Candidate> = compiled.iter().map(Refined::candidate).collect();
+    if candidates.is_empty() {
+        return Vec::new();
+    }
+    let plan = Plan { budget_s: finals.remaining_s, ..Plan::default() };
+    let timings = match measurer.time(&baseline.candidate, &candidates, &plan) {
+        Ok(timings) => timings,
+        Err(error) => {
+            decision.note(MessageCode::ExactBlockSkipped, format!("code for exactly one block is not tried: {error}"));
+            return Vec::new();
+        }
+    };
+    let mut refined = Vec::new();
+    for ((compiled, candidate), outcome) in compiled.into_iter().zip(candidates).zip(timings.candidates) {
+        if let Some(contender) = note_timed(compiled, candidate, outcome, decision) {
+            refined.push(contender);
+        }
+    }
+    let time =
+        |of: &Contender| decision.configurations[of.row].timing.as_ref().map_or(f64::INFINITY, |at| at.median_us);
+    let least = unrefined.iter().chain(&refined).map(time).fold(f64::INFINITY, f64::min);
+    let is_other = |found: &Contender| others.iter().any(|other| Some(other.row) == found.unrefined);
+    refined.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    let mut coarsened = 0;
+    refined.retain(|found| {
+        coarsened += usize::from(found.configuration.is_coarsened());
+        let must_be_close = is_other(found) || found.configuration.is_coarsened();
+        let is_one_too_many = found.configuration.is_coarsened() && coarsened > MAX_COARSENED;
+        !is_one_too_many && (!must_be_close || time(found) <= CLOSE * least)
+    });
+    refined
+}
+
+/// Compiles what is tried of each contender. What gives the same code for the same launch is there
+/// once: code without anything to spill is the same with spills in shared memory as without, and a
+/// register cap may not matter any more.
+fn compile<'a>(
+    finals: &Finals<'_>,
+    (unrefined, others): (&'a [Contender], &'a [Contender]),
+    decision: &Decision,
+) -> Vec<Refined<'a>> {
+    let exact = |contender: &Contender| Configuration { exact_block: true, ..contender.configuration.clone() };
+    let all = || unrefined.iter().chain(others);
+    let mut attempts: Vec<(&Contender, Vec<Configuration>)> =
+        all().map(|contender| (contender, vec![exact(contender)])).collect();
+    let spilling = unrefined.iter().filter(|contender| finals.may_share_spills(contender.row, decision));
+    attempts
+        .extend(spilling.map(|contender| (contender, vec![Configuration { shared_spills: true, ..exact(contender) }])));
+    let coarsened = |contender: &Contender, blocks| Configuration { coarsening: Some(blocks), ..exact(contender) };
+    attempts.extend(unrefined.iter().map(|contender| {
+        let blocks = coarsenings(finals, contender.row, decision);
+        (contender, blocks.map(|blocks| coarsened(contender, blocks)).collect())
+    }));
+    let compiled: Vec<Vec<Refined<'_>>> = attempts
+        .into_par_iter()
+        .map(|(contender, configurations)| Refined::compile(finals, contender, &configurations))
+        .collect();
+    let mut seen = HashSet::new();
+    let mut is_new = |compiled: &Refined<'_>| {
+        let row = compiled.contender.row;
+        let launched = Configuration { cap: 0, ..finals.input.configurations[row].clone() };
+        seen.insert((launched, compiled.configuration.coarsening, compiled.variant.digest.clone()))
+    };
+    compiled.into_iter().flatten().filter(|found| is_new(found)).collect()
+}
+
+/// How many blocks one block of a configuration may do the work of, so that the blocks that are
+/// left still fill the GPU.
+fn coarsenings(finals: &Finals<'_>, row: usize, decision: &Decision) -> impl Iterator<Item = u32> {
+    let score = decision.configurations[row].score.as_ref();
+    let resident = score.map(|score| u64::from(score.blocks_per_sm) * u64::from(finals.input.machine.sms));
+    let launch = finals.input.launches[row];
+    COARSENINGS.into_iter().filter(move |blocks| {
+        let coarsened = Launch { coarsening: Some(*blocks), ..launch };
+        let left: u64 = coarsened.launched_grid().into_iter().map(u64::from).product();
+        resident.is_some_and(|resident| left >= resident)
+    })
+}
+
+/// Adds the row of a configuration that was timed, and returns it as a contender.
+fn note_timed(
+    refined: Refined<'_>,
+    candidate: Candidate,
+    outcome: Outcome,
+    decision: &mut Decision,
+) -> Option<Contender> {
+    let Refined { contender, configuration, variant } = refined;
+    let (timing, refused) = match &outcome {
+        Outcome::Timed(timing) => (Some(timing.into()), None),
+        Outcome::Refused(reason) => (None, Some(reason.to_string())),
+        Outcome::Skipped => return None,
+    };
+    decision.variants.push(RecordedVariant {
+        exact_block: Some(configuration.block),
+        shared_spills: configuration.shared_spills,
+        coarsened: configuration.is_coarsened(),
+        ..recorded_variant(&variant)
+    });
+    let row = RecordedConfiguration {
+        configuration: configuration.clone(),
+        launch: candidate.launch,
+        variant: Some(decision.variants.len() - 1),
+        score: None,
+        candidate: true,
+        promised: None,
+        timing,
+        parts: None,
+        refused,
+        ..decision.configurations[contender.row].clone()
+    };
+    decision.configurations.push(row);
+    let (row, unrefined) = (decision.configurations.len() - 1, Some(contender.row));
+    matches!(outcome, Outcome::Timed(_)).then_some(Contender { row, configuration, candidate, unrefined })
+}
+
+/// A contender's refined configuration, and its code.
+struct Refined<'a> {
+    contender: &'a Contender,
+    configuration: Configuration,
+    variant: Variant,
+}
+
+impl<'a> Refined<'a> {
+    /// Compiles configurations of a contender, whose code is the same one; none if it is the
+    /// contender's own or may not be used, or if the kernel does not permit it.
+    fn compile(finals: &Finals<'_>, contender: &'a Contender, configurations: &[Configuration]) -> Vec<Self> {
+        let variant = configurations.first().and_then(|first| compiled_variant(finals, contender, first));
+        let refined = |variant: &Variant, configuration: &Configuration| Self {
+            contender,
+            configuration: configuration.clone(),
+            variant: variant.clone(),
+        };
+        let all = variant
+            .iter()
+            .flat_map(|variant| configurations.iter().map(|configuration| refined(variant, configuration)));
+        all.collect()
+    }
+
+    fn candidate(&self) -> Candidate {
+        let (label, cubin) = (self.configuration.to_string(), Arc::clone(&self.variant.cubin));
+        let launch = Launch { coarsening: self.configuration.coarsening, ..self.contender.candidate.launch };
+        Candidate { label, cubin, launch, ..self.contender.candidate.clone() }
+    }
+}
+
+/// The code of a contender under a refined configuration; `None` if it is the contender's own.
+fn compiled_variant(finals: &Finals<'_>, contender: &Contender, configuration: &Configuration) -> Option<Variant> {
+    let input = finals.input;
+    let (space, launch) = (&finals.info.space, &input.launches[contender.row]);
+    let ptx = input.sources[input.source_of[contender.row]].ptx.as_deref()?;
+    if finals.info.launch_path.refusal(space, configuration, launch).is_some() {
+        return None;
+    }
+    let symbol = finals.info.entry(&configuration.front_end()).ok()?.symbol.clone();
+    let (cubin, digest) = finals.toolchain?.assemble(ptx, &symbol, Edits::from(configuration)).ok()?;
+    let (options, caps, cache) = (configuration.front_end(), vec![configuration.cap], configuration.cache);
+    let variant = Variant { options, symbol, caps, cache, digest, cubin: Arc::from(cubin) };
+    let code = &input.codes[*input.variants[contender.row].as_ref().ok()?];
+    (variant.digest != code.digest).then_some(variant)
+}
+
+/// Scores a refined winner; `None` if it is coarsened, which the model does not know.
+pub fn score(input: &ScoringInput, winner: &Contender) -> Option<Score> {
+    let (row, candidate) = (winner.unrefined.filter(|_| !winner.configuration.is_coarsened())?, &winner.candidate);
+    let code = Code {
+        symbol: candidate.kernel.clone(),
+        digest: digest([&candidate.cubin[..]]),
+        cubin: Arc::clone(&candidate.cubin),
+    };
+    let alone = ScoringInput {
+        machine: input.machine,
+        calibration: input.calibration,
+        configurations: vec![input.configurations[row].clone()],
+        launches: vec![input.launches[row]],
+        workloads: vec![input.workloads[row].clone()],
+        variants: vec![Ok(0)],
+        needs_comparison: vec![input.needs_comparison[row]],
+        trips: vec![input.trips[row].clone()],
+        source_of: vec![0],
+        baseline: 0,
+        waits_for_grid: input.waits_for_grid,
+        representative: vec![0],
+        sources: vec![input.sources[input.source_of[row]].clone()],
+        codes: vec![code],
+    };
+    scoring::score(alone).ok()?.scores.swap_remove(0)
+}
+
+/// Drops refined code that is not faster with 99% confidence than the configuration that it
+/// refines; where that is no contender, than every one that is not refined.
+pub fn keep_faster(samples_by_contender: &mut Vec<(Contender, Vec<f64>)>) {
+    let all = samples_by_contender.iter();
+    let unrefined: Vec<(usize, Vec<f64>)> = all
+        .filter(|(contender, _)| contender.unrefined.is_none())
+        .map(|(contender, samples)| (contender.row, samples.clone()))
+        .collect();
+    samples_by_contender.retain(|(contender, samples)| {
+        let Some(row) = contender.unrefined else { return true };
+        let is_faster =
+            |(_, before): &(usize, Vec<f64>)| matches!(verdict::faster(before, samples), Verdict::Faster { .. });
+        match unrefined.iter().find(|(other, _)| *other == row) {
+            Some(own) => is_faster(own),
+            None => unrefined.iter().all(is_faster),
+        }
+    });
+}
