@@ -124,7 +124,9 @@ fn stubs(file: &str) -> Vec<StubText> {
         grid: ["static_cast<long long>(__par0) / 256LL".into(), "1LL".into(), "1LL".into()],
         ..blocks(1, 256, "0LL")
     };
-    let flat = dispatch(floor, vec![winner(90, "flat__nvtune_1", launch(64, "__par0", 64, "0LL"), &[])]);
+    let mut coarsened = winner(90, "flat__nvtune_1", launch(64, "__par0", 64, "0LL"), &[]);
+    coarsened.coarsening = 3;
+    let flat = dispatch(floor, vec![coarsened]);
     [
         ("_Z4flatiPf", "_Z4flatiPf", flat),
         ("_Z8reshapedIfEv4SizePT_", "_Z8reshapedIfEv4SizePT_", reshaped),
@@ -242,8 +244,8 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
         shared memory cannot be raised
           _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x2 device set carveout=50 set shared=231424 shared
         one device only, first and again
-          flat__nvtune_1 grid 4 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
-          flat__nvtune_1 grid 4 1 1 block 64 1 1 shared 0 stream 0;
+          flat__nvtune_1 grid 2 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
+          flat__nvtune_1 grid 2 1 1 block 64 1 1 shared 0 stream 0;
         two threads at once
           staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0: 1000 times
     "#]].assert_eq(&printed.lines().map(short).collect::<String>());
@@ -253,7 +255,7 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
 fn stubs_compile_without_warnings_in_every_standard() {
     let folder = host_code(Headers::Small, &[]);
     for standard in ["-std=c++11", "-std=c++14", "-std=c++17", "-std=c++20"] {
-        let strict = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-fsyntax-only", standard];
+        let strict = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-O3", standard];
         compile_host_code(folder.path(), Headers::Small, &strict);
     }
 }

@@ -125,14 +125,10 @@ impl Dispatch {
                 winner.coarsening
             )
         });
-        // The winner's arguments, one more than the kernel's.
-        let is_coarsened = self.winners.iter().any(|winner| winner.coarsening > 1);
-        let (space, arguments) = match is_coarsened {
-            true => ("void *__nvtune_arguments[sizeof(__args_arr) / sizeof(*__args_arr) + 1];\n", "__nvtune_arguments"),
-            false => ("", "0"),
-        };
+        // `__nvtune_arguments` has room for one argument more than the kernel's, also where no
+        // winner needs it: host compilers warn of what follows a null pointer that is passed.
         format!(
-            "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\n{space}__nvtune_launch(__args_arr, __args_idx, {arguments}, {kernel}, &__nvtune_baseline, __nvtune_winners, {});\nreturn;\n}}\n",
+            "\n{{ /* made by nvtune: chooses which entry of the kernel runs, and in which shape */\nconst {DETAIL_NAMESPACE}Launch __nvtune_baseline = {};\nconst {DETAIL_NAMESPACE}Winner __nvtune_winners[] = {{\n{}}};\nvoid *__nvtune_arguments[sizeof(__args_arr) / sizeof(*__args_arr) + 1];\n__nvtune_launch(__args_arr, __args_idx, __nvtune_arguments, {kernel}, &__nvtune_baseline, __nvtune_winners, {});\nreturn;\n}}\n",
             self.baseline.value(),
             winners.collect::<Vec<_>>().join(",\n"),
             self.winners.len(),
@@ -205,7 +201,8 @@ mod tests {
             const __nvtune_detail::Launch __nvtune_baseline = {{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 256LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {256, 1, 1}, static_cast< ::size_t>(0LL)};
             const __nvtune_detail::Winner __nvtune_winners[] = {
             {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_7, 90, -1, 1U, (__par0 % 4 == 0) && (__par0 > 0) ? 10U : 0U}};
-            __nvtune_launch(__args_arr, __args_idx, 0, ((char *)k), &__nvtune_baseline, __nvtune_winners, 1);
+            void *__nvtune_arguments[sizeof(__args_arr) / sizeof(*__args_arr) + 1];
+            __nvtune_launch(__args_arr, __args_idx, __nvtune_arguments, ((char *)k), &__nvtune_baseline, __nvtune_winners, 1);
             return;
             }
         "#]].assert_eq(&text);
@@ -224,7 +221,8 @@ mod tests {
             const __nvtune_detail::Winner __nvtune_winners[] = {
             {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 64LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {64, 1, 1}, static_cast< ::size_t>(((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL))}, __nvtune_key_7, 80, 50, 1U, 14U},
             {{{__nvtune_detail::blocks(__nvtune_detail::ceildiv(__par0, 1024LL)), __nvtune_detail::blocks(1LL), __nvtune_detail::blocks(1LL)}, {128, 2, 1}, static_cast< ::size_t>(0LL)}, __nvtune_key_8, 90, -1, 1U, 14U}};
-            __nvtune_launch(__args_arr, __args_idx, 0, ((char *)k), &__nvtune_baseline, __nvtune_winners, 2);
+            void *__nvtune_arguments[sizeof(__args_arr) / sizeof(*__args_arr) + 1];
+            __nvtune_launch(__args_arr, __args_idx, __nvtune_arguments, ((char *)k), &__nvtune_baseline, __nvtune_winners, 2);
             return;
             }
         "#]].assert_eq(&all.text(KERNEL, 7));

@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
-            "0LL)}, __nvtune_key_0, 90, -1, 10U}};\n__nvtune_launch(__args_arr, __args_idx, 0, ((char *)((void ( *)(void))k<1, 2> )), &__nvtune_baseline, __nvtune_winners, 1);\nreturn;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
+            "0LL)}, __nvtune_key_0, 90, -1, 1U, 10U}};\nvoid *__nvtune_arguments[sizeof(__args_arr) / sizeof(*__args_arr) + 1];\n__nvtune_launch(__args_arr, __args_idx, __nvtune_arguments, ((char *)((void ( *)(void))k<1, 2> )), &__nvtune_baseline, __nvtune_winners, 1);\nreturn;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
             "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key_0), _Z1kv__nvtune_1, (-1)); }",
         ] {
             assert!(rewritten.text.contains(expected), "{expected}\n{}", rewritten.text);

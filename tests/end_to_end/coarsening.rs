@@ -27,8 +27,13 @@ fn project(source: &str) -> Project {
     project
 }
 
+/// With the warnings that host compilers find in optimized code.
+fn arguments() -> Vec<String> {
+    [reproducible("scale.cu", "scale.o"), vec!["-Xcompiler=-Wall,-Wextra,-Werror,-O3".to_owned()]].concat()
+}
+
 fn timed(project: &Project) -> Ran {
-    let mut build = project.nvtune(&reproducible("scale.cu", "scale.o"));
+    let mut build = project.nvtune(&arguments());
     run(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
 }
 
@@ -54,7 +59,7 @@ fn winner_launches_a_part_of_the_blocks() {
     let farm = Project::new(&[]).with_cuda_headers_in_full_run();
     farm.write("scale.cu", SOURCE);
     farm.write("nvtune.lock", &project.read("nvtune.lock"));
-    let ran = succeed(farm.nvtune(&reproducible("scale.cu", "scale.o")).env("NVTUNE", "locked"));
+    let ran = succeed(farm.nvtune(&arguments()).env("NVTUNE", "locked"));
     assert!(ran.stderr.contains("coarsen=4 (1.2") && !ran.stderr.contains("warning"), "{}", ran.stderr);
     assert!(farm.bytes("scale.o") == object, "the object is another one");
 }
@@ -84,6 +89,6 @@ fn lock_file_that_coarsens_dependent_blocks_is_not_used() {
     let forged = lock.replace("\"block\":", "\"coarsening\": 4, \"block\":");
     assert_ne!(forged, lock);
     project.write("nvtune.lock", &forged);
-    let ran = succeed(project.nvtune(&reproducible("scale.cu", "scale.o")).env("NVTUNE", "locked"));
+    let ran = succeed(project.nvtune(&arguments()).env("NVTUNE", "locked"));
     assert!(ran.stderr.contains("block=64 (kept: the fastest configuration does not fit"), "{}", ran.stderr);
 }

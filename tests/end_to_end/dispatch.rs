@@ -386,7 +386,7 @@ fn stub_is_of_any_standard_that_the_build_asks_for() {
     let wins = r#"{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
     for standard in cases(&["c++03", "c++20", "c++11"], 2) {
         let mut arguments = compile("k.cu", "k.o");
-        arguments.extend([format!("-std={standard}"), "-Xcompiler=-Wall,-Wextra,-Werror".to_owned()]);
+        arguments.extend([format!("-std={standard}"), "-Xcompiler=-Wall,-Wextra,-Werror,-O3".to_owned()]);
         let ran = tuned(&project, &arguments, wins);
         assert!(ran.code == Some(0) && ran.stderr.contains("block=128 ("), "{standard}: {}", ran.stderr);
         let said = shortened(&launches(&project, &["k.o"], &[]));
