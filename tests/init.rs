@@ -140,6 +140,61 @@ fn structures_and_typedefs_get_values() {
     );
 }
 
+/// A kernel with a parameter of type `M` and its launch, below the definition of the type.
+fn kernel_of_structure(definition: &str) -> String {
+    format!(
+        "{definition}\n\
+         __global__ void k(M a) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < a.n) a.p[i] = i; }}\n\
+         int main() {{ M a; a.n = 1024; cudaMalloc(&a.p, 1024 * sizeof(float)); k<<<4, 256>>>(a); }}\n"
+    )
+}
+
+#[test]
+fn structure_is_named_by_typedef_or_using() {
+    for definition in [
+        "struct M { int n; float *p; };",
+        "typedef struct Tag { int n; float *p; } M;",
+        "typedef struct { int n; float *p; } M;",
+        "typedef struct { int n; float *p; } M, *MP;",
+        "typedef struct { int n; float *p; } *MP, M;",
+        "using M = struct { int n; float *p; };",
+        "using M = struct Tag { int n; float *p; };",
+        "namespace s { typedef struct { int n; float *p; } M; } using namespace s;",
+    ] {
+        let lines = added(&kernel_of_structure(definition));
+        assert!(lines.contains("//@tune args(a = {n = 1024, p = random["), "{definition}\n{lines}");
+    }
+}
+
+#[test]
+fn only_a_pointer_gets_a_buffer() {
+    for definition in [
+        "typedef union { int n; float *p; } M;",
+        "union M { int n; float *p; };",
+        "template <typename T> struct P { int n; T p; };\ntypedef P<float *> M;",
+        "struct M { int n; float *p; struct { int n; float *p; } inner; };",
+        "typedef float (*M)(float *);",
+        "typedef struct { int n; float *p; } *M;",
+    ] {
+        let lines = added(&kernel_of_structure(definition));
+        assert!(lines.contains("// No workload: ") && !lines.contains("args("), "{definition}\n{lines}");
+    }
+}
+
+#[test]
+fn size_of_a_union_is_that_of_its_largest_field() {
+    check(
+        "typedef union { float all[4]; float first; } M;\n\
+         __global__ void k(M *a) { a[blockIdx.x * blockDim.x + threadIdx.x].first += 1; }\n\
+         int main() { M *a; cudaMalloc(&a, 1024 * sizeof(M)); k<<<4, 256>>>(a); }\n",
+        expect![[r#"
+            //@tune threads(1024) block(auto) regs(auto) default(block = 256)
+            //@tune args(float a = random[4096])
+            nvtune: a.cu: proposed: 1; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
 #[test]
 fn kernel_without_a_workload_gets_its_launch_and_the_reason() {
     check(

@@ -122,7 +122,7 @@ pub fn may_be_structure(declaration: &str) -> bool {
 }
 
 /// A declaration without template arguments, which are no part of what it is.
-fn without_arguments(declaration: &str) -> String {
+pub(super) fn without_arguments(declaration: &str) -> String {
     let mut depth = 0_usize;
     let is_outer = |&character: &char| {
         depth += usize::from(character == '<');

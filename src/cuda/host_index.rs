@@ -152,21 +152,9 @@ impl<'p> Indexer<'p> {
                 let name = node.child_by_field_name("declarator").map(|declarator| declared(declarator, text));
                 self.insert(name.unwrap_or(""), node, |program| &mut program.functions);
             }
-            "type_definition" => {
-                if let Some((kind, name)) = node.child_by_field_name("type").zip(node.child_by_field_name("declarator"))
-                {
-                    let stars = "*".repeat(slice(name).matches('*').count());
-                    let target = kind.child_by_field_name("name").map_or(type_text(kind, text), slice);
-                    self.program.aliases.insert(declared(name, text).to_owned(), format!("{target} {stars}"));
-                    self.structure(text, kind, declared(name, text));
-                }
-            }
-            "alias_declaration" => {
-                if let Some((name, kind)) = node.child_by_field_name("name").zip(node.child_by_field_name("type")) {
-                    self.program.aliases.insert(slice(name).to_owned(), slice(kind).to_owned());
-                }
-            }
-            "struct_specifier" | "class_specifier" => {
+            "type_definition" => self.type_definition(text, node),
+            "alias_declaration" => self.alias_declaration(text, node),
+            kind if is_structure(kind) => {
                 let name = node.child_by_field_name("name").map_or("", slice);
                 self.structure(text, node, name);
             }
@@ -257,9 +245,56 @@ impl<'p> Indexer<'p> {
         }
     }
 
+    /// Notes the names that a `typedef` declares. The first that stands for the type itself is the
+    /// name of a structure without one.
+    fn type_definition(&mut self, text: &str, node: Node<'_>) {
+        let Some(kind) = node.child_by_field_name("type") else { return };
+        let mut cursor = node.walk();
+        let declarators: Vec<Node<'_>> = node.children_by_field_name("declarator", &mut cursor).collect();
+        let plain = declarators.iter().find(|declarator| declarator.kind() == "type_identifier");
+        let plain = plain.map(|declarator| &text[declarator.byte_range()]);
+        let named = kind.child_by_field_name("name").map(|name| &text[name.byte_range()]);
+        let unnamed = if is_defined_here(kind) { plain } else { Some(type_text(kind, text)) };
+        if let Some(target) = named.or(unnamed) {
+            for declarator in declarators {
+                let name = declared(declarator, text);
+                if name != target {
+                    self.program.aliases.insert(name.to_owned(), declared_kind(target, declarator, text));
+                }
+            }
+        }
+        self.structure(text, kind, plain.unwrap_or(""));
+    }
+
+    /// Notes the name that a `using` declares.
+    fn alias_declaration(&mut self, text: &str, node: Node<'_>) {
+        let Some((name, kind)) = node.child_by_field_name("name").zip(node.child_by_field_name("type")) else {
+            return;
+        };
+        let name = &text[name.byte_range()];
+        let whole = text[kind.byte_range()].to_owned();
+        let defined = kind.child_by_field_name("type").filter(|kind| is_defined_here(*kind));
+        let target = match defined {
+            None => Some(whole),
+            // `struct Tag {...} *`
+            Some(defined) => defined
+                .child_by_field_name("name")
+                .map(|tag| format!("{} {}", &text[tag.byte_range()], &text[defined.end_byte()..kind.end_byte()])),
+        };
+        if let Some(target) = target {
+            self.program.aliases.insert(name.to_owned(), target);
+        }
+        if let Some(defined) = defined.filter(|_| kind.child_by_field_name("declarator").is_none()) {
+            self.structure(text, defined, name);
+        }
+    }
+
     /// Notes the fields of a structure: name and type.
     fn structure(&mut self, text: &str, node: Node<'_>, name: &str) {
-        let Some(body) = node.child_by_field_name("body").filter(|_| !name.is_empty()) else { return };
+        let Some(body) = node.child_by_field_name("body").filter(|_| !name.is_empty() && is_structure(node.kind()))
+        else {
+            return;
+        };
         let mut fields = Vec::new();
         let mut cursor = body.walk();
         for field in body.named_children(&mut cursor).filter(|field| field.kind() == "field_declaration") {
@@ -269,19 +304,17 @@ impl<'p> Indexer<'p> {
                 if declarator.kind() == "function_declarator" || is_static(field) {
                     continue;
                 }
-                let whole = &text[declarator.byte_range()];
                 let own = declared(declarator, text);
-                let extents = whole.find('[').map_or("", |at| &whole[at..]);
-                let stars = "*".repeat(whole.matches('*').count());
-                fields.push((own.to_owned(), format!("{} {stars}{extents}", type_text(kind, text))));
+                fields.push((own.to_owned(), declared_kind(type_text(kind, text), declarator, text)));
             }
         }
         let around = std::iter::successors(node.parent(), Node::parent);
-        let classes = around.filter(|outer| matches!(outer.kind(), "struct_specifier" | "class_specifier"));
+        let classes = around.filter(|outer| is_structure(outer.kind()));
         let names = classes.filter_map(|class| class.child_by_field_name("name")).map(|name| &text[name.byte_range()]);
         let mut names: Vec<&str> = std::iter::once(name).chain(names).collect();
         names.reverse();
-        let structure = Structure { file: self.file, name: names.join("::"), fields };
+        let is_union = node.kind() == "union_specifier";
+        let structure = Structure { file: self.file, name: names.join("::"), fields, is_union };
         self.program.structures.entry(name.to_owned()).or_default().push(structure);
     }
 
@@ -345,6 +378,28 @@ impl<'p> Indexer<'p> {
             self.insert(last_name(slice(0)), node, |program| &mut program.launches);
         }
     }
+}
+
+/// Whether nodes of this kind are structures or unions.
+fn is_structure(kind: &str) -> bool {
+    matches!(kind, "struct_specifier" | "class_specifier" | "union_specifier")
+}
+
+/// Whether a type is defined where it is named.
+fn is_defined_here(kind: Node<'_>) -> bool {
+    kind.child_by_field_name("body").is_some()
+}
+
+/// The type that a declarator gives its name: `float *[4]` for `*rows[4]`. That of functions is not
+/// spelled out, but is no pointer to numbers.
+fn declared_kind(kind: &str, declarator: Node<'_>, text: &str) -> String {
+    let whole = &text[declarator.byte_range()];
+    if whole.contains('(') {
+        return format!("{kind} (*)()");
+    }
+    let extents = whole.find('[').map_or("", |at| &whole[at..]);
+    let stars = "*".repeat(whole.matches('*').count());
+    format!("{kind} {stars}{extents}")
 }
 
 /// Whether a function is one of the runtime or the driver, by its name.

@@ -48,6 +48,8 @@ pub(super) struct Structure {
     pub name: String,
     /// Names and types.
     pub fields: Vec<(String, String)>,
+    /// Whether the fields share their memory.
+    pub is_union: bool,
 }
 
 pub(super) struct HostFile {
@@ -182,8 +184,8 @@ impl HostProgram {
         self.unit(file).into_iter().chain(&self.units).find_map(|unit| unit.macros.get(name))
     }
 
-    /// The fields of a structure, by the file's own compile first.
-    pub(super) fn structure(&self, file: usize, name: &str) -> Option<&[(String, String)]> {
+    /// A structure, by the file's own compile first.
+    pub(super) fn structure(&self, file: usize, name: &str) -> Option<&Structure> {
         let own = self.unit(file);
         let name: String = name.split_whitespace().collect();
         let rank = |of: &&Structure| {
@@ -192,7 +194,7 @@ impl HostProgram {
             (!own.is_some_and(|unit| unit.files.contains(&of.file)), !is_named)
         };
         let all = self.structures.get(name.rsplit("::").next()?)?;
-        all.iter().min_by_key(rank).map(|of| of.fields.as_slice())
+        all.iter().min_by_key(rank)
     }
 
     /// Where a launch of a kernel is left out, and by what.

@@ -1,5 +1,6 @@
 //! Types as host code names them -> types that a comment knows, and their sizes.
 
+use super::declarations::without_arguments;
 use super::element::Scalar;
 use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::declared;
@@ -77,7 +78,10 @@ impl Evaluation<'_> {
         self.step()?;
         let text = self.program.resolved_type(file, kind, &[]);
         let (stem, extents) = text.split_once('[').unwrap_or((&text, ""));
-        if stem.contains('*') {
+        if stem.contains('{') {
+            return None;
+        }
+        if without_arguments(stem).contains('*') {
             return Some((8, 8));
         }
         let (size, align) = match Type::element(stem.trim()) {
@@ -87,12 +91,12 @@ impl Evaluation<'_> {
             }
             None => {
                 let name = stem.replace("const", "");
-                let fields = self.program.structure(file, &name)?;
+                let structure = self.program.structure(file, &name)?;
                 let (mut end, mut most) = (0_i64, 1_i64);
-                for (_, kind) in fields {
+                for (_, kind) in &structure.fields {
                     let (size, align) = self.layout(kind, file, depth.checked_sub(1)?)?;
-                    end = end.checked_add(align - 1)? / align * align;
-                    end = end.checked_add(size)?;
+                    let start = if structure.is_union { 0 } else { end.checked_add(align - 1)? / align * align };
+                    end = end.max(start.checked_add(size)?);
                     most = most.max(align);
                 }
                 ((end + most - 1) / most * most, most)

@@ -1,6 +1,6 @@
 //! The type of a parameter, as the sources spell it out -> what a launch gives it.
 
-use super::declarations::opaque_handle;
+use super::declarations::{opaque_handle, without_arguments};
 use super::host_evaluation::Evaluation;
 use super::host_program::HostProgram;
 use super::types::Type;
@@ -16,7 +16,7 @@ pub enum ParameterKind {
     Structure(Vec<(String, ParameterKind)>),
     /// A field that is an array of numbers.
     Array,
-    /// A reference, a pointer to pointers, a texture.
+    /// A reference, a pointer to pointers, a texture, a union.
     Other,
     /// A type that no text explains.
     Unknown,
@@ -44,7 +44,8 @@ impl HostProgram {
         match Type::parse_type(&text) {
             Type::Scalar(scalar) => return ParameterKind::Scalar { is_float: scalar.is_float() },
             Type::Pointer { .. } => return ParameterKind::Pointer,
-            Type::Other(_) if text.contains(['&', '(']) || opaque_handle(&text).is_some() => {
+            // Behind a brace are fields of a structure without a name.
+            Type::Other(_) if text.contains(['&', '(', '{']) || opaque_handle(&text).is_some() => {
                 return ParameterKind::Other;
             }
             Type::Other(_) if text.contains('[') => {
@@ -54,8 +55,10 @@ impl HostProgram {
             Type::Other(_) => {}
         }
         let stem = text.replace("const", "");
-        if stem.contains('*') {
-            return if stem.matches('*').count() == 1 { ParameterKind::Pointer } else { ParameterKind::Other };
+        match without_arguments(&stem).matches('*').count() {
+            0 => {}
+            1 => return ParameterKind::Pointer,
+            _ => return ParameterKind::Other,
         }
         let file = self.files.iter().position(|file| file.path == path).unwrap_or(0);
         let fields: Vec<(String, String)> = match Type::element(&stem) {
@@ -67,7 +70,8 @@ impl HostProgram {
                 ["x", "y", "z"].map(|name| (name.to_owned(), "unsigned int".to_owned())).into()
             }
             None => match self.structure(file, &stem) {
-                Some(fields) if depth > 0 && !fields.is_empty() => fields.to_vec(),
+                Some(structure) if structure.is_union => return ParameterKind::Other,
+                Some(structure) if depth > 0 && !structure.fields.is_empty() => structure.fields.clone(),
                 _ => return ParameterKind::Unknown,
             },
         };
@@ -90,8 +94,8 @@ impl HostProgram {
         let evaluation = Evaluation::new(self);
         let kind = self.resolved_type(file, kind, &[]).replace("const", "");
         let size = evaluation.size_of(&kind, file)?;
-        let fields = self.structure(file, &kind)?;
-        let mut scalars = fields.iter().map(|(_, kind)| {
+        let structure = self.structure(file, &kind)?;
+        let mut scalars = structure.fields.iter().map(|(_, kind)| {
             let text = self.resolved_type(file, kind, &[]);
             let stem = text.split('[').next().unwrap_or("").trim().to_owned();
             Type::element(&stem).map(|element| element.scalar)
@@ -104,8 +108,8 @@ impl HostProgram {
     pub fn field_type(&self, path: &str, kind: &str, field: &str) -> Option<String> {
         let kind = self.parameter_type(path, kind).replace("const", "");
         let file = self.files.iter().position(|file| file.path == path)?;
-        let fields = self.structure(file, &kind)?;
-        let (_, own) = fields.iter().find(|(name, _)| name == field)?;
+        let structure = self.structure(file, &kind)?;
+        let (_, own) = structure.fields.iter().find(|(name, _)| name == field)?;
         Some(self.parameter_type(path, own))
     }
 

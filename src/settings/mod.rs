@@ -189,7 +189,7 @@ pub const VARIABLES: [Variable; 21] = [
     Variable {
         name: "NVTUNE_KERNELS",
         values: "regular expression, all",
-        meaning: "kernels that are treated as if `//@tune` stood above them: those whose whole name it matches; all: those with 1% or more of the recorded work. Templates need a comment",
+        meaning: "kernels that are treated as if `//@tune` stood above them: those whose whole name it matches; all: those with 1% or more of the recorded work. Of a template, each recorded instance",
         default: "none",
     },
     Variable {
