@@ -2,9 +2,9 @@
 //! text tells, with what was assumed for the rest.
 
 use super::host_evaluation::{Evaluation, Scope};
-use super::host_nodes::{arguments, called_name, last_name, launch_shape};
+use super::host_nodes::{arguments, called_name, last_name, launch_shape, without_address};
 use super::host_number::Number;
-use super::host_program::{FilePlace, HostProgram};
+use super::host_program::{Definition, FilePlace, HostProgram};
 use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;
 use super::parameter_kind::ParameterKind;
@@ -95,16 +95,23 @@ impl HostProgram {
 
     /// The launches of a kernel in host code: by its name, or by a pointer that is given it.
     fn host_launches(&self, kernel: &str, counts: &ArgumentCounts) -> Vec<&FilePlace> {
-        let is_given = |name: &String| {
-            let mut definitions = self.definitions.get(name).into_iter().flatten();
-            let is_it = |place: &FilePlace| place.range.len() < LONGEST_NAME && last_name(self.slice(place)) == kernel;
-            definitions.any(|definition| is_it(&definition.value))
+        let is_it = |definition: &Definition| {
+            let place = &definition.value;
+            place.range.len() < LONGEST_NAME && last_name(self.slice(place)) == kernel
+        };
+        let is_given = |name: &String| self.definitions.get(name).into_iter().flatten().any(is_it);
+        let evaluation = Evaluation::new(self);
+        // Pointers of other functions may have the same name.
+        let is_by_it = |name: &str, place: &FilePlace| {
+            evaluation.renew_steps();
+            evaluation.nearest(name, name, &Scope::new(place)).into_iter().any(is_it)
         };
         let own = self.launches.get(kernel).into_iter().flatten();
         let mut pointers: Vec<(&String, &Vec<FilePlace>)> =
             self.launches.iter().filter(|(name, _)| *name != kernel && is_given(name)).collect();
         pointers.sort_by_key(|(name, _)| name.as_str());
-        let by_pointer = pointers.into_iter().flat_map(|(_, places)| places);
+        let places = pointers.into_iter().flat_map(|(name, places)| places.iter().map(move |place| (name, place)));
+        let by_pointer = places.filter(|(name, place)| is_by_it(name, place)).map(|(_, place)| place);
         let fits = |place: &FilePlace| {
             let parts = if *counts == ANY_COUNT { None } else { self.parts(place) };
             parts.is_none_or(|parts| counts.contains(&parts.arguments.len()))
@@ -262,25 +269,6 @@ impl HostProgram {
             template: kernel.find('<').map(|at| kernel[at..].to_owned()),
             is_cooperative: function.contains("Cooperative"),
         })
-    }
-}
-
-/// The variable whose address an element of an array of arguments is: `n` of `(void *)&n`.
-fn without_address<'t>(element: Node<'t>, text: &str) -> Node<'t> {
-    let mut node = element;
-    loop {
-        let is_address = node.kind() == "pointer_expression" && text[node.byte_range()].starts_with('&');
-        let inner = match node.kind() {
-            "cast_expression" => node.child_by_field_name("value"),
-            "pointer_expression" if is_address => node.child_by_field_name("argument"),
-            "parenthesized_expression" => node.named_child(0),
-            "call_expression" => arguments(node).first().copied(),
-            _ => None,
-        };
-        match inner {
-            Some(inner) => node = inner,
-            None => return node,
-        }
     }
 }
 

@@ -4,9 +4,11 @@
 //! pass it by: then a value that may follow it is as good, and the name is listed as a guess.
 
 use super::host_evaluation::{Evaluation, Scope};
+use super::host_nodes::base_name;
 use super::host_number::{Number, apply_binary};
 use super::host_program::Definition;
 use std::cell::LazyCell;
+use std::ops::Range;
 use tree_sitter::Node;
 
 /// The least rank of assignments in other functions.
@@ -163,13 +165,15 @@ impl<'p> Evaluation<'p> {
             }
             let file = &definition.value.file;
             let is_here = *file == scope.file && definition.at < scope.at;
-            let is_known = |around: &std::ops::Range<usize>| around.contains(&scope.at);
+            let is_known = |around: &Range<usize>| around.contains(&scope.at);
             let is_same = definition.target == whole;
             let rank = match &definition.scope {
                 // The value of a variable itself is no value of a field of that name.
                 Some(around) if is_same && is_here && is_known(around) && definition.function == function => 0,
                 None if is_same && is_here && definition.function == function => 0,
-                Some(_) if is_same && definition.function.is_none() => 1 + usize::from(*file != scope.file),
+                Some(_) if is_same && definition.function.is_none() && !*is_local => {
+                    1 + usize::from(*file != scope.file)
+                }
                 None if is_same && !*is_local && !self.is_local(whole, &Scope::new(&definition.value)) => 3,
                 None if !is_same && field(&definition.target) == field(whole) && !*is_local => 4,
                 Some(_) | None => continue,
@@ -183,14 +187,66 @@ impl<'p> Evaluation<'p> {
         found
     }
 
-    /// Whether a name is declared in the function at a place, itself or as a parameter.
-    fn is_local(&self, name: &str, scope: &Scope) -> bool {
+    /// Whether an expression is a variable of the function at a place, or a part of one: what other
+    /// functions do to theirs of that name does not count.
+    pub(super) fn is_local(&self, whole: &str, scope: &Scope) -> bool {
         let Some(function) = self.program.function_around(scope.file, scope.at) else { return false };
+        let name = base_name(whole);
         let declarations = self.program.declarations.get(name).into_iter().flatten();
         let bytes = function.byte_range();
+        let is_inside = |own: &Range<usize>| own.start >= bytes.start && own.end <= bytes.end;
         declarations
             .into_iter()
-            .any(|own| own.file == scope.file && own.scope.start >= bytes.start && own.scope.end <= bytes.end)
+            .any(|own| own.file == scope.file && is_inside(&own.scope) && own.scope.contains(&scope.at))
             || self.parameter(name, scope).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cuda::{ANY_COUNT, EvaluatedLaunch, HostProgram, ParameterKind};
+
+    /// The launches of `k(int n)`.
+    fn launches(files: &[(&str, &str)]) -> Vec<EvaluatedLaunch> {
+        let files: Vec<(String, String)> =
+            files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
+        let kinds = [ParameterKind::Scalar { is_float: false }];
+        HostProgram::new(&files, &[], &[]).evaluated_launches("k", &ANY_COUNT, &kinds, 1024)
+    }
+
+    #[test]
+    fn name_has_the_meaning_of_the_function_of_its_launch() {
+        let run = "void run(int n) { k<<<n / 64, 64>>>(n); }";
+        let member = "struct S { int n; };\nvoid run(S *s) { k<<<s->n / 64, 64>>>(s->n); }";
+        let vector = "void run(int n) { const dim3 blocks(n, 1, 1); k<<<blocks, 64>>>(n); }";
+        for (launch, elsewhere, grid) in [
+            // 1024 is assumed.
+            (run, "void other() { int n; n = 640; }", [16, 1, 1]),
+            (run, "int n = 640;", [16, 1, 1]),
+            (run, "int n; void other() { n = 640; }", [16, 1, 1]),
+            (run, "int main() { int n = 128; run(640); }", [10, 1, 1]),
+            (vector, "void other(int a) { dim3 blocks; blocks.x = 7; blocks.y = 3; }", [1024, 1, 1]),
+            (member, "void other() { S s; s.n = 640; }", [16, 1, 1]),
+            (member, "void other() { S t; t.n = 640; }", [16, 1, 1]),
+            (member, "int main() { S s, t; s.n = 128; t.n = 640; run(&t); }", [10, 1, 1]),
+            ("void run() { k<<<n / 64, 64>>>(n); }", "int n; void other() { n = 640; }", [10, 1, 1]),
+            ("struct S { int n; S() { n = 640; } void run() { k<<<n / 64, 64>>>(n); } };", "", [10, 1, 1]),
+        ] {
+            for files in [
+                vec![("a.cu", format!("{launch}\n{elsewhere}"))],
+                vec![("a.cu", launch.into()), ("b.cu", elsewhere.into())],
+            ] {
+                let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+                assert_eq!(launches(&files)[0].grid, Some(grid), "{files:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pointer_to_a_kernel_is_that_of_the_function_of_its_launch() {
+        let text = "void run() { auto kernel = &k; kernel<<<10, 64>>>(640); }\n\
+                    void other() { auto kernel = &j; kernel<<<20, 64>>>(640); }";
+        let grids: Vec<_> = launches(&[("a.cu", text)]).into_iter().map(|launch| launch.grid).collect();
+        assert_eq!(grids, [Some([10, 1, 1])]);
     }
 }

@@ -4,7 +4,8 @@
 //! tells may be assumed: each name then has one value throughout, and is listed. So is a name that
 //! another run of the program may give another value.
 
-use super::host_nodes::{arguments, called_name, declared, last_name};
+use super::host_callers::parameter_names;
+use super::host_nodes::{arguments, called_name, last_name};
 use super::host_number::{Number, apply_binary, parse_literal};
 use super::host_program::{FilePlace, HostProgram};
 use super::launch_argument::BufferBytes;
@@ -29,9 +30,6 @@ const MOST_STEPS: u32 = 50_000;
 
 /// What text that is parsed, or searched for in all files, counts as.
 const COSTLY: u32 = 50;
-
-/// The most callers of a function that are looked at.
-const MOST_CALLERS: usize = 16;
 
 /// The most bytes of an assumed name.
 const LONGEST_NAME: usize = 40;
@@ -365,6 +363,11 @@ impl<'p> Evaluation<'p> {
                 .or_else(|| {
                     self.noted(whole, || self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope)))
                 })
+                .or_else(|| {
+                    self.noted(whole, || {
+                        self.of_member(whole, scope, &|member, scope| self.named(member, last_name(member), scope))
+                    })
+                })
                 .or_else(|| self.of_template_parameter(whole, scope))
         };
         self.assigned(whole, name, scope, &elsewhere)
@@ -412,47 +415,6 @@ impl<'p> Evaluation<'p> {
         }
     }
 
-    /// The function around a place and the number of its parameter of a name.
-    pub(super) fn parameter(&self, name: &str, scope: &Scope) -> Option<(Node<'p>, usize)> {
-        let function = self.program.function_around(scope.file, scope.at)?;
-        let text = &self.program.files.get(scope.file)?.text;
-        let number = parameter_names(function, text).iter().position(|own| own == name)?;
-        Some((function, number))
-    }
-
-    /// What callers give a parameter of the function around a place, if anything has it.
-    pub(super) fn of_parameter<T>(
-        &self,
-        name: &str,
-        scope: &Scope,
-        read: &dyn Fn(&FilePlace, &Scope) -> Option<T>,
-    ) -> Option<T> {
-        let base = name.split(['.', '-', '[']).next().unwrap_or(name);
-        let (function, number) = self.parameter(base, scope)?;
-        let text = &self.program.files.get(scope.file)?.text;
-        let own_name = function.child_by_field_name("declarator").map(|node| declared(node, text))?;
-        let most = parameter_names(function, text).len();
-        let calls = || self.program.calls.get(own_name).into_iter().flatten();
-        // Another file may have a function of the same name.
-        let is_own = calls().any(|call| call.file == scope.file);
-        let calls = calls().filter(|call| !is_own || call.file == scope.file);
-        calls.take(MOST_CALLERS).find_map(|call| {
-            self.step()?;
-            let given = arguments(self.program.node(call)?);
-            let argument = *given.get(number).filter(|_| given.len() <= most)?;
-            // A call by itself leads nowhere.
-            if call.file == scope.file && function.byte_range().contains(&call.range.start) {
-                return None;
-            }
-            let place = FilePlace { file: call.file, range: argument.byte_range() };
-            let moved = scope.moved(&place)?;
-            match name.strip_prefix(base).filter(|field| !field.is_empty()) {
-                None => read(&place, &moved),
-                Some(_) => None,
-            }
-        })
-    }
-
     /// The value of a parameter of the template around a place, by those who name it.
     fn of_template_parameter(&self, name: &str, scope: &Scope) -> Option<Number> {
         let (text, place) = self.template_argument(name, scope)?;
@@ -476,20 +438,4 @@ impl<'p> Evaluation<'p> {
             None => value,
         }
     }
-}
-
-/// The names of a function's parameters in order.
-pub(super) fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
-    let mut declarator = function.child_by_field_name("declarator");
-    while let Some(node) = declarator.filter(|node| node.kind() != "function_declarator") {
-        declarator = node.child_by_field_name("declarator").or_else(|| node.named_child(0));
-    }
-    let Some(list) = declarator.and_then(|node| node.child_by_field_name("parameters")) else { return Vec::new() };
-    let mut cursor = list.walk();
-    let parameters = list.named_children(&mut cursor).filter(|node| node.kind().ends_with("parameter_declaration"));
-    let name = |node: Node<'_>| {
-        let declarator = node.child_by_field_name("declarator");
-        declarator.map_or("", |declarator| last_name(&text[declarator.byte_range()])).to_owned()
-    };
-    parameters.map(name).collect()
 }

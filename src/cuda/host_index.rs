@@ -1,7 +1,7 @@
 //! The syntax tree of a file -> what it defines, declares, allocates, calls and launches, in the
 //! tables of a [`HostProgram`].
 
-use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text};
+use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text, without_address};
 use super::host_program::{Declaration, Definition, FilePlace, HostProgram, Memory, MemoryBytes, Structure};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -115,7 +115,7 @@ impl<'p> Indexer<'p> {
                 match parts {
                     Some((left, right)) if is_plain => {
                         self.define(last_name(slice(left)), slice(left), right, None);
-                        self.memory_of_value(text, last_name(slice(left)), right, node);
+                        self.memory_of_value(text, slice(left), right, node);
                     }
                     Some((left, _)) => self.change(slice(left), node),
                     None => {}
@@ -318,14 +318,16 @@ impl<'p> Indexer<'p> {
         self.program.structures.entry(name.to_owned()).or_default().push(structure);
     }
 
-    fn allocate(&mut self, name: &str, call: Node<'_>, bytes: Option<MemoryBytes>) {
-        let Some(bytes) = bytes.filter(|_| !name.is_empty()) else { return };
-        let memory = Memory { call: self.place(call), bytes, function: self.function() };
+    fn allocate(&mut self, target: &str, call: Node<'_>, bytes: Option<MemoryBytes>) {
+        let name = last_name(target);
+        let Some(bytes) = bytes.filter(|_| !name.is_empty() && target.len() <= LONGEST) else { return };
+        let target = target.split_whitespace().collect();
+        let memory = Memory { call: self.place(call), target, bytes, function: self.function() };
         self.program.memory.entry(name.to_owned()).or_default().push(memory);
     }
 
     /// Notes the memory that a value brings: `malloc(n)`, `new float[n]`.
-    fn memory_of_value(&mut self, text: &str, name: &str, value: Node<'_>, around: Node<'_>) {
+    fn memory_of_value(&mut self, text: &str, target: &str, value: Node<'_>, around: Node<'_>) {
         let mut value = value;
         while let Some(inner) = value.child_by_field_name("value").filter(|_| value.kind() == "cast_expression") {
             value = inner;
@@ -334,11 +336,11 @@ impl<'p> Indexer<'p> {
             && let Some((kind, length)) = value.child_by_field_name("type").zip(value.child_by_field_name("declarator"))
             && let Some(count) = length.child_by_field_name("length")
         {
-            self.allocate(name, around, Some(elements(count.byte_range(), &text[kind.byte_range()])));
+            self.allocate(target, around, Some(elements(count.byte_range(), &text[kind.byte_range()])));
         }
         let function = value.child_by_field_name("function").map(|function| &text[function.byte_range()]);
         if let Some((_, sizes)) = ALLOCATORS.iter().find(|(known, _)| Some(*known) == function) {
-            self.allocate(name, value, Some(MemoryBytes::Arguments(sizes.to_vec())));
+            self.allocate(target, value, Some(MemoryBytes::Arguments(sizes.to_vec())));
         }
     }
 
@@ -353,6 +355,8 @@ impl<'p> Indexer<'p> {
         self.insert(name, node, |program| &mut program.calls);
         let arguments: Vec<Node<'_>> = arguments(node);
         let slice = |at: usize| arguments.get(at).map_or("", |node: &Node<'_>| &text[node.byte_range()]);
+        let variable =
+            |at: usize| arguments.get(at).map_or("", |node| &text[without_address(*node, text).byte_range()]);
         if !is_of_runtime(name) || WRITERS.iter().any(|known| name.starts_with(known)) {
             for argument in &arguments {
                 let target =
@@ -363,16 +367,16 @@ impl<'p> Indexer<'p> {
             }
         }
         if let Some((_, address, sizes)) = ALLOCATIONS.iter().find(|(known, _, _)| *known == name) {
-            self.allocate(last_name(slice(*address)), node, Some(MemoryBytes::Arguments(sizes.to_vec())));
+            self.allocate(variable(*address), node, Some(MemoryBytes::Arguments(sizes.to_vec())));
         }
         if let Some((_, addresses, size)) = COPIES.iter().find(|(known, _, _)| *known == name) {
             for address in addresses {
-                self.allocate(last_name(slice(*address)), node, Some(MemoryBytes::Copied(*size)));
+                self.allocate(variable(*address), node, Some(MemoryBytes::Copied(*size)));
             }
         }
         if matches!(name, "cudaHostGetDevicePointer" | "cudaGetSymbolAddress") {
-            let other = last_name(slice(1)).to_owned();
-            self.allocate(last_name(slice(0)), node, Some(MemoryBytes::Of(other)));
+            let other = variable(1).split_whitespace().collect();
+            self.allocate(variable(0), node, Some(MemoryBytes::Of(other)));
         }
         if name.starts_with("cudaLaunch") {
             self.insert(last_name(slice(0)), node, |program| &mut program.launches);

@@ -1,5 +1,6 @@
 //! Nodes of a syntax tree -> the names, arguments and types in them.
 
+use super::tokens::is_word;
 use tree_sitter::Node;
 
 /// The most bytes of a name of a type or of what is assigned. Longer text is code.
@@ -68,6 +69,31 @@ pub(super) fn last_name(text: &str) -> &str {
     head.get(start..).unwrap_or("")
 }
 
+/// The variable whose address an expression is: `n` of `(void *)&n`.
+pub(super) fn without_address<'t>(expression: Node<'t>, text: &str) -> Node<'t> {
+    let mut node = expression;
+    loop {
+        let is_address = node.kind() == "pointer_expression" && text[node.byte_range()].starts_with('&');
+        let inner = match node.kind() {
+            "cast_expression" => node.child_by_field_name("value"),
+            "pointer_expression" if is_address => node.child_by_field_name("argument"),
+            "parenthesized_expression" => node.named_child(0),
+            "call_expression" => arguments(node).first().copied(),
+            _ => None,
+        };
+        match inner {
+            Some(inner) => node = inner,
+            None => return node,
+        }
+    }
+}
+
+/// The variable that an expression is a part of: `p` of `p->rows[i]`, `(*p).n` and `&p.n`.
+pub(super) fn base_name(text: &str) -> &str {
+    let head = text.trim_start_matches(|c| !is_word(c));
+    head.split(|c| !is_word(c)).next().unwrap_or("")
+}
+
 /// Whether names that are declared in a node are known in it alone.
 pub(super) fn is_scope(node: Node<'_>) -> bool {
     matches!(
@@ -91,7 +117,7 @@ pub(super) fn type_text<'t>(kind: Node<'_>, text: &'t str) -> &'t str {
 
 #[cfg(test)]
 mod tests {
-    use super::last_name;
+    use super::{base_name, last_name};
 
     #[test]
     fn last_name_is_that_of_the_variable() {
@@ -107,6 +133,15 @@ mod tests {
             ("é", "é"),
         ] {
             assert_eq!(last_name(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn base_name_is_that_of_the_whole_variable() {
+        for (text, expected) in
+            [("n", "n"), ("p->rows[i]", "p"), ("(*p).n", "p"), ("&p.n", "p"), ("this->n", "this"), ("", ""), ("[", "")]
+        {
+            assert_eq!(base_name(text), expected, "{text}");
         }
     }
 }

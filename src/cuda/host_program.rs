@@ -99,6 +99,8 @@ pub(super) struct Declaration {
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     pub call: FilePlace,
+    /// The variable as written: `x`, `p->data`.
+    pub target: String,
     pub bytes: MemoryBytes,
     pub function: Option<usize>,
 }
@@ -110,7 +112,7 @@ pub(super) enum MemoryBytes {
     Arguments(Vec<usize>),
     /// Elements of a type.
     Elements { count: Range<usize>, element: String },
-    /// As much as another variable has.
+    /// As much as another variable has, as written.
     Of(String),
     /// At least this: an argument of a copy.
     Copied(usize),

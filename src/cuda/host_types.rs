@@ -4,7 +4,7 @@ use super::declarations::without_arguments;
 use super::element::Scalar;
 use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::declared;
-use super::host_program::{FilePlace, HostProgram};
+use super::host_program::{Declaration, FilePlace, HostProgram};
 use super::integer_literal::integer;
 use super::tokens::is_word;
 use super::types::Type;
@@ -124,7 +124,12 @@ impl Evaluation<'_> {
             .collect();
         known.sort_by_key(|(length, _)| *length);
         let nearest = known.first().map(|(_, own)| *own);
-        nearest.or_else(|| declarations.first().filter(|_| known.is_empty())).map(|own| own.kind.clone())
+        // Variables of other functions are others.
+        let is_global = |own: &&Declaration| {
+            let around = self.program.function_around(own.file, own.scope.start);
+            around.is_none_or(|function| function.end_byte() < own.scope.end)
+        };
+        nearest.or_else(|| declarations.iter().find(is_global)).map(|own| own.kind.clone())
     }
 
     /// A type with the parameters of the template around a place replaced.

@@ -1,7 +1,7 @@
 //! An argument of a launch in host code -> its value, or the bytes behind it.
 
 use super::host_evaluation::{Evaluation, Scope};
-use super::host_nodes::{arguments, last_name};
+use super::host_nodes::{arguments, base_name, last_name};
 use super::host_number::Number;
 use super::host_program::{FilePlace, Memory, MemoryBytes};
 use super::host_types::words;
@@ -135,10 +135,19 @@ impl Evaluation<'_> {
 
     fn bytes_searched(&self, whole: &str, name: &str, scope: &Scope) -> Option<BufferBytes> {
         let function = self.program.function_around(scope.file, scope.at).map(|node| node.start_byte());
-        let own: Vec<&Memory> = self.program.memory.get(name).into_iter().flatten().collect();
         let is_here = |memory: &&&Memory| memory.call.file == scope.file && memory.function == function;
         let is_copy = |memory: &&&Memory| matches!(memory.bytes, MemoryBytes::Copied(_));
         let bytes = |memory: &&Memory| self.bytes_of_memory(memory, scope);
+        let is_local = self.is_local(whole, scope);
+        let may_be_meant = |memory: &&Memory| match (is_local, is_here(&memory)) {
+            (true, is_here) => is_here && base_name(&memory.target) == base_name(whole),
+            (false, true) => true,
+            // Members of a variable of another function may be those of the object that is meant.
+            (false, false) => memory.target != name || !self.is_local(name, &Scope::new(&memory.call)),
+        };
+        let all = self.program.memory.get(name).into_iter().flatten();
+        let mut own: Vec<&Memory> = all.filter(may_be_meant).collect();
+        own.sort_by_key(|memory| memory.target != whole);
         let here = own.iter().filter(is_here).filter(|memory| !is_copy(memory)).find_map(bytes);
         let from_definition = || {
             self.nearest(whole, name, scope).into_iter().find_map(|definition| {
@@ -150,6 +159,9 @@ impl Evaluation<'_> {
         let from_caller = || {
             self.of_parameter(whole, scope, &|place, scope| {
                 self.bytes_of(self.program.node(place)?, &self.program.files.get(place.file)?.text, scope)
+            })
+            .or_else(|| {
+                self.of_member(whole, scope, &|member, scope| self.bytes_named(member, last_name(member), scope))
             })
         };
         let is_near = |memory: &&&Memory| memory.call.file == scope.file;
@@ -177,7 +189,7 @@ impl Evaluation<'_> {
                 (self.value_of_text(self.program.slice(&place), &moved)?.as_integer().checked_mul(size)?, false)
             }
             MemoryBytes::Of(name) => {
-                let found = self.bytes_named(name, name, &moved)?;
+                let found = self.bytes_named(name, last_name(name), &moved)?;
                 (found.bytes, found.is_guess)
             }
             MemoryBytes::Copied(number) => (argument(*number)?, true),
@@ -225,4 +237,44 @@ fn assumption_for(code: &str, is_float: bool, assumption: i64) -> i64 {
     let name = last_name(code).to_ascii_lowercase();
     let is_size = SIZES.iter().any(|word| name.contains(word)) || matches!(name.as_str(), "n" | "m" | "w" | "h");
     if is_size && !is_float { assumption } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cuda::{ANY_COUNT, HostProgram, ParameterKind};
+
+    /// Bytes of the buffer that a program launches `k(float *x)` with.
+    fn bytes(text: &str) -> Option<i64> {
+        let program = HostProgram::new(&[("a.cu".to_owned(), text.to_owned())], &[], &[]);
+        let launch = program.evaluated_launches("k", &ANY_COUNT, &[ParameterKind::Pointer], 1024).swap_remove(0);
+        launch.arguments[0].buffer.map(|buffer| buffer.bytes)
+    }
+
+    #[test]
+    fn memory_of_variables_of_other_functions_does_not_count() {
+        for text in [
+            "void run(float *x) { k<<<4, 256>>>(x); }\nvoid other() { float *x; cudaMalloc(&x, 4000); }",
+            "float *x; void run() { k<<<4, 256>>>(x); }\nvoid other() { float *x; cudaMalloc(&x, 4000); }",
+            "struct T { float *d; }; void run(T *t) { k<<<4, 256>>>(t->d); }\n\
+             void other(T *t) { cudaMalloc(&t->d, 4000); }",
+            "struct T { float *d; }; void run(T *t) { k<<<4, 256>>>((float *)t->d); }\n\
+             void other(T *t, void *to, size_t size) { cudaMemcpy(to, t->d, size, cudaMemcpyDeviceToDevice); }",
+        ] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn memory_that_counts_is_that_of_the_object() {
+        for text in [
+            "float *x; void make() { cudaMalloc(&x, 4000); }\nvoid run() { k<<<4, 256>>>(x); }",
+            "struct T { float *d; }; int main() { T a, b; cudaMalloc(&a.d, 64); cudaMalloc((void **)&b.d, 4000); k<<<4, 256>>>(b.d); }",
+            "struct T { float *d; void make() { cudaMalloc(&d, 4000); } void run() { k<<<4, 256>>>(d); } };",
+            "struct T { float *d; void run() { k<<<4, 256>>>(this->d); } };\nint main() { T t; cudaMalloc(&t.d, 4000); t.run(); }",
+            "struct T { float *d; }; void run(T *t) { k<<<4, 256>>>(t->d); }\n\
+             int main() { T a, t; cudaMalloc(&t.d, 64); cudaMalloc(&a.d, 4000); run(&a); }",
+        ] {
+            assert_eq!(bytes(text), Some(4000), "{text}");
+        }
+    }
 }

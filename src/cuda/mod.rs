@@ -9,6 +9,7 @@ mod conditionals;
 pub mod declarations;
 mod element;
 mod evaluated_launch;
+mod host_callers;
 mod host_definitions;
 mod host_evaluation;
 mod host_extents;

@@ -1,0 +1,115 @@
+//! A parameter of a host function, or a member of one -> what the callers of the function give it.
+
+use super::host_evaluation::{Evaluation, Scope};
+use super::host_nodes::{arguments, base_name, declared, last_name};
+use super::host_program::FilePlace;
+use super::tokens::is_word;
+use tree_sitter::Node;
+
+/// The most callers of a function that are looked at.
+const MOST_CALLERS: usize = 16;
+
+impl<'p> Evaluation<'p> {
+    /// The function around a place and the number of its parameter of a name.
+    pub(super) fn parameter(&self, name: &str, scope: &Scope) -> Option<(Node<'p>, usize)> {
+        let function = self.program.function_around(scope.file, scope.at)?;
+        let text = &self.program.files.get(scope.file)?.text;
+        let number = parameter_names(function, text).iter().position(|own| own == name)?;
+        Some((function, number))
+    }
+
+    /// What callers give a parameter of the function around a place, if anything has it.
+    pub(super) fn of_parameter<T>(
+        &self,
+        name: &str,
+        scope: &Scope,
+        read: &dyn Fn(&FilePlace, &Scope) -> Option<T>,
+    ) -> Option<T> {
+        let (function, number) = self.parameter(name, scope)?;
+        let text = &self.program.files.get(scope.file)?.text;
+        let own_name = function.child_by_field_name("declarator").map(|node| declared(node, text))?;
+        let most = parameter_names(function, text).len();
+        let calls = || self.program.calls.get(own_name).into_iter().flatten();
+        // Another file may have a function of the same name.
+        let is_own = calls().any(|call| call.file == scope.file);
+        let calls = calls().filter(|call| !is_own || call.file == scope.file);
+        calls.take(MOST_CALLERS).find_map(|call| {
+            self.step()?;
+            let given = arguments(self.program.node(call)?);
+            let argument = *given.get(number).filter(|_| given.len() <= most)?;
+            // A call by itself leads nowhere.
+            if call.file == scope.file && function.byte_range().contains(&call.range.start) {
+                return None;
+            }
+            let place = FilePlace { file: call.file, range: argument.byte_range() };
+            read(&place, &scope.moved(&place)?)
+        })
+    }
+
+    /// What a member of a parameter, as `p->n`, is by the names that it has where callers are, as
+    /// `sizes.n`.
+    pub(super) fn of_member<T>(
+        &self,
+        whole: &str,
+        scope: &Scope,
+        read: &dyn Fn(&str, &Scope) -> Option<T>,
+    ) -> Option<T> {
+        let object = base_name(whole);
+        let member = whole.strip_prefix(object).filter(|member| !member.is_empty())?;
+        self.of_parameter(object, scope, &|place, scope| read(&member_of(self.program.slice(place), member)?, scope))
+    }
+}
+
+/// The member of an argument: `s.n` for `->n` of `&s`; `None` of what is no variable.
+fn member_of(argument: &str, member: &str) -> Option<String> {
+    let argument: String = argument.split_whitespace().collect();
+    let field = || member.strip_prefix("->").or(member.strip_prefix('.'));
+    let (object, member) = match (argument.strip_prefix('&'), argument.strip_prefix('*')) {
+        (Some(object), _) => (object, format!(".{}", field().filter(|_| member.starts_with('-'))?)),
+        (_, Some(object)) => (object, format!("->{}", field().filter(|_| member.starts_with('.'))?)),
+        (None, None) => (argument.as_str(), member.to_owned()),
+    };
+    let is_variable = |text: &str| {
+        text.starts_with(|c: char| is_word(c) && !c.is_ascii_digit())
+            && text.replace("->", ".").chars().all(|c| is_word(c) || matches!(c, '.' | ':' | '[' | ']'))
+    };
+    is_variable(object).then(|| format!("{object}{member}"))
+}
+
+/// The names of a function's parameters in order.
+pub(super) fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
+    let mut declarator = function.child_by_field_name("declarator");
+    while let Some(node) = declarator.filter(|node| node.kind() != "function_declarator") {
+        declarator = node.child_by_field_name("declarator").or_else(|| node.named_child(0));
+    }
+    let Some(list) = declarator.and_then(|node| node.child_by_field_name("parameters")) else { return Vec::new() };
+    let mut cursor = list.walk();
+    let parameters = list.named_children(&mut cursor).filter(|node| node.kind().ends_with("parameter_declaration"));
+    let name = |node: Node<'_>| {
+        let declarator = node.child_by_field_name("declarator");
+        declarator.map_or("", |declarator| last_name(&text[declarator.byte_range()])).to_owned()
+    };
+    parameters.map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::member_of;
+
+    #[test]
+    fn member_of_an_argument_has_the_name_at_the_caller() {
+        for (argument, member, expected) in [
+            ("s", ".n", Some("s.n")),
+            ("& s", "->n", Some("s.n")),
+            ("p", "->n", Some("p->n")),
+            ("*p", ".n", Some("p->n")),
+            ("this->sizes[1]", ".n", Some("this->sizes[1].n")),
+            ("&s", ".n", None),
+            ("make(3)", ".n", None),
+            ("a - b", ".n", None),
+            ("", ".n", None),
+        ] {
+            assert_eq!(member_of(argument, member).as_deref(), expected, "{argument} {member}");
+        }
+    }
+}
