@@ -28,7 +28,7 @@ fn asked(text: &str) -> usize {
     let _ = kernels_of(&source);
     let program = HostProgram::new(&[("a.cu".to_owned(), text.to_owned())], &[], &[]);
     let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
-    let _ = (program.evaluated_launches("k", &ANY_COUNT, &kinds, 1024), program.argument_types("k", &ANY_COUNT));
+    let _ = program.evaluated_launches("k", &ANY_COUNT, &kinds, 1024);
     let _ = propose(&source, &program, &Vec::new, &|_| false);
     let code = HostCode::new([Arc::new(source)]);
     let _ = (code.by_address("k"), code.has_name("PER"));

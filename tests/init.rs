@@ -196,6 +196,57 @@ fn size_of_a_union_is_that_of_its_largest_field() {
 }
 
 #[test]
+fn field_has_one_value_that_gives_the_grid() {
+    check(
+        "struct Size { int w, h; };\nstruct M { Size size; int n; float *p; };\n\
+         __global__ void k(M a) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < a.n) a.p[i] = i; }\n\
+         void run(M a) { k<<<(a.n + 255) / 256, 256>>>(a); }\n\
+         __global__ void l(M a) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < a.size.w) a.p[i] = i; }\n\
+         void go(M a) { l<<<a.size.w / 256, 256>>>(a); }\n",
+        expect![[r#"
+            // Guesses of nvtune init: a.n = 1048576, a.size.w, a.size.h, size of a.p.
+            //@tune threads(a.n) block(auto) regs(auto) default(block = 256)
+            //@tune args(a = {size = {w = 1, h = 1}, n = 1 << 20, p = random[a.n]})
+            // Guesses of nvtune init: a.size.w = 1048576, a.size.h, a.n, size of a.p.
+            //@tune threads(a.size.w) block(auto) regs(auto) default(block = 256)
+            //@tune args(a = {size = {w = 1 << 20, h = 1}, n = 1, p = random[a.size.w]})
+            nvtune: a.cu: proposed: 2; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
+fn template_argument_follows_from_a_cast() {
+    for cast in
+        ["(const float *)s", "(float *)(s)", "reinterpret_cast<const float *>(s)", "static_cast<float *>(s) + 1"]
+    {
+        let lines = added(&format!(
+            "template <typename T> __global__ void scan(const T *src, int n) {{ if (src[blockDim.x]) return; }}\n\
+             void op(const void *s, int n) {{ scan<<<(n + 255) / 256, 256>>>({cast}, n); }}\n"
+        ));
+        assert!(lines.contains(" template(float) "), "{cast}\n{lines}");
+    }
+}
+
+#[test]
+fn launches_of_an_explicit_specialization_are_its_own() {
+    check(
+        "template <typename T> __global__ void d(T *x, int n) { x[blockIdx.x * blockDim.x + threadIdx.x] *= 2; }\n\
+         template <> __global__ void d<double>(double *x, int n) { x[blockIdx.x * blockDim.x + threadIdx.x] *= 3; }\n\
+         void run(float *x, double *y, int n) { d<<<(n + 255) / 256, 256>>>(x, n); d<double><<<(n + 127) / 128, 128>>>(y, n); }\n",
+        expect![[r#"
+            // Guesses of nvtune init: n = 1048576, size of x.
+            //@tune threads(n) template(float) block(auto) regs(auto) default(block = 256)
+            //@tune args(x = random[n], n = 1 << 20)
+            // Guesses of nvtune init: n = 1048576, size of x.
+            //@tune threads(n) block(auto) regs(auto) default(block = 128)
+            //@tune args(x = random[n], n = 1 << 20)
+            nvtune: a.cu: proposed: 2; left out: 0; marked already: 0
+        "#]],
+    );
+}
+
+#[test]
 fn kernel_without_a_workload_gets_its_launch_and_the_reason() {
     check(
         "__global__ void blur(int w, cudaTextureObject_t image, float *y) { y[0] = w; }\n\

@@ -29,6 +29,8 @@ pub struct EvaluatedLaunch {
     pub arguments: Vec<LaunchArgument>,
     /// Template arguments as text; `None` for one that is not known.
     pub template_arguments: Vec<Option<String>>,
+    /// The type of each argument in the text; `None` for one that is not known.
+    pub argument_types: Vec<Option<String>>,
     /// Names that have no value in the text, with what they are taken for.
     pub assumed: Vec<(String, i64)>,
     /// The launch with other numbers in the place of each literal that arguments come from: it
@@ -136,6 +138,10 @@ impl HostProgram {
             let other = self.evaluated_with(place, &parts, parameters, assumption, varied).map(|(launch, _)| launch);
             launch.variation = other.map(Box::new);
         }
+        let (evaluation, scope) = (Evaluation::new(self), Scope::new(place));
+        let text = &self.files.get(place.file)?.text;
+        let kinds = parts.arguments.iter().map(|node| evaluation.type_of_argument(*node, text, &scope));
+        launch.argument_types = kinds.collect();
         Some(launch)
     }
 
@@ -199,7 +205,8 @@ impl HostProgram {
                     evaluation.take_leaves();
                     given[number] = argument(number, kind);
                     let leaves = evaluation.take_leaves();
-                    varied.extend(leaves.into_iter().filter(|_| matches!(kind, ParameterKind::Scalar { .. })));
+                    let has_numbers = matches!(kind, ParameterKind::Scalar { .. } | ParameterKind::Structure(_));
+                    varied.extend(leaves.into_iter().filter(|_| has_numbers));
                 }
             }
         }
@@ -221,6 +228,7 @@ impl HostProgram {
             is_cooperative: parts.is_cooperative,
             arguments: given,
             template_arguments,
+            argument_types: Vec::new(),
             assumed: evaluation.assumed(),
             variation: None,
         };
@@ -269,16 +277,6 @@ impl HostProgram {
             template: kernel.find('<').map(|at| kernel[at..].to_owned()),
             is_cooperative: function.contains("Cooperative"),
         })
-    }
-}
-
-impl HostProgram {
-    /// The declared type of each argument of a kernel's first launch in host code.
-    pub fn argument_types(&self, kernel: &str, counts: &ArgumentCounts) -> Vec<Option<String>> {
-        let Some(place) = self.host_launches(kernel, counts).into_iter().next() else { return Vec::new() };
-        let (Some(parts), Some(file)) = (self.parts(place), self.files.get(place.file)) else { return Vec::new() };
-        let (evaluation, scope) = (Evaluation::new(self), Scope::new(place));
-        parts.arguments.iter().map(|node| evaluation.type_of_argument(*node, &file.text, &scope)).collect()
     }
 }
 

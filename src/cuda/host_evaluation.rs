@@ -132,6 +132,14 @@ impl<'p> Evaluation<'p> {
         found
     }
 
+    /// What is found without noting the names that it comes from.
+    pub(super) fn without_leaves<T>(&self, value: impl FnOnce() -> T) -> T {
+        let leaves = self.leaves.borrow().clone();
+        let found = value();
+        self.leaves.replace(leaves);
+        found
+    }
+
     /// Allows as many steps as at first.
     pub(super) fn renew_steps(&self) {
         self.steps.set(MOST_STEPS);
@@ -336,7 +344,7 @@ impl<'p> Evaluation<'p> {
     }
 
     /// The value of a name, or of a field as it is written.
-    fn named(&self, whole: &str, name: &str, scope: &Scope) -> Option<Number> {
+    pub(super) fn named(&self, whole: &str, name: &str, scope: &Scope) -> Option<Number> {
         if let Some((_, value)) = scope.bindings.iter().find(|(bound, _)| bound == whole) {
             return Some(*value);
         }

@@ -1,7 +1,7 @@
 //! An argument of a launch in host code -> its value, or the bytes behind it.
 
 use super::host_evaluation::{Evaluation, Scope};
-use super::host_nodes::{arguments, base_name, last_name};
+use super::host_nodes::{arguments, base_name, called_name, last_name};
 use super::host_number::Number;
 use super::host_program::{FilePlace, Memory, MemoryBytes};
 use super::host_types::words;
@@ -77,25 +77,48 @@ impl Evaluation<'_> {
             _ => Vec::new(),
         };
         let field = |(number, (name, kind)): (usize, &(String, ParameterKind))| {
-            if let Some(given) = listed.get(number).filter(|_| listed.len() == fields.len()) {
-                return self.argument(*given, kind, scope, assumption);
-            }
-            let whole = format!("{code}.{name}");
-            let definition = self.nearest(&whole, name, scope).into_iter().find(|of| of.target == whole);
-            let given = definition.and_then(|definition| {
-                let place = &definition.value;
-                let moved = scope.moved(place)?;
-                Some(self.argument(self.program.node(place)?, kind, &moved, assumption))
-            });
-            given.unwrap_or_else(|| match kind {
-                ParameterKind::Pointer => {
-                    let found = self.bytes_named(&whole, name, scope);
-                    LaunchArgument { buffer: found, ..LaunchArgument::default() }
-                }
-                _ => LaunchArgument::default(),
-            })
+            let of_field = || match listed.get(number).filter(|_| listed.len() == fields.len()) {
+                Some(given) => self.argument(*given, kind, scope, assumption),
+                None => self.member(&format!("{code}.{name}"), kind, scope, assumption),
+            };
+            // The size of a buffer is no number of the launch.
+            if *kind == ParameterKind::Pointer { self.without_leaves(of_field) } else { of_field() }
         };
         fields.iter().enumerate().map(field).collect()
+    }
+
+    /// What a member of a variable has: as it is assigned, or as the launch took it for.
+    fn member(&self, whole: &str, kind: &ParameterKind, scope: &Scope, assumption: i64) -> LaunchArgument {
+        let name = last_name(whole);
+        let definition = self.nearest(whole, name, scope).into_iter().find(|of| of.target == whole);
+        match (kind, definition) {
+            (ParameterKind::Scalar { is_float }, definition) => {
+                let value = || self.named(whole, name, scope);
+                let value = if definition.is_some() {
+                    self.assume(Some(assumption_for(name, *is_float, assumption)));
+                    value()
+                } else {
+                    self.sure(value)
+                };
+                LaunchArgument { value, ..LaunchArgument::default() }
+            }
+            (_, Some(definition)) => {
+                let place = &definition.value;
+                let given = scope.moved(place).zip(self.program.node(place));
+                given
+                    .map_or_else(LaunchArgument::default, |(moved, node)| self.argument(node, kind, &moved, assumption))
+            }
+            (ParameterKind::Pointer, None) => {
+                LaunchArgument { buffer: self.bytes_named(whole, name, scope), ..LaunchArgument::default() }
+            }
+            (ParameterKind::Structure(fields), None) => {
+                let of_field = |(name, kind): &(String, ParameterKind)| {
+                    self.member(&format!("{whole}.{name}"), kind, scope, assumption)
+                };
+                LaunchArgument { fields: fields.iter().map(of_field).collect(), ..LaunchArgument::default() }
+            }
+            (ParameterKind::Array | ParameterKind::Other | ParameterKind::Unknown, None) => LaunchArgument::default(),
+        }
     }
 
     /// Bytes behind a pointer.
@@ -215,20 +238,47 @@ impl Evaluation<'_> {
         self.value_of_text(&replaced, scope).map(|value| value.as_integer().to_string())
     }
 
-    /// The type of a variable that is an argument, for a template whose arguments follow from it.
+    /// The type of an argument that is a variable or a cast, for a template whose arguments follow
+    /// from it.
     pub(super) fn type_of_argument(&self, node: Node<'_>, text: &str, scope: &Scope) -> Option<String> {
-        let code = text[node.byte_range()].trim();
-        let name = last_name(code);
+        self.step()?;
+        let field = |name: &str| node.child_by_field_name(name);
+        match node.kind() {
+            "cast_expression" => self.closed_type(&text[field("type")?.byte_range()], scope),
+            "call_expression" if called_name(field("function")?, text).ends_with("_cast") => {
+                let (_, kind) = text[field("function")?.byte_range()].split_once('<')?;
+                self.closed_type(kind.trim_end().strip_suffix('>')?, scope)
+            }
+            "parenthesized_expression" => self.type_of_argument(node.named_child(0)?, text, scope),
+            // `x + offset`
+            "binary_expression" => {
+                let of_side = |name: &str| self.type_of_argument(field(name)?, text, scope);
+                of_side("left").filter(|kind| kind.contains('*')).or_else(|| of_side("right"))
+            }
+            _ => self.type_of_variable(last_name(text[node.byte_range()].trim()), scope),
+        }
+    }
+
+    fn type_of_variable(&self, name: &str, scope: &Scope) -> Option<String> {
         let kind = self.declared_type(name, scope)?;
-        if self.is_open(&self.in_scope(&kind, scope), scope) {
+        self.closed_type(&kind, scope).or_else(|| {
             // The template around it is called with the type.
-            return self.of_parameter(name, scope, &|place, scope| {
+            self.of_parameter(name, scope, &|place, scope| {
                 let text = &self.program.files.get(place.file)?.text;
                 self.type_of_argument(self.program.node(place)?, text, scope)
-            });
+            })
+        })
+    }
+
+    /// A type without `const` and names that stand for others; `None` if it depends on a parameter
+    /// of the template around it that no text tells.
+    fn closed_type(&self, kind: &str, scope: &Scope) -> Option<String> {
+        let kind = self.in_scope(kind, scope);
+        if self.is_open(&kind, scope) {
+            return None;
         }
         let kind = words(&kind, |word| (word == "const").then(String::new));
-        Some(self.program.resolved_type(scope.file, &self.in_scope(&kind, scope), &[]))
+        Some(self.program.resolved_type(scope.file, &kind, &[]))
     }
 }
 

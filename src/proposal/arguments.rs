@@ -12,6 +12,31 @@ pub(super) struct LaunchedParameter {
     /// Without names that stand for other types.
     pub kind_text: String,
     pub kind: ParameterKind,
+    /// Of a structure, by their paths: `p.n`.
+    pub fields: Vec<LaunchedParameter>,
+}
+
+impl LaunchedParameter {
+    /// Resolves a type as seen from a file, with its fields.
+    pub fn new(program: &HostProgram, path: &str, name: String, kind: &str) -> Self {
+        Self::of_kind(program, path, name, program.parameter_type(path, kind), program.parameter_kind(path, kind))
+    }
+
+    fn of_kind(program: &HostProgram, path: &str, name: String, kind_text: String, kind: ParameterKind) -> Self {
+        let own = if let ParameterKind::Structure(fields) = &kind { fields.as_slice() } else { &[] };
+        let of_field = |(field, kind): &(String, ParameterKind)| {
+            let text = field_type(program, path, &kind_text, field);
+            Self::of_kind(program, path, format!("{name}.{field}"), text, kind.clone())
+        };
+        let fields = own.iter().map(of_field).collect();
+        Self { name, kind_text, kind, fields }
+    }
+}
+
+/// The type of a structure's field.
+fn field_type(program: &HostProgram, path: &str, kind_text: &str, field: &str) -> String {
+    let whole = program.field_type(path, kind_text, field);
+    whole.unwrap_or_else(|| Type::element(kind_text).map_or("unsigned int", |of| of.scalar.name()).to_owned())
 }
 
 /// The text of an `args` clause.
@@ -26,10 +51,18 @@ pub(super) struct Arguments {
 /// Names and values of whole numbers, for counts and the grid.
 pub(super) type Numbers = Vec<(String, i64)>;
 
-/// The scalars among the parameters that are whole numbers.
+/// The whole numbers among the parameters and their fields.
 pub(super) fn numbers(parameters: &[LaunchedParameter], launch: &EvaluatedLaunch) -> Numbers {
-    let given = parameters.iter().zip(&launch.arguments);
-    given.filter_map(|(parameter, argument)| Some((parameter.name.clone(), integer(parameter, argument)?))).collect()
+    let mut found = Numbers::new();
+    add_numbers(parameters, &launch.arguments, &mut found);
+    found
+}
+
+fn add_numbers(parameters: &[LaunchedParameter], arguments: &[LaunchArgument], found: &mut Numbers) {
+    for (parameter, argument) in parameters.iter().zip(arguments) {
+        found.extend(integer(parameter, argument).map(|value| (parameter.name.clone(), value)));
+        add_numbers(&parameter.fields, &argument.fields, found);
+    }
 }
 
 /// The value of an integer parameter, as its type holds it.
@@ -58,11 +91,10 @@ pub(super) fn arguments(
     let nothing = LaunchArgument::default();
     for (index, parameter) in parameters.iter().enumerate() {
         let argument = launch.arguments.get(index).unwrap_or(&nothing);
-        let name = &parameter.name;
         let other = variation.and_then(|other| other.arguments.get(index)?.buffer);
         let varied = varied.as_ref().zip(other).map(|(numbers, buffer)| (numbers, buffer.bytes));
         let writer = ArgumentWriter { source, program, listed, numbers: &numbers, varied, threads: threads(launch) };
-        let value = writer.value(name, &parameter.kind_text, &parameter.kind, argument, &mut written.guesses)?;
+        let value = writer.value(parameter, argument, &mut written.guesses)?;
         written.values.push(value);
     }
     Ok(written)
@@ -89,12 +121,11 @@ impl ArgumentWriter<'_> {
     /// Writes `name = value`, with the element before it if the type does not tell it.
     fn value(
         &self,
-        name: &str,
-        kind_text: &str,
-        kind: &ParameterKind,
+        parameter: &LaunchedParameter,
         argument: &LaunchArgument,
         guesses: &mut Vec<String>,
     ) -> Result<String, String> {
+        let LaunchedParameter { name, kind_text, kind, fields } = parameter;
         match kind {
             ParameterKind::Scalar { .. } => {
                 let value = argument.value.unwrap_or_else(|| {
@@ -105,33 +136,37 @@ impl ArgumentWriter<'_> {
             }
             ParameterKind::Pointer if argument.is_null => Ok(format!("{name} = nullptr")),
             ParameterKind::Pointer => self.buffer(name, kind_text, argument, guesses),
-            ParameterKind::Structure(fields) => {
-                let mut written = Vec::new();
-                for (index, (field, kind)) in fields.iter().enumerate() {
-                    let own = argument.fields.get(index).cloned().unwrap_or_default();
-                    let path = format!("{name}.{field}");
-                    if *kind == ParameterKind::Array {
-                        // What is not given is 0.
-                        guesses.push(format!("{path} = 0"));
-                        continue;
-                    }
-                    let value = self.value(&path, &self.field_type(kind_text, field), kind, &own, guesses)?;
-                    written.push(value.replacen(&path, field, 1));
-                }
-                if written.is_empty() {
-                    return Err(format!("no value is found for `{name}`"));
-                }
-                Ok(format!("{name} = {{{}}}", written.join(", ")))
-            }
+            ParameterKind::Structure(_) => self.structure(name, fields, argument, guesses),
             ParameterKind::Array | ParameterKind::Other => Err(format!("`{name}` is of a type that takes no value")),
             ParameterKind::Unknown => Err(format!("the type of `{name}` is not found")),
         }
     }
 
-    /// The type of a structure's field.
-    fn field_type(&self, kind_text: &str, field: &str) -> String {
-        let whole = self.program.field_type(&self.source.path, kind_text, field);
-        whole.unwrap_or_else(|| Type::element(kind_text).map_or("unsigned int", |of| of.scalar.name()).to_owned())
+    /// Writes `name = {field = value, ...}`.
+    fn structure(
+        &self,
+        name: &str,
+        fields: &[LaunchedParameter],
+        argument: &LaunchArgument,
+        guesses: &mut Vec<String>,
+    ) -> Result<String, String> {
+        let mut written = Vec::new();
+        for (index, parameter) in fields.iter().enumerate() {
+            let path = &parameter.name;
+            if parameter.kind == ParameterKind::Array {
+                // What is not given is 0.
+                guesses.push(format!("{path} = 0"));
+                continue;
+            }
+            let given = argument.fields.get(index).cloned().unwrap_or_default();
+            let value = self.value(parameter, &given, guesses)?;
+            let field = path.rsplit('.').next().unwrap_or(path);
+            written.push(value.replacen(path, field, 1));
+        }
+        if written.is_empty() {
+            return Err(format!("no value is found for `{name}`"));
+        }
+        Ok(format!("{name} = {{{}}}", written.join(", ")))
     }
 
     /// Writes a buffer: its contents and its number of elements.

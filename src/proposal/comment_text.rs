@@ -1,6 +1,7 @@
 //! A kernel, its launches in the text -> the lines of its tuning comment.
 
 use super::arguments::{Arguments, LaunchedParameter, arguments, integer_text, numbers, threads};
+use super::instance::{instance, is_of_instance, template_arguments};
 use super::proposed::Basis;
 use crate::comment::{Binary, Expr, Node};
 use crate::cuda::{
@@ -35,6 +36,8 @@ pub(super) struct Subject<'a> {
     pub source: &'a Source,
     pub program: &'a HostProgram,
     pub listed: &'a ListedKernel,
+    /// All kernels of the file.
+    pub all: &'a [ListedKernel],
     /// The numbers of arguments that tell it from its namesakes.
     pub counts: ArgumentCounts,
 }
@@ -52,7 +55,7 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
         let clauses = [instance, block, Some("regs(auto)".to_owned())];
         return Ok((tune_lines(&clauses.into_iter().flatten().collect::<Vec<_>>()), Basis::Recording));
     }
-    let parameters = parameters(subject)?;
+    let mut parameters = parameters(subject)?;
     let launches = launches(subject, &parameters)?;
     let launch = &launches[0];
     let no_grid = || {
@@ -66,6 +69,10 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
         Ok(_) => (None, "it has no parameters".to_owned()),
         Err(reason) => (None, reason),
     };
+    // Without a workload a structure has no value.
+    if values.is_none() {
+        parameters.iter_mut().for_each(|parameter| parameter.fields.clear());
+    }
     // Numbers that nothing varies give a grid by chance.
     let may_name = values.is_some() || launch.variation.is_some() && may_lack_values(&listed.kernel);
     let hints = KernelHints { has_fixed_tile: listed.kernel.has_fixed_tile, may_take_any_grid: false };
@@ -171,61 +178,12 @@ fn grid_clause(
 }
 
 fn has_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|own| own == word)
+    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.'))).any(|own| own == word)
 }
 
 /// Whether `args` may give numbers alone, of which the launch follows.
 fn may_lack_values(kernel: &Kernel) -> bool {
     kernel.declarations.iter().any(|declaration| declaration.contains(['*', '[']) || takes_no_value(declaration))
-}
-
-/// The `template` clause of a template, by its first launch.
-fn instance(subject: &Subject<'_>) -> Result<Option<String>, String> {
-    Ok(template_arguments(subject)?.map(|arguments| format!("template({})", arguments.join(", "))))
-}
-
-/// The template arguments of a kernel's first launch that tells them; `None` if it is no
-/// template.
-fn template_arguments(subject: &Subject<'_>) -> Result<Option<Vec<String>>, String> {
-    let Subject { program, counts, .. } = subject;
-    let kernel = &subject.listed.kernel;
-    if kernel.template.is_none() || kernel.arguments.is_some() {
-        return Ok(None);
-    }
-    let launches = program.evaluated_launches(&kernel.name, counts, &[], 1);
-    if launches.is_empty() {
-        return Err(no_launch(subject));
-    }
-    let whole = launches.iter().find_map(|launch| {
-        let arguments: Option<Vec<String>> = launch.template_arguments.iter().cloned().collect();
-        arguments.filter(|arguments| !arguments.is_empty())
-    });
-    let deduced = || {
-        let types = program.argument_types(&kernel.name, counts);
-        let of = |parameter: &Option<crate::cuda::TemplateParameter>| {
-            let name = parameter.as_ref().filter(|parameter| parameter.is_type)?.name.as_str();
-            let declared = kernel.declarations.iter().zip(&types);
-            declared.into_iter().find_map(|(declaration, kind)| deduced_type(name, declaration, kind.as_deref()?))
-        };
-        let all: Option<Vec<String>> = kernel.template_parameters.iter().map(of).collect();
-        all.filter(|all| !all.is_empty())
-    };
-    let missing = || {
-        let names = kernel.template_parameters.iter().flatten().map(|parameter| format!("`{}`", parameter.name));
-        let names: Vec<String> = names.collect();
-        format!("its launches do not tell its template arguments {}", names.join(", "))
-    };
-    whole.or_else(deduced).map(Some).ok_or_else(missing)
-}
-
-/// What a type parameter is, by a parameter `T *x` and the type of its argument.
-fn deduced_type(name: &str, declaration: &str, argument: &str) -> Option<String> {
-    let words: Vec<&str> = declaration.split_whitespace().collect();
-    let is_plain = words.contains(&name) && !declaration.contains(['<', '(', '&']);
-    let stars = declaration.matches('*').count() + usize::from(declaration.contains('['));
-    let stem = argument.trim().trim_end_matches(['*', ' ']);
-    let pointed = argument.matches('*').count();
-    (is_plain && stars == pointed && !stem.is_empty() && !stem.contains("auto")).then(|| stem.trim().to_owned())
 }
 
 /// The parameters with their types, in which names of the template's parameters are replaced.
@@ -245,9 +203,7 @@ fn parameters(subject: &Subject<'_>) -> Result<Vec<LaunchedParameter>, String> {
             .split_whitespace()
             .map(|word| instance.iter().find(|(own, _)| *own == word).map_or(word, |(_, argument)| argument))
             .collect();
-        let kind = kind.join(" ");
-        let kind_text = program.parameter_type(&source.path, &kind);
-        Some(LaunchedParameter { name, kind: program.parameter_kind(&source.path, &kind), kind_text })
+        Some(LaunchedParameter::new(program, &source.path, name, &kind.join(" ")))
     };
     let all: Option<Vec<LaunchedParameter>> = kernel.parameters.iter().zip(&kernel.declarations).map(one).collect();
     all.ok_or_else(|| "one of its parameters has no name".to_owned())
@@ -256,12 +212,13 @@ fn parameters(subject: &Subject<'_>) -> Result<Vec<LaunchedParameter>, String> {
 /// The launches of a kernel, the one that is best known first. Where its own file launches it,
 /// those alone: another file may have a kernel of the same name.
 fn launches(subject: &Subject<'_>, parameters: &[LaunchedParameter]) -> Result<Vec<EvaluatedLaunch>, String> {
-    let Subject { source, program, listed, counts } = subject;
+    let Subject { source, program, listed, counts, .. } = subject;
     let kernel = &listed.kernel;
     let kinds: Vec<ParameterKind> = parameters.iter().map(|parameter| parameter.kind.clone()).collect();
     let mut last = Vec::new();
     for assumption in ASSUMPTIONS {
         let mut launches = program.evaluated_launches(&kernel.name, counts, &kinds, assumption);
+        launches.retain(|launch| is_of_instance(subject, launch));
         if launches.iter().any(|launch| launch.path == source.path) {
             launches.retain(|launch| launch.path == source.path);
         }
@@ -291,7 +248,7 @@ fn launches(subject: &Subject<'_>, parameters: &[LaunchedParameter]) -> Result<V
     Ok(last)
 }
 
-fn no_launch(subject: &Subject<'_>) -> String {
+pub(super) fn no_launch(subject: &Subject<'_>) -> String {
     let (program, kernel) = (subject.program, subject.listed.kernel.name.as_str());
     match program.left_out(kernel) {
         _ if subject.counts != ANY_COUNT => "no launch of this overload is found in host code".to_owned(),

@@ -8,6 +8,7 @@
 mod arguments;
 mod comment_text;
 mod diff;
+mod instance;
 mod proposed;
 
 pub use diff::{insert_lines, unified_diff};
@@ -43,7 +44,7 @@ pub fn propose(
             continue;
         }
         let proposal = argument_counts(program, source, listed, &all).and_then(|counts| {
-            let subject = Subject { source, program, listed, counts };
+            let subject = Subject { source, program, listed, all: &all, counts };
             let proposal = proposal(&subject, is_recorded)?;
             named(proposal, |proposal| check(source, around, &found.proposals, proposal))
         });

@@ -15,7 +15,7 @@ pub fn run(bytes: &[u8]) {
     let _ = kernels_of(&source);
     let program = HostProgram::new(&[(source.path.clone(), source.text.clone())], &[], &[]);
     let kinds = [ParameterKind::Scalar { is_float: false }, ParameterKind::Pointer];
-    let _ = (program.evaluated_launches("k", &ANY_COUNT, &kinds, 1024), program.argument_types("k", &ANY_COUNT));
+    let _ = program.evaluated_launches("k", &ANY_COUNT, &kinds, 1024);
     let _ = propose(&source, &program, &Vec::new, &|_| false);
     let code = HostCode::new([Arc::new(source)]);
     let _ = (code.launches_of("k"), code.by_address("k"), code.has_name("M"));
