@@ -187,7 +187,9 @@ impl HostProgram {
             }
             bytes
         });
+        evaluation.take_leaves();
         let grid = evaluation.extents(parts.grid, text, &scope).filter(is_launched);
+        evaluation.keep_grid_leaves();
         let is_grid_assumed = grid.is_none();
         let grid = grid.or(Some([ASSUMED_GRID, 1, 1]));
         let argument = |number: usize, kind: &ParameterKind| match parts.arguments.get(number) {

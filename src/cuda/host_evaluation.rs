@@ -46,6 +46,8 @@ pub struct Evaluation<'p> {
     replaced: BTreeMap<String, i64>,
     /// Names that the text gives a number, and those that were assumed.
     leaves: RefCell<BTreeMap<String, i64>>,
+    /// Those of the grid.
+    of_grid: RefCell<BTreeMap<String, i64>>,
     /// Names whose definitions elsewhere are looked at.
     active: RefCell<BTreeSet<String>>,
     /// Names without known bytes, by file, place and name, with the depth that did not suffice.
@@ -81,7 +83,8 @@ impl<'p> Evaluation<'p> {
     /// Evaluates as if these names had these values.
     pub fn with(program: &'p HostProgram, replaced: BTreeMap<String, i64>) -> Self {
         let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
-        let (active, is_choice, steps) = (RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
+        let (of_grid, active, is_choice, steps) =
+            (RefCell::default(), RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
         let (guessed, without_bytes, names_noted) = (RefCell::default(), RefCell::default(), Cell::new(0));
         Self {
             program,
@@ -90,6 +93,7 @@ impl<'p> Evaluation<'p> {
             guessed,
             replaced,
             leaves,
+            of_grid,
             active,
             without_bytes,
             is_choice,
@@ -132,12 +136,19 @@ impl<'p> Evaluation<'p> {
         found
     }
 
-    /// What is found without noting the names that it comes from.
-    pub(super) fn without_leaves<T>(&self, value: impl FnOnce() -> T) -> T {
-        let leaves = self.leaves.borrow().clone();
-        let found = value();
-        self.leaves.replace(leaves);
-        found
+    /// Notes names again that were taken.
+    pub(super) fn add_leaves(&self, names: BTreeMap<String, i64>) {
+        self.leaves.borrow_mut().extend(names);
+    }
+
+    /// Takes the names that values came from for those of the grid.
+    pub(super) fn keep_grid_leaves(&self) {
+        self.of_grid.replace(self.leaves.take());
+    }
+
+    /// Whether the grid comes from one of these names.
+    pub(super) fn is_of_grid(&self, names: &BTreeMap<String, i64>) -> bool {
+        names.keys().any(|name| self.of_grid.borrow().contains_key(name))
     }
 
     /// Allows as many steps as at first.

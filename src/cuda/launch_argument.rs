@@ -23,6 +23,8 @@ pub struct LaunchArgument {
     pub value: Option<Number>,
     pub buffer: Option<BufferBytes>,
     pub is_null: bool,
+    /// Whether this is a field that has the value of a name of which the grid comes.
+    pub gives_grid: bool,
     /// Of a structure, in the order of its fields.
     pub fields: Vec<LaunchArgument>,
 }
@@ -81,10 +83,25 @@ impl Evaluation<'_> {
                 Some(given) => self.argument(*given, kind, scope, assumption),
                 None => self.member(&format!("{code}.{name}"), kind, scope, assumption),
             };
-            // The size of a buffer is no number of the launch.
-            if *kind == ParameterKind::Pointer { self.without_leaves(of_field) } else { of_field() }
+            self.noted_field(kind, of_field)
         };
         fields.iter().enumerate().map(field).collect()
+    }
+
+    /// A field of a structure; of a number, with whether the grid comes from the same names.
+    fn noted_field(&self, kind: &ParameterKind, read: impl FnOnce() -> LaunchArgument) -> LaunchArgument {
+        let before = self.take_leaves();
+        let mut field = read();
+        let own = self.take_leaves();
+        self.add_leaves(before);
+        match kind {
+            // The size of a buffer is no number of the launch.
+            ParameterKind::Pointer => return field,
+            ParameterKind::Scalar { .. } => field.gives_grid = self.is_of_grid(&own),
+            _ => {}
+        }
+        self.add_leaves(own);
+        field
     }
 
     /// What a member of a variable has: as it is assigned, or as the launch took it for.
@@ -113,7 +130,7 @@ impl Evaluation<'_> {
             }
             (ParameterKind::Structure(fields), None) => {
                 let of_field = |(name, kind): &(String, ParameterKind)| {
-                    self.member(&format!("{whole}.{name}"), kind, scope, assumption)
+                    self.noted_field(kind, || self.member(&format!("{whole}.{name}"), kind, scope, assumption))
                 };
                 LaunchArgument { fields: fields.iter().map(of_field).collect(), ..LaunchArgument::default() }
             }

@@ -51,17 +51,22 @@ pub(super) struct Arguments {
 /// Names and values of whole numbers, for counts and the grid.
 pub(super) type Numbers = Vec<(String, i64)>;
 
-/// The whole numbers among the parameters and their fields.
+/// The whole numbers among the parameters, and among their fields those that give the grid:
+/// structures have many numbers, of which some have its value by chance.
 pub(super) fn numbers(parameters: &[LaunchedParameter], launch: &EvaluatedLaunch) -> Numbers {
     let mut found = Numbers::new();
-    add_numbers(parameters, &launch.arguments, &mut found);
+    for (parameter, argument) in parameters.iter().zip(&launch.arguments) {
+        found.extend(integer(parameter, argument).map(|value| (parameter.name.clone(), value)));
+        add_fields(parameter, argument, &mut found);
+    }
     found
 }
 
-fn add_numbers(parameters: &[LaunchedParameter], arguments: &[LaunchArgument], found: &mut Numbers) {
-    for (parameter, argument) in parameters.iter().zip(arguments) {
-        found.extend(integer(parameter, argument).map(|value| (parameter.name.clone(), value)));
-        add_numbers(&parameter.fields, &argument.fields, found);
+fn add_fields(parameter: &LaunchedParameter, argument: &LaunchArgument, found: &mut Numbers) {
+    for (field, argument) in parameter.fields.iter().zip(&argument.fields) {
+        let value = integer(field, argument).filter(|_| argument.gives_grid);
+        found.extend(value.map(|value| (field.name.clone(), value)));
+        add_fields(field, argument, found);
     }
 }
 
