@@ -24,7 +24,7 @@ fn workload(parameters: &[Parameter]) -> Workload {
             let element = Element { scalar: Scalar::U32, lanes: 1 };
             let (name, seed) = (parameter.name.to_string(), workload.buffers.len() as u64);
             let fill = Fill::Random { lo: 0.0, hi: f64::from(ITEMS) };
-            workload.buffers.push(Buffer { name: name.into(), element, count: ELEMENTS, fill, seed });
+            workload.buffers.push(Buffer { name, element, count: ELEMENTS, fill, seed });
             Argument::Buffer(workload.buffers.len() - 1)
         } else {
             let bytes = u64::from(ITEMS).to_le_bytes();
