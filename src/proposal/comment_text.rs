@@ -3,11 +3,10 @@
 use super::arguments::{Arguments, LaunchedParameter, arguments, integer_text, numbers, threads};
 use super::instance::{instance, is_of_instance, template_arguments};
 use super::proposed::Basis;
+use super::subject::{Subject, no_launch};
 use crate::comment::{Binary, Expr, Node};
-use crate::cuda::{
-    ANY_COUNT, ArgumentCounts, EvaluatedLaunch, HostProgram, Kernel, ListedKernel, ParameterKind, takes_no_value,
-};
-use crate::diag::{Source, Span};
+use crate::cuda::{EvaluatedLaunch, Kernel, ParameterKind, takes_no_value};
+use crate::diag::Span;
 use crate::launch::Dim3;
 use crate::recording::{InferredGrid, KernelHints, KnownLaunch, infer_grid};
 use crate::space::{Limits, MAX_GRID};
@@ -30,17 +29,6 @@ const INDENT: usize = 13;
 
 /// The columns of a comment's lines.
 const COLUMNS: usize = 100;
-
-/// The kernel that gets a comment, and where it stands.
-pub(super) struct Subject<'a> {
-    pub source: &'a Source,
-    pub program: &'a HostProgram,
-    pub listed: &'a ListedKernel,
-    /// All kernels of the file.
-    pub all: &'a [ListedKernel],
-    /// The numbers of arguments that tell it from its namesakes.
-    pub counts: ArgumentCounts,
-}
 
 /// The lines of a kernel's comment, without indentation.
 ///
@@ -246,16 +234,6 @@ fn launches(subject: &Subject<'_>, parameters: &[LaunchedParameter]) -> Result<V
         }
     }
     Ok(last)
-}
-
-pub(super) fn no_launch(subject: &Subject<'_>) -> String {
-    let (program, kernel) = (subject.program, subject.listed.kernel.name.as_str());
-    match program.left_out(kernel) {
-        _ if subject.counts != ANY_COUNT => "no launch of this overload is found in host code".to_owned(),
-        _ if program.is_launched_by_device(kernel) => "only device code launches it".to_owned(),
-        Some(place) => format!("its launch {place}: give the build's macros, as in -- -DNAME"),
-        None => "no launch of it is found in host code".to_owned(),
-    }
 }
 
 fn extents(values: [i64; 3]) -> Option<Dim3> {

@@ -1,7 +1,7 @@
 //! The launches of a template in the text -> the arguments of the instance that they launch, which
 //! tell launches of a template from those of its explicit specializations.
 
-use super::comment_text::{Subject, no_launch};
+use super::subject::{Subject, no_launch};
 use crate::cuda::template_instance::arguments_agree;
 use crate::cuda::{EvaluatedLaunch, Kernel, ListedKernel, TemplateParameter, instance_arguments};
 

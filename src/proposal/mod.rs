@@ -10,6 +10,7 @@ mod comment_text;
 mod diff;
 mod instance;
 mod proposed;
+mod subject;
 
 pub use diff::{insert_lines, unified_diff};
 pub use proposed::{Basis, FileProposals, Proposal, Refusal};
@@ -18,7 +19,8 @@ use crate::comment::annotations_among;
 use crate::cuda::{ANY_COUNT, ArgumentCounts, HostProgram, Kernel, ListedKernel, kernels_of};
 use crate::diag::{Diagnostic, MessageCode, Source};
 use crate::space::{Limits, Space};
-use comment_text::{Subject, proposed_lines};
+use comment_text::proposed_lines;
+use subject::Subject;
 
 /// The most bytes of dynamic shared memory that a block has on any GPU (compute capability 9.0).
 const MOST_SHARED: u32 = 227 << 10;
