@@ -216,6 +216,16 @@ fn field_has_one_value_that_gives_the_grid() {
 }
 
 #[test]
+fn field_that_has_the_value_of_the_grid_by_chance_is_not_named() {
+    let lines = added(
+        "struct M { int mode; float *p; };\n\
+         __global__ void k(M a, int n, int m) { a.p[blockIdx.x * blockDim.x + threadIdx.x] = a.mode; }\n\
+         void run(M a, int n, int m) { a.mode = 2; k<<<(n - m - 1) / 64 + 1, 64>>>(a, n, m); }\n",
+    );
+    assert!(lines.contains("//@tune args(a = {mode = 2, ") && !lines.contains("(a.mode)"), "{lines}");
+}
+
+#[test]
 fn template_argument_follows_from_a_cast() {
     for cast in
         ["(const float *)s", "(float *)(s)", "reinterpret_cast<const float *>(s)", "static_cast<float *>(s) + 1"]
