@@ -16,12 +16,16 @@ pub const DETAIL_NAMESPACE: &str = "__nvtune_detail::";
 const RUNTIME: &str = include_str!("dispatch_runtime.h");
 /// Enables the part of the runtime that compares clusters.
 const CLUSTERS: &str = "#define __NVTUNE_CLUSTERS\n";
+/// Enables the part of the runtime that adds an argument.
+const COARSENED: &str = "#define __NVTUNE_COARSENED\n";
 
 /// Returns the functions that the statements and their expressions call, for the head of a stub
 /// file with these dispatches.
 pub(super) fn runtime<'d>(dispatches: impl IntoIterator<Item = &'d Dispatch>) -> String {
-    let has_clusters = dispatches.into_iter().flat_map(|dispatch| &dispatch.winners).any(|winner| winner.is_clustered);
-    format!("{}{RUNTIME}", if has_clusters { CLUSTERS } else { "" })
+    let winners: Vec<&Winner> = dispatches.into_iter().flat_map(|dispatch| &dispatch.winners).collect();
+    let clusters = if winners.iter().any(|winner| winner.is_clustered) { CLUSTERS } else { "" };
+    let coarsened = if winners.iter().any(|winner| winner.coarsening > 1) { COARSENED } else { "" };
+    format!("{clusters}{coarsened}{RUNTIME}")
 }
 
 const DIMENSIONS: [&str; 3] = ["x", "y", "z"];

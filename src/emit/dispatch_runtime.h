@@ -118,12 +118,14 @@ static inline int prepare(int device, const void *kernel_key, const Winner *winn
   return most + 1;
 }
 
+#ifdef __NVTUNE_COARSENED
 /* Returns the arguments with the blocks of the grid in x behind them; `extended` has room for them. */
 static inline void **with_blocks(void *const *arguments, int count, void **extended, const unsigned *blocks) {
   for (int i = 0; i < count; ++i) extended[i] = arguments[i];
   extended[count] = const_cast<unsigned *>(blocks);
   return extended;
 }
+#endif
 
 /* Makes a winner ready for a launch on the current device. Returns the device, or -1 if the winner cannot run there. */
 static inline int ready_device(const void *kernel_key, const Winner *winner) {
@@ -166,7 +168,6 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
   for (;; --winners, ++winner) {
     const __nvtune_detail::Launch *chosen = &launch;
     const void *key = kernel_key;
-    unsigned coarsening = 1;
     int device = 0;
     if (winners > 0) {
       chosen = &winner->launch;
@@ -175,14 +176,19 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
       if ((winner->replaced >> (is_baseline + 2 * is_own) & 1) == 0 || !__nvtune_detail::is_possible(chosen)) continue;
       device = __nvtune_detail::ready_device(kernel_key, winner);
       if (device < 0) continue;
-      coarsening = winner->coarsening;
     }
-    unsigned grid[3] = {chosen->grid[0], chosen->grid[1], chosen->grid[2]};
     void **passed = arguments;
-    if (coarsening > 1) {
-      grid[0] = (grid[0] - 1) / coarsening + 1;
-      passed = __nvtune_detail::with_blocks(arguments, count, extended, chosen->grid);
+    const unsigned *grid = chosen->grid;
+#ifdef __NVTUNE_COARSENED
+    unsigned fewer[3] = {grid[0], grid[1], grid[2]};
+    if (winners > 0 && winner->coarsening > 1) {
+      fewer[0] = (grid[0] - 1) / winner->coarsening + 1;
+      passed = __nvtune_detail::with_blocks(arguments, count, extended, grid);
+      grid = fewer;
     }
+#else
+    static_cast<void>(count), static_cast<void>(extended);
+#endif
     const cudaError_t error = cudaLaunchKernel(key, *reinterpret_cast<const __nvtune_detail::shape *>(grid),
                                                *reinterpret_cast<const __nvtune_detail::shape *>(chosen->block),
                                                passed, chosen->shared, static_cast<struct CUstream_st *>(stream));

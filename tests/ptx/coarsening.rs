@@ -93,7 +93,10 @@ fn coarsened_kernel_writes_what_the_kernel_writes() {
         let mut coarsened = 0;
         for kernel in module.functions.iter().filter(|function| function.entry) {
             let Ok(text) = coarsen(&text, &kernel.name) else { continue };
-            assemble(&text, &["--entry", &kernel.name]);
+            // `assemble` is for compute capability 9.0.
+            if *architecture <= 90 {
+                assemble(&text, &["--entry", &kernel.name]);
+            }
             let module_of_several = Module::parse(&text).expect("PTX");
             let launch = Launch { grid: [7, 1, 1], block: [4, 1, 1], shared: 0, carveout: None, coarsening: None };
             let expected = written(&module, &kernel.name, &launch);
