@@ -244,8 +244,12 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
         shared memory cannot be raised
           _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 capability x2 device set carveout=50 set shared=231424 shared
         one device only, first and again
-          flat__nvtune_1 grid 2 1 1 block 64 1 1 shared 0 stream 0; attributes x2 capability x2 device shared
-          flat__nvtune_1 grid 2 1 1 block 64 1 1 shared 0 stream 0;
+          flat__nvtune_1 grid 4 1 1 block 64 1 1 shared 0 stream 0 arguments 256 and 4; attributes x2 capability x2 device occupancy processors shared
+          flat__nvtune_1 grid 4 1 1 block 64 1 1 shared 0 stream 0 arguments 256 and 4;
+        the same in a stream that is captured
+          _Z4flatiPf grid 1 1 1 block 256 1 1 shared 0 stream 8;
+        enough blocks that one may do the work of three
+          flat__nvtune_1 grid 3 1 1 block 64 1 1 shared 0 stream 0 arguments 511 and 8;
         two threads at once
           staged__nvtune_1 grid 10 1 1 block 512 1 1 shared 65536 stream 0: 1000 times
     "#]].assert_eq(&printed.lines().map(short).collect::<String>());

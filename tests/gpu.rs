@@ -109,13 +109,14 @@ fn main() -> ExitCode {
 fn remapped_launches() {
     let sources =
         [("launches.cu", include_str!("gpu/launches.cu")), ("elsewhere.cu", include_str!("gpu/elsewhere.cu"))];
-    for (winner, relocatable) in [
-        ("block=64", "-rdc=false"),
-        ("block=64", "-rdc=true"),
-        ("block=64 reqntid coarsen=4", "-rdc=false"),
-        ("block=64 reqntid coarsen=4", "-rdc=true"),
-    ] {
-        let lines = lines_of_program(&sources, winner, &[relocatable]);
+    let cases: [(&str, &[&str]); 4] = [
+        ("block=64", &["-rdc=false"]),
+        ("block=64", &["-rdc=true"]),
+        ("block=64 reqntid coarsen=4", &["-rdc=false", "-DCOARSENED"]),
+        ("block=64 reqntid coarsen=4", &["-rdc=true", "-DCOARSENED"]),
+    ];
+    for (winner, options) in cases {
+        let lines = lines_of_program(&sources, winner, options);
         assert!(lines.len() >= 8, "{lines:#?}");
     }
 }

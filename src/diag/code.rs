@@ -61,7 +61,7 @@ codes! {
     BudgetCut = 44, "the budget was too short to compile all";
     LockedElsewhere = 45, "the locked result is of another GPU";
     DriverCompiled = 46, "timed as the driver compiles the PTX";
-    ExactBlockSkipped = 47, "code for exactly one block was not tried";
+    RefinementSkipped = 47, "the fastest configurations were not refined";
     LaunchesKept = 48, "launches stay as they are";
     ResultNotUsed = 49, "the tuned result is not used";
     CodeDiffers = 50, "the built code is not the timed code";

@@ -21,11 +21,19 @@ const COARSENED: &str = "#define __NVTUNE_COARSENED\n";
 
 /// Returns the functions that the statements and their expressions call, for the head of a stub
 /// file with these dispatches.
-pub(super) fn runtime<'d>(dispatches: impl IntoIterator<Item = &'d Dispatch>) -> String {
-    let winners: Vec<&Winner> = dispatches.into_iter().flat_map(|dispatch| &dispatch.winners).collect();
-    let clusters = if winners.iter().any(|winner| winner.is_clustered) { CLUSTERS } else { "" };
-    let coarsened = if winners.iter().any(|winner| winner.coarsening > 1) { COARSENED } else { "" };
+pub(super) fn runtime(dispatches: &[&Dispatch]) -> String {
+    let clusters = if any_winner(dispatches, |winner| winner.is_clustered) { CLUSTERS } else { "" };
+    let coarsened = if any_winner(dispatches, Winner::is_coarsened) { COARSENED } else { "" };
     format!("{clusters}{coarsened}{RUNTIME}")
+}
+
+/// Returns the words of each entry's key in a stub file with these dispatches.
+pub(super) fn key_words(dispatches: &[&Dispatch]) -> usize {
+    if any_winner(dispatches, Winner::is_coarsened) { 65 + 64 } else { 65 }
+}
+
+fn any_winner(dispatches: &[&Dispatch], is_such: impl Fn(&Winner) -> bool) -> bool {
+    dispatches.iter().flat_map(|dispatch| &dispatch.winners).any(is_such)
 }
 
 const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
@@ -78,6 +86,12 @@ pub struct Winner {
     pub coarsening: u32,
     /// Whether the winner or the kernel is launched in clusters.
     pub is_clustered: bool,
+}
+
+impl Winner {
+    fn is_coarsened(&self) -> bool {
+        self.coarsening > 1
+    }
 }
 
 impl Dispatch {

@@ -40,8 +40,9 @@ struct Launch {
 
 /* A winner on devices of one compute capability (90: 9.0). `limits` has its limit for each of 64 devices, then whether
    there is one device only, and its address is the winner's key. One of its blocks does the work of `coarsening` blocks
-   of the grid in x. `replaced` is the set of launches that it replaces: bit 0 those of neither shape, bit 1 of the
-   baseline's, bit 2 of its own, bit 3 of both. */
+   of the grid in x, if those that are left fill the device: for that `limits` has, behind these, the blocks that each
+   device holds, or 0 where that is not known. `replaced` is the set of launches that it replaces: bit 0 those of
+   neither shape, bit 1 of the baseline's, bit 2 of its own, bit 3 of both. */
 struct Winner {
   Launch launch;
   int *limits, capability, carveout;
@@ -109,6 +110,15 @@ static inline int prepare(int device, const void *kernel_key, const Winner *winn
   const int carveout = winner->carveout < 0 ? kernel.preferredShmemCarveout : winner->carveout;
   if (carveout != own.preferredShmemCarveout) /* It is a hint. */
     static_cast<void>(cudaFuncSetAttribute(key, cudaFuncAttributePreferredSharedMemoryCarveout, carveout));
+#ifdef __NVTUNE_COARSENED
+  int processors, blocks = 0;
+  if (winner->coarsening > 1 &&
+      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+          &blocks, key, static_cast<int>(launch->block[0] * launch->block[1] * launch->block[2]), launch->shared) ==
+          cudaSuccess)
+    __atomic_store_n(&winner->limits[65 + device], processors * blocks, __ATOMIC_RELAXED);
+#endif
   int most = own.maxDynamicSharedSizeBytes;
   if (launch->shared > static_cast< ::size_t>(most)) {
     /* The maximum, whatever this launch needs, so that concurrent launches never lower each other's limit. */
@@ -124,6 +134,25 @@ static inline void **with_blocks(void *const *arguments, int count, void **exten
   for (int i = 0; i < count; ++i) extended[i] = arguments[i];
   extended[count] = const_cast<unsigned *>(blocks);
   return extended;
+}
+
+/* Where each thread has a default stream of its own, a source has the second name alone. */
+template <class S, class C>
+static inline cudaError_t capture_status(S *stream, C *status,
+                                         char (*)[sizeof(cudaStreamIsCapturing(static_cast<S *>(0), static_cast<C *>(0)))]) {
+  return cudaStreamIsCapturing(stream, status);
+}
+template <class S, class C>
+static inline cudaError_t capture_status(S *stream, C *status,
+                                         char (*)[sizeof(cudaStreamIsCapturing_ptsz(static_cast<S *>(0), static_cast<C *>(0)))]) {
+  return cudaStreamIsCapturing_ptsz(stream, status);
+}
+
+/* Returns whether launches into a stream become nodes of a graph, or may. A program may give a node the kernel's
+   arguments later, which are one too few. */
+static inline bool is_captured(struct CUstream_st *stream) {
+  enum cudaStreamCaptureStatus status;
+  return capture_status(stream, &status, 0) != cudaSuccess || status != cudaStreamCaptureStatusNone;
 }
 #endif
 
@@ -174,6 +203,9 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
       key = winner->limits;
       const unsigned is_own = __nvtune_detail::is_same(&launch, chosen);
       if ((winner->replaced >> (is_baseline + 2 * is_own) & 1) == 0 || !__nvtune_detail::is_possible(chosen)) continue;
+#ifdef __NVTUNE_COARSENED
+      if (winner->coarsening > 1 && __nvtune_detail::is_captured(static_cast<struct CUstream_st *>(stream))) continue;
+#endif
       device = __nvtune_detail::ready_device(kernel_key, winner);
       if (device < 0) continue;
     }
@@ -184,7 +216,10 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
     if (winners > 0 && winner->coarsening > 1) {
       fewer[0] = (grid[0] - 1) / winner->coarsening + 1;
       passed = __nvtune_detail::with_blocks(arguments, count, extended, grid);
-      grid = fewer;
+      const int held = __atomic_load_n(&winner->limits[65 + device], __ATOMIC_RELAXED);
+      const unsigned long long left = 1ULL * fewer[0] * fewer[1] * fewer[2];
+      /* Each block does its own work alone where fewer would leave a part of the device idle. */
+      if (held > 0 && left >= static_cast<unsigned long long>(held)) grid = fewer;
     }
 #else
     static_cast<void>(count), static_cast<void>(extended);

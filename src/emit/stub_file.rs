@@ -76,8 +76,9 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     // After the header that declares the functions of launches.
     let head = file.find(LAUNCH_HEADER).map_or(0, |place| place + LAUNCH_HEADER.len());
     if keys > 0 {
-        let keys: String = (0..keys).map(|number| format!("static int {}[65];\n", entry_key(number))).collect();
-        insertions.push((head, dispatch::runtime(dispatches) + &keys));
+        let words = dispatch::key_words(&dispatches);
+        let keys: String = (0..keys).map(|number| format!("static int {}[{words}];\n", entry_key(number))).collect();
+        insertions.push((head, dispatch::runtime(&dispatches) + &keys));
     }
     if let Some(capture) = captured {
         insertions.push((head, capture.head()));
@@ -252,7 +253,7 @@ mod tests {
     fn changes(stubs: &[&StubText]) -> String {
         let rewritten = rewrite_stubs(STUBS, stubs);
         assert_eq!(rewritten.problems, vec![None; stubs.len()]);
-        let runtime = dispatch::runtime([]);
+        let runtime = dispatch::runtime(&[]);
         let (head, behind) = rewritten.text.split_once(&runtime).expect("the functions that dispatches call");
         assert!(head.ends_with(LAUNCH_HEADER));
         let lines = behind.lines();

@@ -152,9 +152,9 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Threads of one block.
+    /// Threads of one block; the most that the type holds where there are more.
     pub fn block_threads(&self) -> u32 {
-        self.block.iter().product()
+        self.block.iter().fold(1, |all, &extent| all.saturating_mul(extent))
     }
 
     /// Whether one block does the work of several. The kernel has one more parameter then, of 32

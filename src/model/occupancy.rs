@@ -5,6 +5,8 @@
 //! with shared memory opted in.
 
 use crate::gpu::{Architecture, MAX_REGISTERS, WARP};
+use crate::launch::Launch;
+use crate::sass::Resources;
 use crate::space::MAX_BLOCK_THREADS;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +26,20 @@ pub struct Demand {
     /// Preferred shared-memory carve-out in percent; `None` leaves it to the driver, which
     /// gives what the blocks need.
     pub carveout: Option<u8>,
+}
+
+impl Demand {
+    /// What a block of a launch takes.
+    pub fn new(resources: &Resources, launch: &Launch) -> Self {
+        Self {
+            threads: launch.block_threads(),
+            registers: resources.registers,
+            shared: resources.static_shared.saturating_add(launch.shared),
+            barriers: resources.barriers,
+            virtual_resources: resources.virtual_resources,
+            carveout: launch.carveout,
+        }
+    }
 }
 
 /// The occupancy of an SM.

@@ -61,16 +61,8 @@ pub struct Score {
 /// Scores one configuration.
 pub fn score_configuration(inputs: &Inputs<'_>) -> Score {
     let Inputs { machine, kernel, launch, buffers } = *inputs;
-    let threads = block_threads(launch);
-    let resources = &kernel.resources;
-    let demand = Demand {
-        threads,
-        registers: resources.registers,
-        shared: resources.static_shared.saturating_add(launch.shared),
-        barriers: resources.barriers,
-        virtual_resources: resources.virtual_resources,
-        carveout: launch.carveout,
-    };
+    let (threads, resources) = (launch.block_threads(), &kernel.resources);
+    let demand = Demand::new(resources, launch);
     let occupancy = compute_occupancy(&machine.architecture, &demand);
     let feasible = occupancy.blocks > 0 && may_launch(kernel, launch);
     let ryoo = ryoo::compute_metrics(&ryoo::Counts {
@@ -107,19 +99,13 @@ pub fn score_configuration(inputs: &Inputs<'_>) -> Score {
 
 fn in_flight(machine: &Machine, launch: &Launch, occupancy: &Occupancy) -> f64 {
     let blocks = f64::from(occupancy.blocks).min(launch.blocks() as f64 / f64::from(machine.sms.max(1)));
-    blocks * f64::from(block_threads(launch)) / f64::from(machine.architecture.max_threads)
-}
-
-/// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever
-/// their size.
-fn block_threads(launch: &Launch) -> u32 {
-    launch.block.iter().try_fold(1u32, |all, &n| all.checked_mul(n)).unwrap_or(u32::MAX)
+    blocks * f64::from(launch.block_threads()) / f64::from(machine.architecture.max_threads)
 }
 
 /// Whether the shape is one that the hardware and the kernel's launch bounds allow.
 fn may_launch(kernel: &Analysis, launch: &Launch) -> bool {
     let within = |shape: &[u32; 3], most: &[u32; 3]| shape.iter().zip(most).all(|(n, most)| (1..=*most).contains(n));
-    let threads = block_threads(launch);
+    let threads = launch.block_threads();
     let resources = &kernel.resources;
     let bound = resources
         .max_threads

@@ -15,6 +15,7 @@ use super::opcode::Mnemonic;
 
 /// The parameter that is added, the last one.
 const PARAMETER: &str = ".param .u32 nvtune_blocks";
+const PARAMETER_NAME: &str = "nvtune_blocks";
 
 /// Stands before the code of the first block. The registers are what the code reads in place of
 /// `%ctaid.x` and `%nctaid.x`, and the real `%nctaid.x`.
@@ -33,7 +34,9 @@ const END: &str = " nvtune_next: add.u32 %nvtune_block, %nvtune_block, %nvtune_s
 pub fn coarsen(text: &str, entry: &str) -> Result<String, PtxError> {
     let module = Module::parse(text)?;
     let function = module.entry(entry).ok_or_else(|| PtxError::NoEntry { name: entry.to_owned() })?;
-    if !are_blocks_independent(&module, function) {
+    // A variable of the parameter's name could not be named any more.
+    let mut names = module.variables.iter().map(|variable| &*variable.name);
+    if !are_blocks_independent(&module, function) || names.any(|name| name == PARAMETER_NAME) {
         return Err(PtxError::DependentBlocks { name: entry.to_owned() });
     }
     let mut edits = Vec::new();

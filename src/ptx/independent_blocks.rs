@@ -6,7 +6,7 @@
 //! a no, as is all that a thread could see of its block's place in the launch but its number.
 
 use super::module::{Body, Instruction, Module, PtxFunction, PtxVariable, Statement};
-use super::opcode::{Class, Mnemonic, Semantics};
+use super::opcode::{Class, Mnemonic, Opcode, Semantics};
 use super::types::StateSpace;
 use std::collections::HashSet;
 
@@ -52,8 +52,9 @@ fn may_be_repeated(instruction: &Instruction) -> bool {
     let is_weak = || matches!(opcode.semantics(), None | Some(Semantics::Weak));
     let is_global = || !opcode.spaces().any(|space| space == StateSpace::Shared);
     match opcode.class() {
-        Class::Arithmetic | Class::Comparison | Class::Logic | Class::Move | Class::Conversion | Class::Video => true,
-        Class::Load | Class::Store => is_weak() && is_global(),
+        Class::Arithmetic | Class::Comparison | Class::Logic | Class::Move | Class::Video => true,
+        Class::Conversion => is_global(),
+        Class::Load | Class::Store => is_weak() && is_global() && !may_poll(opcode),
         Class::Reduction => is_global() && opcode.mnemonic == Mnemonic::Red,
         Class::Texture | Class::Surface => true,
         Class::Address => matches!(opcode.mnemonic, Mnemonic::Prefetch | Mnemonic::Prefetchu | Mnemonic::Isspacep),
@@ -61,6 +62,12 @@ fn may_be_repeated(instruction: &Instruction) -> bool {
         Class::Miscellaneous => opcode.mnemonic == Mnemonic::Trap,
         _ => false,
     }
+}
+
+/// Whether a load asks for what other blocks may have written meanwhile: past the level-1 cache, as
+/// `__ldcg` and `__ldcv` do.
+fn may_poll(opcode: &Opcode) -> bool {
+    opcode.modifiers().any(|part| matches!(part, "cg" | "cv"))
 }
 
 /// The registers that the code declares: whole names, and beginnings that numbers follow.

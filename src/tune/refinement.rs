@@ -26,10 +26,12 @@ use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
 use crate::measure::{Candidate, Measurer, Outcome, Plan};
 use crate::model::Score;
+use crate::model::occupancy::{Demand, compute_occupancy};
 use crate::process;
 use crate::process::Permit;
 use crate::ptx::Edits;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, digest};
+use crate::sass::Cubin;
 use rayon::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,6 +42,9 @@ const MOST_BEHIND: f64 = 1.2;
 
 /// How many blocks one block may do the work of.
 const COARSENINGS: [u32; 4] = [2, 4, 8, 16];
+
+/// Configurations that are also tried coarsened.
+const MAX_COARSENED_CODE: usize = 3;
 
 /// Coarsened configurations that meet the fastest of all in paired rounds.
 const MAX_COARSENED: usize = 2;
@@ -98,7 +103,7 @@ fn first_of_each(
     rows.iter().copied().filter(move |row| seen.insert(options(*row)))
 }
 
-/// Compiles each contender, and `others`, for exactly its block, the contenders also coarsened, and
+/// Compiles each contender, and `others`, for exactly its block, the fastest also coarsened, and
 /// times those whose code changes. Adds their rows to the decision; they do not count as points of
 /// the space. Returns those of the contenders, and of the others and the coarsened the fastest that
 /// are about as fast as the fastest of all.
@@ -123,7 +128,8 @@ pub fn contenders(
     let timings = match measurer.time(&baseline.candidate, &candidates, &plan) {
         Ok(timings) => timings,
         Err(error) => {
-            decision.note(MessageCode::ExactBlockSkipped, format!("code for exactly one block is not tried: {error}"));
+            decision
+                .note(MessageCode::RefinementSkipped, format!("the fastest configurations are not refined: {error}"));
             return Vec::new();
         }
     };
@@ -164,10 +170,16 @@ fn compile<'a>(
     attempts
         .extend(spilling.map(|contender| (contender, vec![Configuration { shared_spills: true, ..exact(contender) }])));
     let coarsened = |contender: &Contender, blocks| Configuration { coarsening: Some(blocks), ..exact(contender) };
-    attempts.extend(unrefined.iter().map(|contender| {
-        let blocks = coarsenings(finals, contender.row, decision);
+    attempts.extend(fastest(unrefined, decision).map(|contender| {
+        let grid = finals.input.launches[contender.row].grid;
+        let blocks = COARSENINGS.into_iter().filter(|blocks| *blocks <= grid[0]);
         (contender, blocks.map(|blocks| coarsened(contender, blocks)).collect())
     }));
+    // An earlier group of finalists has the baseline, too.
+    let is_tried = |of: &Configuration| decision.configurations.iter().any(|row| row.configuration == *of);
+    for (_, configurations) in &mut attempts {
+        configurations.retain(|configuration| !is_tried(configuration));
+    }
     let compiled: Vec<Vec<Refined<'_>>> = attempts
         .into_par_iter()
         .map(|(contender, configurations)| Refined::compile(finals, contender, &configurations))
@@ -181,17 +193,24 @@ fn compile<'a>(
     compiled.into_iter().flatten().filter(|found| is_new(found)).collect()
 }
 
-/// How many blocks one block of a configuration may do the work of, so that the blocks that are
-/// left still fill the GPU.
-fn coarsenings(finals: &Finals<'_>, row: usize, decision: &Decision) -> impl Iterator<Item = u32> {
-    let score = decision.configurations[row].score.as_ref();
-    let resident = score.map(|score| u64::from(score.blocks_per_sm) * u64::from(finals.input.machine.sms));
-    let launch = finals.input.launches[row];
-    COARSENINGS.into_iter().filter(move |blocks| {
-        let coarsened = Launch { coarsening: Some(*blocks), ..launch };
-        let left: u64 = coarsened.launched_grid().into_iter().map(u64::from).product();
-        resident.is_some_and(|resident| left >= resident)
-    })
+/// The fastest of the contenders, the very fastest first.
+fn fastest<'a>(contenders: &'a [Contender], decision: &Decision) -> impl Iterator<Item = &'a Contender> + use<'a> {
+    let time =
+        |of: &Contender| decision.configurations[of.row].timing.as_ref().map_or(f64::INFINITY, |at| at.median_us);
+    let mut ranked: Vec<&Contender> = contenders.iter().collect();
+    ranked.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    ranked.into_iter().take(MAX_COARSENED_CODE)
+}
+
+/// Whether the blocks that a configuration launches fill the GPU, as the launch stub asks of
+/// coarsened code.
+fn fills_gpu(finals: &Finals<'_>, launch: &Launch, variant: &Variant) -> bool {
+    let Ok(cubin) = Cubin::parse(&variant.cubin) else { return false };
+    let Some(kernel) = cubin.kernels().first() else { return false };
+    let machine = finals.input.machine;
+    let held = compute_occupancy(&machine.architecture, &Demand::new(&kernel.resources, launch)).blocks;
+    let left: u64 = launch.launched_grid().into_iter().map(u64::from).product();
+    left >= u64::from(held) * u64::from(machine.sms)
 }
 
 /// Adds the row of a configuration that was timed, and returns it as a contender.
@@ -242,14 +261,20 @@ impl<'a> Refined<'a> {
     /// contender's own or may not be used, or if the kernel does not permit it.
     fn compile(finals: &Finals<'_>, contender: &'a Contender, configurations: &[Configuration]) -> Vec<Self> {
         let variant = configurations.first().and_then(|first| compiled_variant(finals, contender, first));
+        let launch = &contender.candidate.launch;
+        let is_possible = |variant: &Variant, configuration: &Configuration| {
+            let launch = Launch { coarsening: configuration.coarsening, ..*launch };
+            !configuration.is_coarsened() || fills_gpu(finals, &launch, variant)
+        };
         let refined = |variant: &Variant, configuration: &Configuration| Self {
             contender,
             configuration: configuration.clone(),
             variant: variant.clone(),
         };
-        let all = variant
-            .iter()
-            .flat_map(|variant| configurations.iter().map(|configuration| refined(variant, configuration)));
+        let all = variant.iter().flat_map(|variant| {
+            let possible = configurations.iter().filter(|configuration| is_possible(variant, configuration));
+            possible.map(|configuration| refined(variant, configuration))
+        });
         all.collect()
     }
 
@@ -276,9 +301,10 @@ fn compiled_variant(finals: &Finals<'_>, contender: &Contender, configuration: &
     (variant.digest != code.digest).then_some(variant)
 }
 
-/// Scores a refined winner; `None` if it is coarsened, which the model does not know.
+/// Scores a refined winner. The model takes a coarsened one for code whose blocks do their own work
+/// alone.
 pub fn score(input: &ScoringInput, winner: &Contender) -> Option<Score> {
-    let (row, candidate) = (winner.unrefined.filter(|_| !winner.configuration.is_coarsened())?, &winner.candidate);
+    let (row, candidate) = (winner.unrefined?, &winner.candidate);
     let code = Code {
         symbol: candidate.kernel.clone(),
         digest: digest([&candidate.cubin[..]]),
@@ -304,20 +330,28 @@ pub fn score(input: &ScoringInput, winner: &Contender) -> Option<Score> {
 }
 
 /// Drops refined code that is not faster with 99% confidence than the configuration that it
-/// refines; where that is no contender, than every one that is not refined.
+/// refines, coarsened code also than the same code that is not coarsened; where that is no
+/// contender, than every one that is not refined.
 pub fn keep_faster(samples_by_contender: &mut Vec<(Contender, Vec<f64>)>) {
-    let all = samples_by_contender.iter();
-    let unrefined: Vec<(usize, Vec<f64>)> = all
-        .filter(|(contender, _)| contender.unrefined.is_none())
-        .map(|(contender, samples)| (contender.row, samples.clone()))
-        .collect();
+    let all = samples_by_contender.clone();
+    let simpler = |refined: &Contender| -> Vec<&Vec<f64>> {
+        let is_before = |other: &Contender| match other.unrefined {
+            None => Some(other.row) == refined.unrefined,
+            Some(row) => {
+                let uncoarsened = Configuration { coarsening: None, ..refined.configuration.clone() };
+                Some(row) == refined.unrefined
+                    && refined.configuration.is_coarsened()
+                    && other.configuration == uncoarsened
+            }
+        };
+        let samples = |is_such: &dyn Fn(&Contender) -> bool| -> Vec<&Vec<f64>> {
+            all.iter().filter(|(other, _)| is_such(other)).map(|(_, samples)| samples).collect()
+        };
+        let own = samples(&is_before);
+        if own.is_empty() { samples(&|other| other.unrefined.is_none()) } else { own }
+    };
     samples_by_contender.retain(|(contender, samples)| {
-        let Some(row) = contender.unrefined else { return true };
-        let is_faster =
-            |(_, before): &(usize, Vec<f64>)| matches!(verdict::faster(before, samples), Verdict::Faster { .. });
-        match unrefined.iter().find(|(other, _)| *other == row) {
-            Some(own) => is_faster(own),
-            None => unrefined.iter().all(is_faster),
-        }
+        let is_faster = |before: &&Vec<f64>| matches!(verdict::faster(before, samples), Verdict::Faster { .. });
+        contender.unrefined.is_none() || simpler(contender).iter().all(is_faster)
     });
 }

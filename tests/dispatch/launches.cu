@@ -155,6 +155,10 @@ static void attributes() {
     fake_case("one device only, first and again");
     flat<<<1, 256>>>(256, x);
     flat<<<1, 256>>>(256, x);
+    fake_case("the same in a stream that is captured");
+    flat<<<1, 256, 0, reinterpret_cast<cudaStream_t>(8)>>>(511, x);
+    fake_case("enough blocks that one may do the work of three");
+    flat<<<1, 256>>>(511, x);
     fake_devices(65);
     fake_case("two threads at once");
     fake_threads(staged_from_a_thread);

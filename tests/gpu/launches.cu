@@ -15,7 +15,13 @@ __global__ void scale(int n, const float *x, float *y, unsigned *shape) {
 
 void elsewhere(int blocks, int n, const float *x, float *y, unsigned *shape, cudaStream_t stream);
 
-static const int N = 1000 * 256 + 17, LAYERS = 6;
+// Enough blocks of 64 that a quarter of them fills a GPU.
+static const int N = 5000 * 256 + 17, LAYERS = 6;
+#ifdef COARSENED
+static const unsigned CAPTURED_BLOCK = 256;
+#else
+static const unsigned CAPTURED_BLOCK = 64;
+#endif
 static float *x, *y;
 static unsigned *shape;
 static int failed;
@@ -78,7 +84,7 @@ int main() {
     cudaGraphInstantiate(&executable, graph, 0);
     expect("before the graph is launched", 0, {0, 0, 0, 0, 0, 0});
     cudaGraphLaunch(executable, stream);
-    expect("a captured launch", 1, {(N + 63) / 64, 1, 1, 64, 1, 1});
+    expect("a captured launch", 1, {(N + CAPTURED_BLOCK - 1) / CAPTURED_BLOCK, 1, 1, CAPTURED_BLOCK, 1, 1});
 
     elsewhere(blocks, N, x, y, shape, stream);
     expect("a launch of another translation unit", 1, {(N + 63) / 64, 1, 1, 64, 1, 1});

@@ -50,6 +50,12 @@ fn body_becomes_a_loop_over_blocks_and_keeps_its_lines() {
 fn code_that_needs_other_blocks_or_threads_is_refused() {
     for (code, is_coarsened) in [
         ("mov.u32 %r1, %laneid; red.global.add.u32 [%rd1], %r1; ld.global.nc.f32 %f1, [%rd1];", true),
+        ("{ .reg .pred p; setp.eq.s32 p, %r1, 0; @p ret; }", true),
+        ("ts: .branchtargets first, second; first: brx.idx %r1, ts; second:", true),
+        ("ld.global.cs.u32 %r1, [%rd1];", true),
+        ("ld.global.cg.u32 %r1, [%rd1];", false),
+        ("ld.global.cv.u32 %r1, [%rd1];", false),
+        ("cvta.shared.u64 %rd1, 0;", false),
         ("ld.volatile.global.u32 %r1, [%rd1];", false),
         ("ld.acquire.gpu.u32 %r1, [%rd1];", false),
         ("st.release.gpu.u32 [%rd1], %r1;", false),
@@ -78,6 +84,9 @@ fn code_that_needs_other_blocks_or_threads_is_refused() {
         let coarsened = coarsen(&text, "k");
         assert!(if is_coarsened { coarsened.is_ok() } else { coarsened == refused }, "{code}: {coarsened:?}");
     }
+    // A variable that the parameter would hide.
+    let named = format!("{HEAD}.global .u32 nvtune_blocks;\n.entry k() {{ ret; }}\n");
+    assert!(coarsen(&named, "k").is_err());
     let clustered = format!("{HEAD}.entry k() .explicitcluster .reqnctapercluster 2, 1, 1 {{ ret; }}\n");
     assert!(coarsen(&clustered, "k").is_err());
     assert_eq!(coarsen(&clustered, "other"), Err(PtxError::NoEntry { name: "other".into() }));
@@ -101,12 +110,20 @@ fn coarsened_kernel_writes_what_the_kernel_writes() {
             let launch = Launch { grid: [7, 1, 1], block: [4, 1, 1], shared: 0, carveout: None, coarsening: None };
             let expected = written(&module, &kernel.name, &launch);
             // What races writes another thing each time.
-            let races = ["other_bins", "other_neighbour", "other_behind", "other_overlap", "other_one", "other_bound"];
+            let races = [
+                "other_assembly",
+                "other_behind",
+                "other_bins",
+                "other_bound",
+                "other_neighbour",
+                "other_one",
+                "other_overlap",
+            ];
             for blocks in [2, 3, 7, 16].into_iter().filter(|_| !races.contains(&&*kernel.name)) {
                 let launch = Launch { coarsening: Some(blocks), ..launch };
                 assert_eq!(written(&module_of_several, &kernel.name, &launch), expected, "{}, {blocks}", kernel.name);
             }
-            coarsened += 1;
+            coarsened += usize::from(expected.is_some());
         }
         assert!(coarsened > 25, "{coarsened}");
     }

@@ -4,7 +4,6 @@ use super::*;
 use crate::support::full::cases;
 
 /// Assembles PTX for sm_90 and returns registers and machine code of each kernel.
-/// The registers and the code that ptxas gives each entry.
 pub(super) fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let ptx = folder.path().join("x.ptx").to_string_lossy().into_owned();

@@ -193,16 +193,7 @@ fn baseline_profile(module: &Module, symbol: &str, run: &BaselineRun) -> Option<
 }
 
 fn kernel_occupancy(architecture: &Architecture, kernel: &CubinKernel<'_>, launch: &Launch) -> Occupancy {
-    let resources = &kernel.resources;
-    let demand = Demand {
-        threads: launch.block_threads(),
-        registers: resources.registers,
-        shared: resources.static_shared.saturating_add(launch.shared),
-        barriers: resources.barriers,
-        virtual_resources: resources.virtual_resources,
-        carveout: launch.carveout,
-    };
-    compute_occupancy(architecture, &demand)
+    compute_occupancy(architecture, &Demand::new(&kernel.resources, launch))
 }
 
 /// Shares of the execution units, by executions of the average warp or by the code.

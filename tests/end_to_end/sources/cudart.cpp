@@ -88,10 +88,22 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
         *value = 227 << 10;
         return cudaSuccess;
     }
+    if (attribute == cudaDevAttrMultiProcessorCount) {
+        *value = 2;
+        return cudaSuccess;
+    }
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
     return cudaSuccess;
 }
 int fake_asked() { return asked; }
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus *status) {
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int, size_t) {
+    *blocks = 32;
+    return cudaSuccess;
+}
 // An entry whose name has the text of FAKE_MISSING is in no image of the current device.
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
     const char *missing = std::getenv("FAKE_MISSING");
