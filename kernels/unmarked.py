@@ -7,7 +7,11 @@ program says of its own results, and the microseconds of all its kernels (kernel
 Invariant: both programs are built by the same Makefile and run in turns, alone on their GPU. A program that plain nvcc does not
 build, or that does not run (data that is not there, too long), is listed with the reason.
 
-    kernels/unmarked.py PROGRAMS [NAME...] --out FILE [--gpus N] [--jobs N] [--turns N] [--run-limit SECONDS] [--limit SECONDS]
+What a launch costs the host differs from CPU to CPU by more than kernels of a few microseconds gain: --cpu runs every timed program
+on one CPU.
+
+    kernels/unmarked.py PROGRAMS [NAME...] --out FILE [--gpus N] [--jobs N] [--turns N] [--cpu N] [--run-limit SECONDS]
+                        [--limit SECONDS]
 """
 
 import argparse
@@ -46,6 +50,7 @@ def arguments():
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=4, help="programs at a time for each GPU; they take turns on it")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--cpu", type=int, help="the CPU that runs the timed programs")
     parser.add_argument("--run-limit", type=float, default=15, metavar="SECONDS", help="leave out programs that run longer")
     parser.add_argument("--limit", type=float, default=500, help="begin no further program after this many seconds")
     parser.add_argument("--nvcc", default=os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc"))
@@ -99,7 +104,7 @@ class Program:
         times.unlink(missing_ok=True)
         preload = {"LD_PRELOAD": self.tools["counter"], "UNMARKED_TIMES": str(times)} if counted else {}
         with self.tools["locks"][self.gpu]:
-            status, output, seconds = run(run_line(folder, preload), folder, self.environment(**more), self.options.run_limit)
+            status, output, seconds = run(run_line(folder, preload, self.options.cpu), folder, self.environment(**more), self.options.run_limit)
         self.row["seconds"][what] = round(seconds, 1)
         microseconds, launches = map(float, times.read_text().split()) if times.exists() else (math.nan, 0)
         return verdict(status, output), microseconds, int(launches), output
@@ -148,12 +153,14 @@ def judge(options, name, gpu, tools):
     return row
 
 
-def run_line(folder, variables):
-    """The shell line of the Makefile's target `run`, with these variables for the program alone."""
+def run_line(folder, variables, cpu):
+    """The shell line of the Makefile's target `run`, with these variables for the program alone, on this CPU if one is named."""
     printed = subprocess.run(["make", "-n", "-W", "none", "run", "CC=true"], cwd=folder, capture_output=True, text=True).stdout
     lines = [line for line in printed.splitlines() if not line.startswith(("true", "make"))]
-    prefix = " ".join(f"{key}={shlex.quote(value)}" for key, value in variables.items())
-    return "\n".join(re.sub(r"^\s*(?=\./)", f"env {prefix} ", line) for line in lines[-1:])
+    prefix = " ".join(["env", *(f"{key}={shlex.quote(value)}" for key, value in variables.items())])
+    if cpu is not None:
+        prefix += f" taskset -c {cpu}"
+    return "\n".join(re.sub(r"^\s*(?=\./)", f"{prefix} ", line) for line in lines[-1:])
 
 
 def main():
