@@ -3,7 +3,7 @@
 
 use super::expression::{Expr, Node};
 use super::value::{Fault, Value};
-use crate::cuda::{Element, Kernel, TextureArray, TextureObject};
+use crate::cuda::{Element, Kernel, StructureMember, TextureArray, TextureObject};
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use crate::launch::{LoadCacheOperator, MathOption};
@@ -104,6 +104,16 @@ impl Clauses {
     /// Returns the place of a clause's name.
     pub fn place(&self, clause: &str) -> Option<Span> {
         self.places.iter().find(|(name, _)| name == clause).map(|(_, span)| *span)
+    }
+
+    /// The expressions that each launch is held against.
+    pub fn launch_expressions(&self) -> impl Iterator<Item = &Expr> {
+        let grid = self.grid.iter().flat_map(|grid| match &grid.value {
+            Grid::Expressions(blocks) => blocks.as_slice(),
+            Grid::Lists(_) => &[],
+        });
+        let threads = self.threads.iter().flat_map(|threads| &threads.value);
+        threads.chain(grid).chain(&self.shared).chain(&self.require)
     }
 }
 
@@ -247,12 +257,22 @@ pub enum GivenValue {
     Recorded {
         bytes: Vec<u8>,
         buffers: Vec<(usize, usize)>,
+        /// The numbers in it that have a name.
+        members: Vec<RecordedMember>,
     },
     Buffer {
         fill: GivenFill,
         fill_span: Span,
         count: Expr,
     },
+}
+
+/// A number in a structure that a recorded launch passed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedMember {
+    pub member: StructureMember,
+    /// A scalar.
+    pub value: GivenValue,
 }
 
 /// The contents of a buffer before its type is known.
@@ -356,10 +376,18 @@ pub enum Launching {
 impl GivenValue {
     /// All scalars, buffers and fields in it, by path: `name`, `name.field`, ...
     pub fn visit<'a>(&'a self, name: String, visit: &mut impl FnMut(String, &'a GivenValue)) {
-        if let GivenValue::Struct { fields, .. } = self {
-            for field in fields {
-                field.value.visit(format!("{name}.{}", field.name), visit);
+        match self {
+            GivenValue::Struct { fields, .. } => {
+                for field in fields {
+                    field.value.visit(format!("{name}.{}", field.name), visit);
+                }
             }
+            GivenValue::Recorded { members, .. } => {
+                for RecordedMember { member, value } in members {
+                    value.visit(format!("{name}.{}", member.path), visit);
+                }
+            }
+            _ => {}
         }
         visit(name, self);
     }
@@ -379,11 +407,20 @@ impl GivenValue {
                     given.node = Node::Value(Value::Int(value.saturating_sub(less).max(1)));
                 }
             }
+            GivenValue::Recorded { bytes, members, .. } => {
+                for RecordedMember { member, value } in members {
+                    value.diminish(&format!("{path}.{}", member.path), names, less);
+                    if let GivenValue::Scalar(Expr { node: Node::Value(Value::Int(value)), .. }) = value
+                        && let Some(place) = bytes.get_mut(member.bytes())
+                    {
+                        place.copy_from_slice(&value.to_le_bytes()[..place.len()]);
+                    }
+                }
+            }
             GivenValue::Scalar(_)
             | GivenValue::File(_)
             | GivenValue::Table(_)
             | GivenValue::Null(_)
-            | GivenValue::Recorded { .. }
             | GivenValue::Buffer { .. } => {}
         }
     }
@@ -487,5 +524,38 @@ fn with_pointers(text: &str) -> String {
 impl std::fmt::Display for Instance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.arguments.iter().map(TemplateArgument::text).collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::Scalar;
+
+    #[test]
+    fn number_in_a_recorded_structure_is_made_smaller_in_its_bytes_too() {
+        let span = Span { start: 0, end: 0 };
+        let member = |path: &str, offset, scalar, value| RecordedMember {
+            member: StructureMember { path: path.to_owned(), offset, scalar },
+            value: GivenValue::Scalar(Expr { span, node: Node::Value(value) }),
+        };
+        let members = vec![
+            member("width", 0, Scalar::I32, Value::Int(300)),
+            member("sizes[1]", 4, Scalar::U16, Value::Int(700)),
+            member("scale", 6, Scalar::F32, Value::Float(1.5)),
+        ];
+        let bytes = [&300_i32.to_le_bytes()[..], &700_u16.to_le_bytes(), &1.5_f32.to_le_bytes()].concat();
+        let mut given = GivenValue::Recorded { bytes, buffers: Vec::new(), members };
+        given.diminish("image", &BTreeSet::from(["image.sizes[1]".to_owned()]), 60);
+        let mut values = Vec::new();
+        given.visit("image".to_owned(), &mut |path, value| match value {
+            GivenValue::Scalar(expression) => values.push(format!("{path} {:?}", expression.node)),
+            GivenValue::Recorded { bytes, .. } => values.push(format!("{path} {bytes:?}")),
+            _ => {}
+        });
+        let expected =
+            ["image.width Value(Int(300))", "image.sizes[1] Value(Int(640))", "image.scale Value(Float(1.5))"];
+        assert_eq!(values[..3], expected);
+        assert_eq!(values[3], "image [44, 1, 0, 0, 128, 2, 0, 0, 192, 63]");
     }
 }

@@ -4,7 +4,9 @@
 //! The text gives the launch, and the numbers among the arguments, for the launch follows from
 //! them. It gives no workload: a kernel that it is read for cannot be timed.
 
-use super::annotation::{Annotation, Block, Clauses, Given, GivenValue, Grid, Inferred, Spanned};
+use super::annotation::{
+    Annotation, Block, Clauses, Given, GivenField, GivenTable, GivenValue, Grid, Inferred, RecordedMember, Spanned,
+};
 use super::clause::clauses;
 use super::expression::{Expr, Node};
 use super::lexer::tokens;
@@ -12,6 +14,7 @@ use super::parsed::Parsed;
 use super::value::Value;
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The longest text that is read.
@@ -35,19 +38,92 @@ pub fn inferred_text(before: &Clauses, after: &Clauses) -> String {
         let [x, y, z]: Dim3 = block.value;
         let _ = write!(text, "default(block = {{{x}, {y}, {z}}}) ");
     }
-    let number = |given: &Given| match &given.value {
-        // A parameter without a name has a blank in it.
-        GivenValue::Scalar(Expr { node: Node::Value(value), .. }) if !given.name.contains(' ') => match value {
-            Value::Int(value) => Some(format!("{} = {value}", given.name)),
-            Value::Float(value) => value.is_finite().then(|| format!("{} = {value:?}", given.name)),
-        },
-        _ => None,
+    let mut used = BTreeSet::new();
+    for expression in after.launch_expressions() {
+        expression.names(&mut |name, _| {
+            used.insert(name.clone());
+        });
+    }
+    let number = |given: &Given| {
+        let value = match &given.value {
+            // A parameter without a name has a blank in it.
+            _ if given.name.contains(' ') => None,
+            GivenValue::Scalar(expression) => number_text(expression),
+            GivenValue::Recorded { members, .. } => structure_text(&given.name, members, &used),
+            _ => None,
+        };
+        Some(format!("{} = {}", given.name, value?))
     };
     let numbers: Vec<String> = after.args.iter().flatten().filter_map(number).collect();
     if before.args.is_none() && !numbers.is_empty() {
         let _ = write!(text, "args({})", numbers.join(", "));
     }
     text.trim_end().to_owned()
+}
+
+fn number_text(expression: &Expr) -> Option<String> {
+    match expression.node {
+        Node::Value(Value::Int(value)) => Some(value.to_string()),
+        Node::Value(Value::Float(value)) => value.is_finite().then(|| format!("{value:?}")),
+        _ => None,
+    }
+}
+
+/// The numbers of a structure that expressions use, as a comment gives them.
+fn structure_text(name: &str, members: &[RecordedMember], used: &BTreeSet<String>) -> Option<String> {
+    // A list has the elements before the one that is used, too.
+    let is_listed = |path: &str| {
+        let mut used = used.iter().filter_map(|used| used.strip_prefix(name)?.strip_prefix('.'));
+        used.any(|used| match (used.rsplit_once('['), path.rsplit_once('[')) {
+            (Some((used, last)), Some((array, index))) => {
+                let number = |text: &str| text.trim_end_matches(']').parse::<u64>().ok();
+                used == array && number(index) <= number(last)
+            }
+            _ => used == path,
+        })
+    };
+    let listed = members.iter().filter(|of| is_listed(&of.member.path)).map(|of| match &of.value {
+        GivenValue::Scalar(value) => Some((of.member.path.as_str(), number_text(value)?)),
+        _ => None,
+    });
+    let listed: Vec<(&str, String)> = listed.collect::<Option<_>>()?;
+    (!listed.is_empty()).then(|| braced(&listed))
+}
+
+/// Numbers by path as nested braces: `{extent = {x = 1, y = 2}, counts = {3, 4}}`.
+fn braced(numbers: &[(&str, String)]) -> String {
+    let end_of_name = |path: &str| path.find(['.', '[']).unwrap_or(path.len());
+    let of_one_field = numbers.chunk_by(|(one, _), (other, _)| one[..end_of_name(one)] == other[..end_of_name(other)]);
+    let fields = of_one_field.map(|numbers| {
+        let (path, value) = &numbers[0];
+        let (name, rest) = path.split_at(end_of_name(path));
+        let inner: Vec<(&str, String)> =
+            numbers.iter().filter_map(|(path, value)| Some((path.get(name.len() + 1..)?, value.clone()))).collect();
+        match rest.chars().next() {
+            None => format!("{name} = {value}"),
+            Some('[') => {
+                format!("{name} = {{{}}}", inner.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(", "))
+            }
+            Some(_) => format!("{name} = {}", braced(&inner)),
+        }
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+}
+
+/// A number, or a structure of numbers, with its place; `None` for anything else.
+fn numbers_at(value: GivenValue, span: Span) -> Option<GivenValue> {
+    Some(match value {
+        GivenValue::Scalar(value) => GivenValue::Scalar(value.at(span)),
+        GivenValue::Table(GivenTable { values, count: None, .. }) => {
+            let values = values.into_iter().map(|value| value.at(span)).collect();
+            GivenValue::Table(GivenTable { span, values, count: None })
+        }
+        GivenValue::Struct { fields, .. } => {
+            let at = |field: GivenField| Some(GivenField { span, value: numbers_at(field.value, span)?, ..field });
+            GivenValue::Struct { span, fields: fields.into_iter().map(at).collect::<Option<_>>()? }
+        }
+        _ => return None,
+    })
 }
 
 /// Gives an annotation the clauses of such a text, as far as it has none of its own; false where
@@ -80,8 +156,9 @@ pub fn give_inferred(annotation: &mut Annotation, inferred: Inferred) -> bool {
     let parameters = &annotation.kernel.parameters;
     let args = args.into_iter().flatten().filter_map(|given| {
         let parameter = parameters.iter().position(|name| name.as_ref() == Some(&given.name))?;
-        let Some(GivenValue::Scalar(value)) = given.value else { return None };
-        Some(Given { name: given.name, span, parameter, element: None, value: GivenValue::Scalar(value.at(span)) })
+        // A list alone is a buffer.
+        let value = given.value.filter(|value| !matches!(value, GivenValue::Table(_)))?;
+        Some(Given { name: given.name, span, parameter, element: None, value: numbers_at(value, span)? })
     });
     own.args = Some(args.collect());
     annotation.inferred = Some(inferred);

@@ -36,7 +36,7 @@ pub use alternatives::{are_conditional, has_alternatives, without_alternatives};
 pub use annotation::{
     Annotation, Block, CheckClause, Clauses, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol,
     GivenTable, GivenValue, Grid, Inferred, Instance, Launching, MacroAxis, NamedConstant, Power, RecordedBuffer,
-    RecordedMemory, Regs, Spanned, TemplateArgument,
+    RecordedMember, RecordedMemory, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{annotations, annotations_among};
 pub(crate) use constant_definitions::{UNTOLD, is_defined};

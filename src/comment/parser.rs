@@ -361,6 +361,17 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The number of an element of an array in a structure.
+    fn element_number(&mut self) -> Result<i64, Diagnostic> {
+        match self.tokens.first().map(|token| token.kind) {
+            Some(TokenKind::Number(Value::Int(index))) => {
+                self.next();
+                Ok(index)
+            }
+            _ => Err(self.expected("a whole number")),
+        }
+    }
+
     fn named(&mut self) -> Result<Expr, Diagnostic> {
         let (name, span) = self.name("a name")?;
         match self.peek_mark() {
@@ -375,10 +386,20 @@ impl<'a> Cursor<'a> {
                     // A field of a structure, which the space knows.
                     _ => {
                         let mut path = format!("{name}.{part}");
-                        while self.eat(".") {
-                            let (part, place) = self.name("the name of a field")?;
-                            path = format!("{path}.{part}");
-                            span = span.to(place);
+                        loop {
+                            if self.eat(".") {
+                                let (part, place) = self.name("the name of a field")?;
+                                path = format!("{path}.{part}");
+                                span = span.to(place);
+                            } else if self.peek_mark() == Some("[") {
+                                let mut inner = self.group("[", "]")?;
+                                let index = inner.element_number()?;
+                                inner.finish()?;
+                                path = format!("{path}[{index}]");
+                                span.end = inner.end.end;
+                            } else {
+                                break;
+                            }
                         }
                         return self.make(span, Node::Name(path));
                     }

@@ -2,7 +2,9 @@
 //! tables of a [`HostProgram`].
 
 use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text, without_address};
-use super::host_program::{Declaration, Definition, FilePlace, HostProgram, Memory, MemoryBytes, Structure};
+use super::host_program::{
+    Declaration, Definition, FilePlace, HostProgram, Memory, MemoryBytes, Structure, StructureField,
+};
 use std::collections::HashMap;
 use std::ops::Range;
 use tree_sitter::Node;
@@ -289,7 +291,7 @@ impl<'p> Indexer<'p> {
         }
     }
 
-    /// Notes the fields of a structure: name and type.
+    /// Notes the fields of a structure.
     fn structure(&mut self, text: &str, node: Node<'_>, name: &str) {
         let Some(body) = node.child_by_field_name("body").filter(|_| !name.is_empty() && is_structure(node.kind()))
         else {
@@ -297,15 +299,28 @@ impl<'p> Indexer<'p> {
         };
         let mut fields = Vec::new();
         let mut cursor = body.walk();
-        for field in body.named_children(&mut cursor).filter(|field| field.kind() == "field_declaration") {
-            let Some(kind) = field.child_by_field_name("type") else { continue };
+        let mut is_public = node.kind() != "class_specifier";
+        let mut is_plain = !has_child(node, &["base_class_clause", "alignas_qualifier", "attribute_specifier"]);
+        for field in body.named_children(&mut cursor) {
+            match field.kind() {
+                "access_specifier" => is_public = text[field.byte_range()].starts_with("public"),
+                "function_definition" => is_plain &= !has_child(field, &["virtual"]),
+                "field_declaration" => {
+                    is_plain &=
+                        !has_child(field, &["virtual", "bitfield_clause", "alignas_qualifier", "attribute_specifier"]);
+                }
+                _ => {}
+            }
+            let is_field = field.kind() == "field_declaration";
+            let Some(kind) = field.child_by_field_name("type").filter(|_| is_field) else { continue };
             let mut inner = field.walk();
             for declarator in field.children_by_field_name("declarator", &mut inner) {
                 if declarator.kind() == "function_declarator" || is_static(field) {
                     continue;
                 }
                 let own = declared(declarator, text);
-                fields.push((own.to_owned(), declared_kind(type_text(kind, text), declarator, text)));
+                let kind = declared_kind(type_text(kind, text), declarator, text);
+                fields.push(StructureField { name: own.to_owned(), kind, is_public });
             }
         }
         let around = std::iter::successors(node.parent(), Node::parent);
@@ -314,7 +329,7 @@ impl<'p> Indexer<'p> {
         let mut names: Vec<&str> = std::iter::once(name).chain(names).collect();
         names.reverse();
         let is_union = node.kind() == "union_specifier";
-        let structure = Structure { file: self.file, name: names.join("::"), fields, is_union };
+        let structure = Structure { file: self.file, name: names.join("::"), fields, is_union, is_plain };
         self.program.structures.entry(name.to_owned()).or_default().push(structure);
     }
 
@@ -387,6 +402,11 @@ impl<'p> Indexer<'p> {
 /// Whether nodes of this kind are structures or unions.
 fn is_structure(kind: &str) -> bool {
     matches!(kind, "struct_specifier" | "class_specifier" | "union_specifier")
+}
+
+/// Whether a node has a child of one of these kinds.
+fn has_child(node: Node<'_>, kinds: &[&str]) -> bool {
+    node.children(&mut node.walk()).any(|child| kinds.contains(&child.kind()))
 }
 
 /// Whether a type is defined where it is named.

@@ -46,10 +46,20 @@ pub(super) struct Structure {
     pub file: usize,
     /// With the names of the classes around it: `Force::Sizes`.
     pub name: String,
-    /// Names and types.
-    pub fields: Vec<(String, String)>,
+    pub fields: Vec<StructureField>,
     /// Whether the fields share their memory.
     pub is_union: bool,
+    /// Whether the fields alone tell where each is: no bases, virtual functions, bit fields or
+    /// alignments.
+    pub is_plain: bool,
+}
+
+/// A field of a structure.
+#[derive(Clone)]
+pub(super) struct StructureField {
+    pub name: String,
+    pub kind: String,
+    pub is_public: bool,
 }
 
 pub(super) struct HostFile {

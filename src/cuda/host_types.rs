@@ -74,7 +74,7 @@ impl Evaluation<'_> {
     }
 
     /// Size and alignment of a type.
-    fn layout(&self, kind: &str, file: usize, depth: usize) -> Option<(i64, i64)> {
+    pub(super) fn layout(&self, kind: &str, file: usize, depth: usize) -> Option<(i64, i64)> {
         self.step()?;
         let text = self.program.resolved_type(file, kind, &[]);
         let (stem, extents) = text.split_once('[').unwrap_or((&text, ""));
@@ -91,10 +91,10 @@ impl Evaluation<'_> {
             }
             None => {
                 let name = stem.replace("const", "");
-                let structure = self.program.structure(file, &name)?;
+                let structure = self.program.structure(file, &name).filter(|structure| structure.is_plain)?;
                 let (mut end, mut most) = (0_i64, 1_i64);
-                for (_, kind) in &structure.fields {
-                    let (size, align) = self.layout(kind, file, depth.checked_sub(1)?)?;
+                for field in &structure.fields {
+                    let (size, align) = self.layout(&field.kind, file, depth.checked_sub(1)?)?;
                     let start = if structure.is_union { 0 } else { end.checked_add(align - 1)? / align * align };
                     end = end.max(start.checked_add(size)?);
                     most = most.max(align);
@@ -104,14 +104,18 @@ impl Evaluation<'_> {
         };
         let mut count = 1_i64;
         for extent in extents.split('[').filter(|extent| !extent.is_empty()) {
-            let extent = extent.trim().strip_suffix(']')?.trim();
-            let value = integer(extent).or_else(|| {
-                let body = &self.program.macro_of(file, extent)?.body;
-                integer(body.trim_matches(['(', ')', ' ']))
-            })?;
-            count = count.checked_mul(value)?;
+            count = count.checked_mul(self.array_extent(extent, file)?)?;
         }
         Some((size.checked_mul(count)?, align))
+    }
+
+    /// The number in `4]` or `N]`.
+    pub(super) fn array_extent(&self, text: &str, file: usize) -> Option<i64> {
+        let extent = text.trim().strip_suffix(']')?.trim();
+        integer(extent).or_else(|| {
+            let body = &self.program.macro_of(file, extent)?.body;
+            integer(body.trim_matches(['(', ')', ' ']))
+        })
     }
 
     /// The type that a variable or parameter is declared with at a place.

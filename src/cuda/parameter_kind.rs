@@ -66,12 +66,11 @@ impl HostProgram {
                 let names = ["x", "y", "z", "w"].into_iter().take(element.lanes.into());
                 names.map(|name| (name.to_owned(), element.scalar.name().to_owned())).collect()
             }
-            None if stem.trim() == "dim3" => {
-                ["x", "y", "z"].map(|name| (name.to_owned(), "unsigned int".to_owned())).into()
-            }
             None => match self.structure(file, &stem) {
                 Some(structure) if structure.is_union => return ParameterKind::Other,
-                Some(structure) if depth > 0 && !structure.fields.is_empty() => structure.fields.clone(),
+                Some(structure) if depth > 0 && !structure.fields.is_empty() => {
+                    structure.fields.iter().map(|field| (field.name.clone(), field.kind.clone())).collect()
+                }
                 _ => return ParameterKind::Unknown,
             },
         };
@@ -95,8 +94,8 @@ impl HostProgram {
         let kind = self.resolved_type(file, kind, &[]).replace("const", "");
         let size = evaluation.size_of(&kind, file)?;
         let structure = self.structure(file, &kind)?;
-        let mut scalars = structure.fields.iter().map(|(_, kind)| {
-            let text = self.resolved_type(file, kind, &[]);
+        let mut scalars = structure.fields.iter().map(|field| {
+            let text = self.resolved_type(file, &field.kind, &[]);
             let stem = text.split('[').next().unwrap_or("").trim().to_owned();
             Type::element(&stem).map(|element| element.scalar)
         });
@@ -109,8 +108,8 @@ impl HostProgram {
         let kind = self.parameter_type(path, kind).replace("const", "");
         let file = self.files.iter().position(|file| file.path == path)?;
         let structure = self.structure(file, &kind)?;
-        let (_, own) = structure.fields.iter().find(|(name, _)| name == field)?;
-        Some(self.parameter_type(path, own))
+        let own = structure.fields.iter().find(|own| own.name == field)?;
+        Some(self.parameter_type(path, &own.kind))
     }
 
     /// Bytes of a type, as seen from a file.

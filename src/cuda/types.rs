@@ -162,6 +162,9 @@ fn scalar_named(name: &str) -> Option<Scalar> {
 }
 
 fn element_named(name: &str) -> Option<Element> {
+    if name == "dim3" {
+        return Some(Element { scalar: Scalar::U32, lanes: 3 });
+    }
     if let Some(scalar) = scalar_named(name) {
         return Some(Element { scalar, lanes: 1 });
     }

@@ -4,14 +4,16 @@ use super::build::Build;
 use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
+use crate::cuda::{HostProgram, StructureMember};
 use crate::diag::{MessageCode, in_units};
 use crate::emit::{Capture, StubChange, StubText, has_stream_per_thread};
-use crate::nvcc::{Dryrun, Programs};
+use crate::nvcc::{Dryrun, MarkedFile, Programs};
 use crate::recording;
 use crate::recording::{LeftOut, RecordedKernel};
 use crate::settings::bytes_setting;
 use crate::tune;
 use crate::tune::{KernelStub, Preprocessing};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -40,8 +42,17 @@ impl Build<'_> {
         if self.settings.kernels.is_all() {
             self.leave_out_minor(source, &folder, annotations);
         }
+        let program = OnceCell::new();
+        let members = |kind: &str, bytes: usize| {
+            let program: &HostProgram = program.get_or_init(|| {
+                let text =
+                    |file: MarkedFile| (file.path.to_string_lossy().into(), String::from_utf8_lossy(&file.text).into());
+                HostProgram::new(&source.around().map(text).collect::<Vec<_>>(), &[], &[])
+            });
+            program.structure_members(kind, bytes)
+        };
         annotations.retain_mut(|annotation| {
-            annotation.clauses.args.is_some() || self.apply_recording(source, &folder, annotation)
+            annotation.clauses.args.is_some() || self.apply_recording(source, &folder, annotation, &members)
         });
     }
 
@@ -59,7 +70,8 @@ impl Build<'_> {
             let recorded = RecordedKernel::read(&folder, &annotation.name);
             // Left out without a word.
             let is_minor = has_recorded && source.is_selected(annotation) && recorded.work() == 0;
-            let is_given = || matches!(recording::apply(&mut annotation.clone(), &recorded), Ok(true));
+            let is_given =
+                || matches!(recording::apply(&mut annotation.clone(), &recorded, &|_, _| Vec::new()), Ok(true));
             !is_minor && !is_given() && self.locked_launch(source, annotation).is_none()
         };
         let mut kernels = annotations.iter().zip(are_conditional(annotations));
@@ -110,13 +122,19 @@ impl Build<'_> {
 
     /// Gives one comment what the program recorded or, without a recording, what the lock file
     /// has of one; false with a warning where the kernel cannot be tuned.
-    fn apply_recording(&self, source: &MarkedSource, folder: &Path, annotation: &mut Annotation) -> bool {
+    fn apply_recording(
+        &self,
+        source: &MarkedSource,
+        folder: &Path,
+        annotation: &mut Annotation,
+        members: &dyn Fn(&str, usize) -> Vec<StructureMember>,
+    ) -> bool {
         let name = annotation.name.clone();
         let recorded = RecordedKernel::read(folder, &name);
         for problem in &recorded.unusable {
             self.console.warning(MessageCode::RecordingNotUsed, format!("{name}: {problem}"));
         }
-        match recording::apply(annotation, &recorded) {
+        match recording::apply(annotation, &recorded, members) {
             Ok(true) => return true,
             Ok(false) => {}
             Err(problem) => {

@@ -47,7 +47,9 @@ impl<'a> Writer<'a> {
 
     /// The C++ type of a parameter or of a field of one.
     pub fn type_of(&self, name: &str) -> &'static str {
-        self.types.get(name).copied().unwrap_or(UNKNOWN_TYPE)
+        let array = || name.strip_suffix(']')?.rsplit_once('[').map(|(array, _)| array);
+        let known = self.types.get(name).or_else(|| self.types.get(array()?));
+        known.copied().unwrap_or(UNKNOWN_TYPE)
     }
 
     /// The name that the header's functions give to a parameter or a field of one.
@@ -201,7 +203,7 @@ fn identifiers(annotation: &Annotation) -> BTreeMap<&str, String> {
     let mut identifiers = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for name in parameters.into_iter().chain(fields) {
-        let mut identifier = name.replace('.', "_");
+        let mut identifier = name.replace(']', "").replace(['.', '['], "_");
         if !identifier.contains(|c: char| c.is_lowercase()) {
             identifier.push('_');
         }

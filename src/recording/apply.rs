@@ -1,15 +1,15 @@
 //! A comment and what was recorded of its kernel -> the comment with what it leaves to the
 //! recording: workload, grid, shared memory and default block.
 
-use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer, variable_places};
+use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer, integer, variable_places};
 use super::folder::{CountedLaunch, RecordedKernel};
 use super::launch_inference::{InferredGrid, KernelHints, KnownLaunch, infer_grid};
 use crate::comment::{
-    Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Inferred, Node, RecordedBuffer, RecordedMemory, Spanned,
-    Value, inferred_text,
+    Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Inferred, Node, RecordedBuffer, RecordedMember,
+    RecordedMemory, Spanned, Value, inferred_text,
 };
 use crate::cuda::declarations::{handle_by_value, opaque_handle};
-use crate::cuda::{Element, Kernel, OpaqueHandle, Scalar, TextureMemory, Type};
+use crate::cuda::{Element, Kernel, OpaqueHandle, Scalar, StructureMember, TextureMemory, Type};
 use crate::diag::Span;
 use crate::launch::Dim3;
 use crate::record::read_regular;
@@ -19,17 +19,28 @@ use std::sync::Arc;
 const MOST_SHARED_OF_THREAD: u32 = 128;
 
 /// Gives a comment without `args` what was recorded of its kernel; false where nothing was, or
-/// the comment has its own workload.
+/// the comment has its own workload. `members` are those of a type of so many bytes.
 ///
 /// # Errors
 /// Why the recording cannot be used, for the user.
-pub fn apply(annotation: &mut Annotation, recorded: &RecordedKernel) -> Result<bool, String> {
+pub fn apply(
+    annotation: &mut Annotation,
+    recorded: &RecordedKernel,
+    members: &dyn Fn(&str, usize) -> Vec<StructureMember>,
+) -> Result<bool, String> {
     let Some(main) = recorded.main_launch().filter(|_| annotation.clauses.args.is_none()) else { return Ok(false) };
     annotation.kernel.choose_parameters(|list| list.names.len() == main.launch.arguments.len());
     check(annotation, &main.launch)?;
     let (span, before) = (annotation.comment, annotation.clauses.clone());
+    let members: Vec<Vec<StructureMember>> = main
+        .launch
+        .arguments
+        .iter()
+        .enumerate()
+        .map(|(index, of)| members_of(annotation, index, of, members))
+        .collect();
     if !annotation.has_grid() {
-        match infer_grid(&known_launches(annotation, main, recorded), &hints(annotation), span) {
+        match infer_grid(&known_launches(annotation, main, recorded, &members), &hints(annotation), span) {
             Some(InferredGrid::Threads(value)) => annotation.clauses.threads = Some(Spanned { value, span }),
             Some(InferredGrid::Blocks(value)) => {
                 annotation.clauses.grid = Some(Spanned { value: Grid::Expressions(value), span });
@@ -50,7 +61,7 @@ pub fn apply(annotation: &mut Annotation, recorded: &RecordedKernel) -> Result<b
         span,
         parameter: index,
         element: None,
-        value: value(&main.launch, index, argument, span),
+        value: value(&main.launch, index, argument, &members[index], span),
     });
     annotation.clauses.args = Some(given.collect());
     annotation.inferred = Some(Inferred { text: inferred_text(&before, &annotation.clauses), data: None });
@@ -121,13 +132,54 @@ fn check(annotation: &Annotation, launch: &RecordedLaunch) -> Result<(), String>
     Ok(())
 }
 
-/// The launches with the main one's block, that one first.
-fn known_launches(annotation: &Annotation, main: &CountedLaunch, recorded: &RecordedKernel) -> Vec<KnownLaunch> {
+/// The numbers in a structure that an argument is.
+fn members_of(
+    annotation: &Annotation,
+    index: usize,
+    argument: &RecordedArgument,
+    members: &dyn Fn(&str, usize) -> Vec<StructureMember>,
+) -> Vec<StructureMember> {
+    let kernel = &annotation.kernel;
+    let named = kernel.parameters.get(index).and_then(Option::as_ref).zip(kernel.declarations.get(index));
+    let kind = named.and_then(|(name, declaration)| declaration.strip_suffix(name.as_str()));
+    match kind.filter(|kind| argument.kind == ArgumentKind::Other && !kind.contains(['*', '&'])) {
+        Some(kind) => members(kind.trim(), argument.bytes.len()),
+        None => Vec::new(),
+    }
+}
+
+/// The number that a member of a structure is.
+fn member_value(bytes: &[u8], member: &StructureMember) -> Option<Value> {
+    let bytes = bytes.get(member.bytes())?;
+    if member.scalar.is_float() {
+        return match *bytes {
+            [a, b, c, d] => Some(Value::Float(f64::from(f32::from_le_bytes([a, b, c, d])))),
+            _ => Some(Value::Float(f64::from_le_bytes(bytes.try_into().ok()?))),
+        };
+    }
+    let is_signed = member.scalar.integer_bounds().is_some_and(|(least, _)| least < 0);
+    integer(bytes, is_signed).map(Value::Int)
+}
+
+/// The launches with the main one's block, that one first. Whole arguments stand before the
+/// numbers in structures.
+fn known_launches(
+    annotation: &Annotation,
+    main: &CountedLaunch,
+    recorded: &RecordedKernel,
+    members: &[Vec<StructureMember>],
+) -> Vec<KnownLaunch> {
     let parameters = &annotation.kernel.parameters;
     let known = |launch: &RecordedLaunch| {
         let named = parameters.iter().zip(&launch.arguments);
-        let arguments = named.filter_map(|(name, argument)| Some((name.clone()?, argument.integer()?))).collect();
-        KnownLaunch { grid: launch.grid, block: launch.block, arguments }
+        let whole = named.clone().filter_map(|(name, argument)| Some((name.clone()?, argument.integer()?)));
+        let within = named.zip(members).flat_map(|((name, argument), members)| {
+            members.iter().filter_map(move |member| {
+                let value = member_value(&argument.bytes, member)?;
+                Some((format!("{}.{}", name.as_ref()?, member.path), value.as_integer()?))
+            })
+        });
+        KnownLaunch { grid: launch.grid, block: launch.block, arguments: whole.chain(within).collect() }
     };
     let is_like = |other: &&CountedLaunch| {
         other.path != main.path
@@ -174,7 +226,13 @@ fn pointers(launch: &RecordedLaunch, holder: Holder) -> impl Iterator<Item = (u6
 }
 
 /// What an argument is given.
-fn value(launch: &RecordedLaunch, index: usize, argument: &RecordedArgument, span: Span) -> GivenValue {
+fn value(
+    launch: &RecordedLaunch,
+    index: usize,
+    argument: &RecordedArgument,
+    members: &[StructureMember],
+    span: Span,
+) -> GivenValue {
     let mut bytes = argument.bytes.clone();
     let mut places = Vec::new();
     for (offset, buffer, target) in pointers(launch, Holder::Argument(index)) {
@@ -187,7 +245,14 @@ fn value(launch: &RecordedLaunch, index: usize, argument: &RecordedArgument, spa
     let number = argument.integer().map(Value::Int).or_else(|| argument.float().map(Value::Float));
     match number.filter(|_| places.is_empty()) {
         Some(number) => GivenValue::Scalar(Expr { span, node: Node::Value(number) }),
-        None => GivenValue::Recorded { bytes, buffers: places },
+        None => {
+            let recorded = |member: &StructureMember| {
+                let number = Expr { span, node: Node::Value(member_value(&bytes, member)?) };
+                Some(RecordedMember { member: member.clone(), value: GivenValue::Scalar(number) })
+            };
+            let members = members.iter().filter_map(recorded).collect();
+            GivenValue::Recorded { bytes, buffers: places, members }
+        }
     }
 }
 

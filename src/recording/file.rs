@@ -98,16 +98,21 @@ pub struct RecordedLaunch {
     pub checksum: u64,
 }
 
+/// The whole number in at most 8 bytes.
+pub(super) fn integer(bytes: &[u8], is_signed: bool) -> Option<i64> {
+    let mut word = [0; 8];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    let bits = u64::from_le_bytes(word);
+    let unused = 64 - 8 * u32::try_from(bytes.len()).ok()?.max(1);
+    if is_signed { Some((bits << unused) as i64 >> unused) } else { i64::try_from(bits).ok() }
+}
+
 impl RecordedArgument {
     /// The value of a whole number.
     pub fn integer(&self) -> Option<i64> {
-        let mut bytes = [0; 8];
-        bytes.get_mut(..self.bytes.len())?.copy_from_slice(&self.bytes);
-        let bits = u64::from_le_bytes(bytes);
-        let unused = 64 - 8 * u32::try_from(self.bytes.len()).ok()?.max(1);
         match self.kind {
-            ArgumentKind::Signed => Some((bits << unused) as i64 >> unused),
-            ArgumentKind::Unsigned => i64::try_from(bits).ok(),
+            ArgumentKind::Signed => integer(&self.bytes, true),
+            ArgumentKind::Unsigned => integer(&self.bytes, false),
             ArgumentKind::Float
             | ArgumentKind::Pointer
             | ArgumentKind::Texture

@@ -372,6 +372,7 @@ impl<'a> Builder<'a> {
         for (path, value) in &values {
             let meaning = match value {
                 GivenValue::Scalar(_) => Meaning::Circular,
+                GivenValue::Table(_) if path.contains('.') => Meaning::List,
                 GivenValue::Buffer { .. }
                 | GivenValue::File(_)
                 | GivenValue::Table(_)
@@ -381,9 +382,14 @@ impl<'a> Builder<'a> {
             };
             self.names.insert(path.clone(), meaning);
         }
-        let scalars = values.into_iter().filter_map(|(path, value)| match value {
-            GivenValue::Scalar(expression) => Some((path, expression)),
-            _ => None,
+        let scalars = values.into_iter().flat_map(|(path, value)| match value {
+            GivenValue::Scalar(expression) => vec![(path, expression)],
+            // An array in a structure.
+            GivenValue::Table(table) if path.contains('.') => {
+                let elements = table.values.iter().enumerate();
+                elements.map(|(index, value)| (format!("{path}[{index}]"), value)).collect()
+            }
+            _ => Vec::new(),
         });
         let mut deferred: Vec<(String, &Expr)> = Vec::new();
         for (path, expression) in in_turn(scalars.collect()) {

@@ -22,6 +22,8 @@ pub(super) enum Meaning {
     Buffer,
     /// A parameter that is a structure.
     Struct,
+    /// A field that is given a list.
+    List,
     /// Not known yet at this point: the grid while it is being found, and an argument that
     /// depends on it.
     Later,
@@ -67,6 +69,10 @@ pub(super) fn resolve_name(
             format!(
                 "`{name}` is a structure and has no value in an expression: name one of its fields, `{name}.field`"
             ),
+        ),
+        Some(Meaning::List) => problem(
+            MessageCode::NameWithoutValue,
+            format!("`{name}` has no value in an expression: if it is an array, name one of its elements, `{name}[0]`"),
         ),
         Some(Meaning::Later) if name.starts_with("grid.") => problem(
             MessageCode::NameWithoutValue,

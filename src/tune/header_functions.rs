@@ -3,7 +3,7 @@
 
 use super::argument_conditions;
 use super::argument_conditions::{Division, Divisor};
-use crate::comment::{Annotation, Expr, Grid, Spanned, TemplateArgument};
+use crate::comment::{Annotation, Expr, GivenValue, Grid, RecordedMember, Spanned, TemplateArgument};
 use crate::cuda::Scalar;
 use crate::cuda::Type;
 use crate::emit::cxx_expression::{EmittedFile, Types, Writer};
@@ -60,9 +60,17 @@ pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
         let fields = entry.layouts.get(&index).into_iter().flat_map(|layout| &layout.fields);
         let fields = fields.map(|(path, field)| (format!("{name}.{path}"), &field.kind));
         for (name, kind) in fields.chain([(name.clone(), kind)]) {
-            if let Type::Scalar(scalar) = Type::parse_type(kind) {
+            // An array's type stands for that of its elements.
+            let element = kind.split_once('[').map_or(kind.as_str(), |(element, _)| element);
+            if let Type::Scalar(scalar) = Type::parse_type(element) {
                 types.insert(name, c_type(scalar));
             }
+        }
+    }
+    for given in annotation.clauses.args.iter().flatten() {
+        if let GivenValue::Recorded { members, .. } = &given.value {
+            let named = members.iter().map(|RecordedMember { member, .. }| member);
+            types.extend(named.map(|member| (format!("{}.{}", given.name, member.path), c_type(member.scalar))));
         }
     }
     types

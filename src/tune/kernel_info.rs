@@ -315,7 +315,10 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
         answered => answered,
     };
     match answered {
-        Ok(stub) => Ok(layout::answer(annotation, &stub)),
+        Ok(stub) => {
+            let layouts = layout::answer(annotation, &stub);
+            check_elements(annotation, &layouts).map(|()| layouts)
+        }
         Err(ToolError::Failed { message, .. }) => {
             // The source alone was compiled before, so the question is at fault: a field that does
             // not exist, or cannot be named.
@@ -336,6 +339,27 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
         }
         Err(error) => Err(Problem::Tool(Arc::new(error))),
     }
+}
+
+/// Checks that the elements which expressions name are of arrays: host code cannot read what a
+/// pointer points at.
+fn check_elements(annotation: &Annotation, layouts: &BTreeMap<usize, Layout>) -> Result<(), Problem> {
+    let kind_of = |array: &str| {
+        let (parameter, path) = array.split_once('.')?;
+        let at = annotation.kernel.parameters.iter().position(|name| name.as_deref() == Some(parameter))?;
+        Some(&layouts.get(&at)?.fields.get(path)?.kind)
+    };
+    let mut found = Vec::new();
+    for expression in annotation.clauses.launch_expressions() {
+        expression.names(&mut |name, span| {
+            let array = name.strip_suffix(']').and_then(|name| Some(name.rsplit_once('[')?.0));
+            if let Some(array) = array.filter(|array| kind_of(array).is_some_and(|kind| !kind.ends_with(']'))) {
+                let message = format!("`{array}` is a pointer, and what it points at has no value in an expression");
+                found.push(annotation.source.error(MessageCode::NameWithoutValue, span, message));
+            }
+        });
+    }
+    if found.is_empty() { Ok(()) } else { Err(found.into()) }
 }
 
 /// Checks that the baseline's macros are the values that the source has itself. `under_default`

@@ -215,7 +215,7 @@ impl Binding<'_> {
     fn argument(&self, value: &GivenValue, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
         let (name, text) = (self.name, self.text);
         match (Type::parse_type(text), value) {
-            (_, GivenValue::Recorded { bytes, buffers }) => {
+            (_, GivenValue::Recorded { bytes, buffers, .. }) => {
                 Ok(Argument::Struct { bytes: bytes.clone(), buffers: buffers.clone() })
             }
             (Type::Other(_), GivenValue::Struct { span, fields }) => self.structure(*span, fields, buffers),

@@ -62,6 +62,7 @@ cases! {
     constants_as_template_arguments,
     contents_of_variables,
     default_register_cap,
+    elements_of_arrays,
     error_of_all_instances,
     field_that_points_to_structures,
     fields_of_structures,

@@ -1,0 +1,152 @@
+//! The numbers in a structure that is passed by value, by the text of its definition.
+
+use super::declarations::without_arguments;
+use super::element::Scalar;
+use super::host_evaluation::Evaluation;
+use super::host_program::HostProgram;
+use super::types::{Type, vector_fields};
+use std::ops::Range;
+
+/// How deep structures are looked into.
+const DEEPEST: usize = 8;
+
+/// The most numbers of one structure: it is a table if it has more.
+const MOST: usize = 64;
+
+/// A number in a structure that all code may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StructureMember {
+    /// `size.x`, `extent[1]`.
+    pub path: String,
+    /// In bytes from the beginning of the structure.
+    pub offset: usize,
+    pub scalar: Scalar,
+}
+
+impl StructureMember {
+    /// Its bytes in the structure.
+    pub fn bytes(&self) -> Range<usize> {
+        self.offset..self.offset + self.scalar.size()
+    }
+}
+
+impl HostProgram {
+    /// The numbers in a type of so many bytes, as the first file sees it; none if the text gives the
+    /// type another size.
+    pub fn structure_members(&self, kind: &str, bytes: usize) -> Vec<StructureMember> {
+        let evaluation = Evaluation::new(self);
+        let mut found = Vec::new();
+        if evaluation.size_of(kind, 0) == i64::try_from(bytes).ok()
+            && evaluation.add_members(kind, (0, String::new()), DEEPEST, &mut found).is_some()
+        {
+            found
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+impl Evaluation<'_> {
+    /// Adds the numbers in a type that stands at an offset under a path; `None` if that is not known.
+    fn add_members(
+        &self,
+        kind: &str,
+        (offset, path): (i64, String),
+        depth: usize,
+        found: &mut Vec<StructureMember>,
+    ) -> Option<()> {
+        let text = self.program.resolved_type(0, kind, &[]);
+        if found.len() >= MOST || without_arguments(&text).contains('*') {
+            return Some(());
+        }
+        let mut add = |offset: i64, path: String, scalar| {
+            found.push(StructureMember { path, offset: usize::try_from(offset).ok()?, scalar });
+            Some(())
+        };
+        if let Some((stem, extent)) = text.split_once('[') {
+            // Comments have lists of numbers alone, and no lists of lists.
+            let Type::Scalar(scalar) = Type::parse_type(stem) else { return Some(()) };
+            let count = if extent.contains('[') { 0 } else { self.array_extent(extent, 0)? };
+            return (0..count.min(MOST as i64)).try_for_each(|index| {
+                add(offset.checked_add(index * scalar.size() as i64)?, format!("{path}[{index}]"), scalar)
+            });
+        }
+        if let Type::Scalar(scalar) = Type::parse_type(&text) {
+            return add(offset, path, scalar);
+        }
+        let within = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        if let Some(element) = Type::element(text.trim()) {
+            let lanes = vector_fields(text.trim()).iter().zip(0_i64..);
+            return lanes.into_iter().try_for_each(|(name, lane)| {
+                add(offset + lane * element.scalar.size() as i64, within(name), element.scalar)
+            });
+        }
+        let structure = self.program.structure(0, &text.replace("const", ""))?;
+        let mut end = offset;
+        for field in &structure.fields {
+            let (size, align) = self.layout(&field.kind, 0, depth.checked_sub(1)?)?;
+            let start = if structure.is_union { offset } else { end.checked_add(align - 1)? / align * align };
+            end = end.max(start.checked_add(size)?);
+            if field.is_public {
+                self.add_members(&field.kind, (start, within(&field.name)), depth - 1, found)?;
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(definition: &str, kind: &str, bytes: usize) -> String {
+        let program = HostProgram::new(&[("a.cu".to_owned(), definition.to_owned())], &[], &[]);
+        let members = program.structure_members(kind, bytes);
+        let of = |member: &StructureMember| format!("{} {} {}", member.path, member.offset, member.scalar.name());
+        members.iter().map(of).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn members_are_where_the_compiler_has_them() {
+        for (definition, kind, bytes, expected) in [
+            ("", "dim3", 12, "x 0 unsigned int, y 4 unsigned int, z 8 unsigned int"),
+            ("", "const float2", 8, "x 0 float, y 4 float"),
+            (
+                "struct P { char c; int n; double d; const float *x; long m; };",
+                "P",
+                32,
+                "c 0 signed char, n 4 int, d 8 double, m 24 long long",
+            ),
+            (
+                "typedef struct { int size[2]; } S; struct P { S s; int3 at; };",
+                "const P",
+                20,
+                "s.size[0] 0 int, s.size[1] 4 int, at.x 8 int, at.y 12 int, at.z 16 int",
+            ),
+            (
+                "#define N 2\nstruct P { short a[N], table[3][4]; int n; };",
+                "P",
+                32,
+                "a[0] 0 short, a[1] 2 short, n 28 int",
+            ),
+            (
+                "union U { int n; float x; }; struct P { U u; int m; };",
+                "struct P",
+                8,
+                "u.n 0 int, u.x 0 float, m 4 int",
+            ),
+            ("class P { int hidden; public: int n; protected: int m; };", "P", 12, "n 4 int"),
+            // The text does not tell the layout.
+            ("struct P : Q { int n; };", "P", 8, ""),
+            ("struct P { virtual void f(); int n; };", "P", 16, ""),
+            ("struct P { int a : 3; int n; };", "P", 8, ""),
+            ("struct __align__(16) P { int n; };", "P", 16, ""),
+            ("struct alignas(16) P { int n; };", "P", 16, ""),
+            ("struct P { Unknown q; int n; };", "P", 8, ""),
+            ("struct P { char c; int n; };", "P", 5, ""),
+            ("", "Missing", 4, ""),
+        ] {
+            assert_eq!(members(definition, kind, bytes), expected, "{definition}");
+        }
+    }
+}
