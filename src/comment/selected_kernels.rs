@@ -48,27 +48,40 @@ pub fn mark_selected(
         }
         let is_template = listed.kernel.template.is_some() && listed.kernel.arguments.is_none();
         let clauses = match is_template {
-            true => instances.clauses(&listed.kernel.name),
+            true => {
+                let is_specialization = |other: &&ListedKernel| other.kernel.name == listed.kernel.name;
+                let specialized = kernels.iter().filter(is_specialization).filter_map(|other| other.kernel.arguments);
+                let specialized = specialized.map(|span| source.slice(span).trim_matches(['<', '>', ' ']));
+                instances.clauses(&listed.kernel.name, &specialized.collect())
+            }
             false if listed.kernel.name == name => Some(String::new()),
             false => Some(format!("name({name})")),
         };
-        let Some(clauses) = clauses else {
-            templates.insert(name);
-            continue;
-        };
-        match MarkedKernel::new(&source, listed, &clauses) {
-            Ok(mark) => marks.push(mark),
-            Err(reason) => unmarked.push(warning(&source, listed, &reason)),
+        match clauses {
+            // All of its instances are specializations.
+            Some(clauses) if is_template && clauses.is_empty() => {}
+            Some(clauses) => match MarkedKernel::new(&source, listed, &clauses) {
+                Ok(mark) => marks.push(mark),
+                Err(reason) => unmarked.push(warning(&source, listed, &reason)),
+            },
+            None => {
+                templates.insert(name);
+            }
         }
     }
     // What is wrong with some of them may have no line of theirs: then all are left out.
     for is_last in [false, true] {
         let Err(problems) = annotations(&Source::new(path, &marked_text(bytes, &marks))) else { break };
-        let is_wrong = |mark: &MarkedKernel<'_>| problems.iter().any(|problem| mark.lines().contains(&problem.line));
-        let (wrong, good): (Vec<_>, Vec<_>) = marks.into_iter().partition(|mark| is_last || is_wrong(mark));
-        marks = good;
-        let reason = "its declaration is not understood: write a comment";
-        unmarked.extend(wrong.iter().map(|mark| warning(&source, mark.listed, reason)));
+        let problem_of = |mark: &MarkedKernel<'_>| problems.iter().find(|problem| mark.lines().contains(&problem.line));
+        marks.retain(|mark| {
+            let reason = match problem_of(mark).map(|problem| problem.code) {
+                Some(Some(MessageCode::NameClash)) => "another kernel has its name: write a comment with name(...)",
+                None if !is_last => return true,
+                _ => "its declaration is not understood: write a comment",
+            };
+            unmarked.push(warning(&source, mark.listed, reason));
+            false
+        });
     }
     let lines = marks.iter().map(|mark| mark.listed.kernel.line).collect();
     Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked, templates })
@@ -250,7 +263,16 @@ mod tests {
         let said: Vec<(u32, &str)> =
             found.unmarked.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
         let [(3, refused)] = said[..] else { panic!("{said:?}") };
-        assert!(refused.contains("its declaration is not understood: write a comment"), "{refused}");
+        assert!(refused.ends_with("`kd`: another kernel has its name: write a comment with name(...)"), "{refused}");
+    }
+
+    #[test]
+    fn instance_that_is_specialized_is_marked_there() {
+        let text = "template <class T> __global__ void kd(T x) {}\ntemplate <> __global__ void kd<char>(char x) {}\n";
+        let found = selected(text).expect("kernels are selected");
+        let expected = "template <class T> __global__ void kd(T x) {}\n/*@tune*/ template <> __global__ void kd<char>(char x) {}\n";
+        assert_eq!(String::from_utf8(found.text).expect("text"), expected);
+        assert_eq!(found.unmarked, []);
     }
 
     #[test]

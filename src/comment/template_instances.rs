@@ -17,9 +17,11 @@ impl TemplateInstances {
         }
     }
 
-    /// The clauses that name a template's instances; `None` where none is known.
-    pub(super) fn clauses(&self, template: &str) -> Option<String> {
-        let clauses = self.0.get(template)?.iter().map(|arguments| format!("template({arguments})"));
-        Some(clauses.collect::<Vec<_>>().join(" "))
+    /// The clauses that name a template's instances, without those of these arguments; `None` where
+    /// none is known.
+    pub(super) fn clauses(&self, template: &str, without: &BTreeSet<&str>) -> Option<String> {
+        let others = self.0.get(template)?.iter().filter(|arguments| !without.contains(arguments.as_str()));
+        let clauses: Vec<String> = others.map(|arguments| format!("template({arguments})")).collect();
+        Some(clauses.join(" "))
     }
 }

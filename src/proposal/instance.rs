@@ -29,8 +29,11 @@ pub(super) fn template_arguments(subject: &Subject<'_>) -> Result<Option<Vec<Str
         return Err(no_launch(subject));
     }
     let missing = || {
-        let names = kernel.template_parameters.iter().flatten().map(|parameter| format!("`{}`", parameter.name));
-        let names: Vec<String> = names.collect();
+        let name = |parameter: &Option<TemplateParameter>| match parameter {
+            Some(parameter) => format!("`{}`", parameter.name),
+            None => "of a pack or without a name".to_owned(),
+        };
+        let names: Vec<String> = kernel.template_parameters.iter().map(name).collect();
         format!("its launches do not tell its template arguments {}", names.join(", "))
     };
     let written = launches.iter().find_map(written);
