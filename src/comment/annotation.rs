@@ -115,6 +115,17 @@ impl Clauses {
         let threads = self.threads.iter().flat_map(|threads| &threads.value);
         threads.chain(grid).chain(&self.shared).chain(&self.require)
     }
+
+    /// The names in these expressions.
+    pub fn launch_names(&self) -> BTreeSet<&str> {
+        let mut names = BTreeSet::new();
+        for expression in self.launch_expressions() {
+            expression.names(&mut |name, _| {
+                names.insert(name.as_str());
+            });
+        }
+        names
+    }
 }
 
 /// A constant of the source in a tuning comment.
@@ -374,6 +385,15 @@ pub enum Launching {
 }
 
 impl GivenValue {
+    /// The numbers in a recorded structure.
+    pub fn members(&self) -> impl Iterator<Item = &StructureMember> {
+        let members = match self {
+            GivenValue::Recorded { members, .. } => members.as_slice(),
+            _ => &[],
+        };
+        members.iter().map(|RecordedMember { member, .. }| member)
+    }
+
     /// All scalars, buffers and fields in it, by path: `name`, `name.field`, ...
     pub fn visit<'a>(&'a self, name: String, visit: &mut impl FnMut(String, &'a GivenValue)) {
         match self {
@@ -409,8 +429,10 @@ impl GivenValue {
             }
             GivenValue::Recorded { bytes, members, .. } => {
                 for RecordedMember { member, value } in members {
-                    value.diminish(&format!("{path}.{}", member.path), names, less);
-                    if let GivenValue::Scalar(Expr { node: Node::Value(Value::Int(value)), .. }) = value
+                    let path = format!("{path}.{}", member.path);
+                    value.diminish(&path, names, less);
+                    if names.contains(&path)
+                        && let GivenValue::Scalar(Expr { node: Node::Value(Value::Int(value)), .. }) = value
                         && let Some(place) = bytes.get_mut(member.bytes())
                     {
                         place.copy_from_slice(&value.to_le_bytes()[..place.len()]);

@@ -12,6 +12,7 @@ use super::expression::{Expr, Node};
 use super::lexer::tokens;
 use super::parsed::Parsed;
 use super::value::Value;
+use crate::cuda::array_element;
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use std::collections::BTreeSet;
@@ -38,12 +39,7 @@ pub fn inferred_text(before: &Clauses, after: &Clauses) -> String {
         let [x, y, z]: Dim3 = block.value;
         let _ = write!(text, "default(block = {{{x}, {y}, {z}}}) ");
     }
-    let mut used = BTreeSet::new();
-    for expression in after.launch_expressions() {
-        expression.names(&mut |name, _| {
-            used.insert(name.clone());
-        });
-    }
+    let used = after.launch_names();
     let number = |given: &Given| {
         let value = match &given.value {
             // A parameter without a name has a blank in it.
@@ -70,15 +66,12 @@ fn number_text(expression: &Expr) -> Option<String> {
 }
 
 /// The numbers of a structure that expressions use, as a comment gives them.
-fn structure_text(name: &str, members: &[RecordedMember], used: &BTreeSet<String>) -> Option<String> {
+fn structure_text(name: &str, members: &[RecordedMember], launch_names: &BTreeSet<&str>) -> Option<String> {
     // A list has the elements before the one that is used, too.
     let is_listed = |path: &str| {
-        let mut used = used.iter().filter_map(|used| used.strip_prefix(name)?.strip_prefix('.'));
-        used.any(|used| match (used.rsplit_once('['), path.rsplit_once('[')) {
-            (Some((used, last)), Some((array, index))) => {
-                let number = |text: &str| text.trim_end_matches(']').parse::<u64>().ok();
-                used == array && number(index) <= number(last)
-            }
+        let mut used = launch_names.iter().filter_map(|of| of.strip_prefix(name)?.strip_prefix('.'));
+        used.any(|used| match (array_element(used), array_element(path)) {
+            (Some((array, last)), Some((other, index))) => array == other && index <= last,
             _ => used == path,
         })
     };

@@ -300,24 +300,27 @@ impl<'p> Indexer<'p> {
         let mut fields = Vec::new();
         let mut cursor = body.walk();
         let mut is_public = node.kind() != "class_specifier";
-        let mut is_plain = !has_child(node, &["base_class_clause", "alignas_qualifier", "attribute_specifier"]);
+        let mut is_plain = !has_child(node, &MOVES_FIELDS);
         for field in body.named_children(&mut cursor) {
+            is_plain &= !has_child(field, &MOVES_FIELDS);
             match field.kind() {
                 "access_specifier" => is_public = text[field.byte_range()].starts_with("public"),
-                "function_definition" => is_plain &= !has_child(field, &["virtual"]),
-                "field_declaration" => {
-                    is_plain &=
-                        !has_child(field, &["virtual", "bitfield_clause", "alignas_qualifier", "attribute_specifier"]);
-                }
-                _ => {}
-            }
-            let is_field = field.kind() == "field_declaration";
-            let Some(kind) = field.child_by_field_name("type").filter(|_| is_field) else { continue };
-            let mut inner = field.walk();
-            for declarator in field.children_by_field_name("declarator", &mut inner) {
-                if declarator.kind() == "function_declarator" || is_static(field) {
+                "field_declaration" => {}
+                // What an `#if` of the command line lets through, or what is not understood.
+                kind => {
+                    is_plain &= !kind.starts_with("preproc") && !field.is_error();
                     continue;
                 }
+            }
+            let Some(kind) = field.child_by_field_name("type") else { continue };
+            let mut inner = field.walk();
+            let declarators: Vec<_> = field.children_by_field_name("declarator", &mut inner).collect();
+            // Fields of a structure or a union without a name are this one's own.
+            is_plain &= !declarators.is_empty() || !is_structure(kind.kind());
+            for declarator in
+                declarators.into_iter().filter(|declarator| !is_function(*declarator) && !is_static(field))
+            {
+                is_plain &= declarator.kind() != "reference_declarator";
                 let own = declared(declarator, text);
                 let kind = declared_kind(type_text(kind, text), declarator, text);
                 fields.push(StructureField { name: own.to_owned(), kind, is_public });
@@ -329,7 +332,8 @@ impl<'p> Indexer<'p> {
         let mut names: Vec<&str> = std::iter::once(name).chain(names).collect();
         names.reverse();
         let is_union = node.kind() == "union_specifier";
-        let structure = Structure { file: self.file, name: names.join("::"), fields, is_union, is_plain };
+        let (file, name_in_classes, is_local) = (self.file, names.join("::"), self.function().is_some());
+        let structure = Structure { file, name: name_in_classes, fields, is_local, is_union, is_plain };
         self.program.structures.entry(name.to_owned()).or_default().push(structure);
     }
 
@@ -402,6 +406,21 @@ impl<'p> Indexer<'p> {
 /// Whether nodes of this kind are structures or unions.
 fn is_structure(kind: &str) -> bool {
     matches!(kind, "struct_specifier" | "class_specifier" | "union_specifier")
+}
+
+/// What has fields elsewhere than their types alone tell.
+const MOVES_FIELDS: [&str; 5] =
+    ["base_class_clause", "virtual", "bitfield_clause", "alignas_qualifier", "attribute_specifier"];
+
+/// Whether a declarator is of a function, one that returns a pointer or a reference included.
+fn is_function(declarator: Node<'_>) -> bool {
+    match declarator.kind() {
+        "function_declarator" | "operator_cast" => true,
+        "pointer_declarator" | "reference_declarator" => {
+            declarator.named_children(&mut declarator.walk()).any(is_function)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a node has a child of one of these kinds.

@@ -47,10 +47,11 @@ pub(super) struct Structure {
     /// With the names of the classes around it: `Force::Sizes`.
     pub name: String,
     pub fields: Vec<StructureField>,
+    /// Whether a function defines it for itself.
+    pub is_local: bool,
     /// Whether the fields share their memory.
     pub is_union: bool,
-    /// Whether the fields alone tell where each is: no bases, virtual functions, bit fields or
-    /// alignments.
+    /// Whether the types of the fields alone tell where each is.
     pub is_plain: bool,
 }
 

@@ -51,7 +51,7 @@ pub use launch_argument::{BufferBytes, LaunchArgument};
 pub use loops::{KernelLoop, innermost_loops, with_unroll_pragmas};
 pub use parameter_kind::ParameterKind;
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
-pub use structure_members::StructureMember;
+pub use structure_members::{StructureMember, array_element};
 pub use template_instance::Spelled;
 pub(crate) use template_instance::template_arguments as instance_arguments;
 pub use template_use::may_be_used;

@@ -3,7 +3,7 @@
 use super::declarations::without_arguments;
 use super::element::Scalar;
 use super::host_evaluation::Evaluation;
-use super::host_program::HostProgram;
+use super::host_program::{HostProgram, Structure};
 use super::types::{Type, vector_fields};
 use std::ops::Range;
 
@@ -23,7 +23,29 @@ pub struct StructureMember {
     pub scalar: Scalar,
 }
 
+/// An element of an array as expressions spell it: the array and the index; `None` of another name.
+pub fn array_element(name: &str) -> Option<(&str, u64)> {
+    let (array, index) = name.strip_suffix(']')?.rsplit_once('[')?;
+    Some((array, index.parse().ok()?))
+}
+
 impl StructureMember {
+    /// The array that it is an element of.
+    pub fn array(&self) -> Option<&str> {
+        array_element(&self.path).map(|(array, _)| array)
+    }
+
+    /// Whether the compiler has it at the same place, by the place and the type of the field that it
+    /// is or is an element of.
+    pub fn is_at(&self, offset: u64, kind: &str) -> bool {
+        let (element, index) = match array_element(&self.path) {
+            Some((_, index)) => (kind.strip_suffix(']').and_then(|kind| Some(kind.split_once('[')?.0)), index),
+            None => (Some(kind), 0),
+        };
+        let is_same = element.is_some_and(|element| Type::parse_type(element) == Type::Scalar(self.scalar));
+        is_same && offset + index * self.scalar.size() as u64 == self.offset as u64
+    }
+
     /// Its bytes in the structure.
     pub fn bytes(&self) -> Range<usize> {
         self.offset..self.offset + self.scalar.size()
@@ -43,6 +65,15 @@ impl HostProgram {
         } else {
             Vec::new()
         }
+    }
+}
+
+impl HostProgram {
+    /// The structure that a name means, if there is only one that it may mean.
+    fn only_structure(&self, name: &str) -> Option<&Structure> {
+        let [structure] = self.structures.get(name.rsplit("::").next()?)?.as_slice() else { return None };
+        let scopes = name.strip_suffix(&structure.name)?;
+        (!structure.is_local && (scopes.is_empty() || scopes.ends_with("::"))).then_some(structure)
     }
 }
 
@@ -81,9 +112,13 @@ impl Evaluation<'_> {
                 add(offset + lane * element.scalar.size() as i64, within(name), element.scalar)
             });
         }
-        let structure = self.program.structure(0, &text.replace("const", ""))?;
+        let name = text.replace("const", "");
+        let structure = self.program.only_structure(name.trim())?;
         let mut end = offset;
         for field in &structure.fields {
+            if self.program.macro_of(0, &field.name).is_some() {
+                return None;
+            }
             let (size, align) = self.layout(&field.kind, 0, depth.checked_sub(1)?)?;
             let start = if structure.is_union { offset } else { end.checked_add(align - 1)? / align * align };
             end = end.max(start.checked_add(size)?);
@@ -136,6 +171,17 @@ mod tests {
                 "u.n 0 int, u.x 0 float, m 4 int",
             ),
             ("class P { int hidden; public: int n; protected: int m; };", "P", 12, "n 4 int"),
+            ("class P { public: int n; float *data() const; P &operator=(const P &); void f(); };", "P", 4, "n 0 int"),
+            ("namespace a { struct P { int n; }; }", "a::P", 4, "n 0 int"),
+            ("struct Q { struct P { int n; }; };", "Q::P", 4, "n 0 int"),
+            ("struct P {\n#if A\nint a;\n#endif\nint n; };", "P", 4, "n 0 int"),
+            // The text does not tell which structure it is.
+            ("namespace a { struct P { int n; }; }\nnamespace b { struct P { int m; }; }", "P", 4, ""),
+            ("struct Q { struct P { int n; }; };", "P", 4, ""),
+            ("void f() { struct P { int n; }; }", "P", 4, ""),
+            ("#define width width_\nstruct P { int width; };", "P", 4, ""),
+            ("struct P { union { int a; float b; }; int width; double d; };", "P", 16, ""),
+            ("struct P { int &n; int m; };", "P", 8, ""),
             // The text does not tell the layout.
             ("struct P : Q { int n; };", "P", 8, ""),
             ("struct P { virtual void f(); int n; };", "P", 16, ""),

@@ -3,7 +3,9 @@
 
 use crate::comment;
 use crate::comment::{Annotation, TemplateInstances};
-use crate::cuda::{CompiledFile, HostCode, JoinedNames, Side, compiled_files, compiled_text, left_out, may_be_used};
+use crate::cuda::{
+    CompiledFile, HostCode, HostProgram, JoinedNames, Side, compiled_files, compiled_text, left_out, may_be_used,
+};
 use crate::diag::{Diagnostic, MessageCode, Source, Span};
 use crate::emit;
 use crate::emit::Header;
@@ -211,6 +213,14 @@ impl MarkedSource {
         // The last is visited first.
         let files = quoted_files(marked.chain([self.path.as_path()]), &self.search);
         files.into_iter().filter(|file| !self.is_own_header(&file.path))
+    }
+
+    /// The same as a program, for what its text says of types.
+    pub fn host_program(&self) -> HostProgram {
+        let text = |file: MarkedFile| (file.path.to_string_lossy().into(), String::from_utf8_lossy(&file.text).into());
+        let folders: Vec<String> =
+            self.search.quoted.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+        HostProgram::new(&self.around().map(text).collect::<Vec<_>>(), &folders, &self.search.macros)
     }
 
     /// Whether a file is called as the header that comes of the source.

@@ -7,7 +7,7 @@ use crate::comment::{Annotation, Inferred, are_conditional, give_inferred};
 use crate::cuda::{HostProgram, StructureMember};
 use crate::diag::{MessageCode, in_units};
 use crate::emit::{Capture, StubChange, StubText, has_stream_per_thread};
-use crate::nvcc::{Dryrun, MarkedFile, Programs};
+use crate::nvcc::{Dryrun, Programs};
 use crate::recording;
 use crate::recording::{LeftOut, RecordedKernel};
 use crate::settings::bytes_setting;
@@ -44,11 +44,7 @@ impl Build<'_> {
         }
         let program = OnceCell::new();
         let members = |kind: &str, bytes: usize| {
-            let program: &HostProgram = program.get_or_init(|| {
-                let text =
-                    |file: MarkedFile| (file.path.to_string_lossy().into(), String::from_utf8_lossy(&file.text).into());
-                HostProgram::new(&source.around().map(text).collect::<Vec<_>>(), &[], &[])
-            });
+            let program: &HostProgram = program.get_or_init(|| source.host_program());
             program.structure_members(kind, bytes)
         };
         annotations.retain_mut(|annotation| {

@@ -6,6 +6,7 @@
 use super::dispatch::DETAIL_NAMESPACE;
 use super::header::HEADER_DETAIL_PREFIX;
 use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node, Unary, Value};
+use crate::cuda::array_element;
 use crate::launch::Configuration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,8 +48,7 @@ impl<'a> Writer<'a> {
 
     /// The C++ type of a parameter or of a field of one.
     pub fn type_of(&self, name: &str) -> &'static str {
-        let array = || name.strip_suffix(']')?.rsplit_once('[').map(|(array, _)| array);
-        let known = self.types.get(name).or_else(|| self.types.get(array()?));
+        let known = self.types.get(name).or_else(|| self.types.get(array_element(name)?.0));
         known.copied().unwrap_or(UNKNOWN_TYPE)
     }
 

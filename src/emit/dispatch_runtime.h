@@ -110,6 +110,12 @@ static inline int prepare(int device, const void *kernel_key, const Winner *winn
   const int carveout = winner->carveout < 0 ? kernel.preferredShmemCarveout : winner->carveout;
   if (carveout != own.preferredShmemCarveout) /* It is a hint. */
     static_cast<void>(cudaFuncSetAttribute(key, cudaFuncAttributePreferredSharedMemoryCarveout, carveout));
+  int most = own.maxDynamicSharedSizeBytes;
+  if (launch->shared > static_cast< ::size_t>(most)) {
+    /* The maximum, whatever this launch needs, so that concurrent launches never lower each other's limit. */
+    most = shared - static_cast<int>(own.sharedSizeBytes);
+    if (cudaFuncSetAttribute(key, cudaFuncAttributeMaxDynamicSharedMemorySize, most) != cudaSuccess) return -1;
+  }
 #ifdef __NVTUNE_COARSENED
   int processors, blocks = 0;
   if (winner->coarsening > 1 &&
@@ -119,12 +125,6 @@ static inline int prepare(int device, const void *kernel_key, const Winner *winn
           cudaSuccess)
     __atomic_store_n(&winner->limits[65 + device], processors * blocks, __ATOMIC_RELAXED);
 #endif
-  int most = own.maxDynamicSharedSizeBytes;
-  if (launch->shared > static_cast< ::size_t>(most)) {
-    /* The maximum, whatever this launch needs, so that concurrent launches never lower each other's limit. */
-    most = shared - static_cast<int>(own.sharedSizeBytes);
-    if (cudaFuncSetAttribute(key, cudaFuncAttributeMaxDynamicSharedMemorySize, most) != cudaSuccess) return -1;
-  }
   return most + 1;
 }
 

@@ -146,7 +146,7 @@ fn grid_clause(
         // 0 and 1 give too many grids by chance.
         let arguments = if may_name { numbers(parameters, launch) } else { Vec::new() };
         let arguments = arguments.into_iter().filter(|(_, value)| *value > 1).collect();
-        Some(KnownLaunch { grid, block, arguments })
+        Some(KnownLaunch { grid, block, arguments, members: Vec::new() })
     };
     let alike = launches.iter().filter(|other| other.block == launch.block && other.assumed.is_empty());
     let own = if launch.assumed.is_empty() { None } else { Some(launch) };

@@ -54,7 +54,8 @@ fn may_be_repeated(instruction: &Instruction) -> bool {
     match opcode.class() {
         Class::Arithmetic | Class::Comparison | Class::Logic | Class::Move | Class::Video => true,
         Class::Conversion => is_global(),
-        Class::Load | Class::Store => is_weak() && is_global() && !may_poll(opcode),
+        Class::Load => is_weak() && is_global() && !may_poll(opcode),
+        Class::Store => is_weak() && is_global(),
         Class::Reduction => is_global() && opcode.mnemonic == Mnemonic::Red,
         Class::Texture | Class::Surface => true,
         Class::Address => matches!(opcode.mnemonic, Mnemonic::Prefetch | Mnemonic::Prefetchu | Mnemonic::Isspacep),

@@ -18,6 +18,10 @@ use std::sync::Arc;
 /// The most dynamic shared memory for each thread that is taken for a multiple of the block.
 const MOST_SHARED_OF_THREAD: u32 = 128;
 
+/// The longest list in a structure whose numbers may give a grid: extents of tensors have up to
+/// eight dimensions.
+const MOST_COUNTS: usize = 8;
+
 /// Gives a comment without `args` what was recorded of its kernel; false where nothing was, or
 /// the comment has its own workload. `members` are those of a type of so many bytes.
 ///
@@ -142,13 +146,18 @@ fn members_of(
     let kernel = &annotation.kernel;
     let named = kernel.parameters.get(index).and_then(Option::as_ref).zip(kernel.declarations.get(index));
     let kind = named.and_then(|(name, declaration)| declaration.strip_suffix(name.as_str()));
-    match kind.filter(|kind| argument.kind == ArgumentKind::Other && !kind.contains(['*', '&'])) {
+    let of_template = |word: &str| kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == word);
+    let is_known = |kind: &&str| {
+        let mut words = kind.split(|c: char| !c.is_alphanumeric() && c != '_');
+        !kind.contains(['*', '&']) && !words.any(of_template)
+    };
+    match kind.filter(|_| argument.kind == ArgumentKind::Other).filter(is_known) {
         Some(kind) => members(kind.trim(), argument.bytes.len()),
         None => Vec::new(),
     }
 }
 
-/// The number that a member of a structure is.
+/// A number in a structure.
 fn member_value(bytes: &[u8], member: &StructureMember) -> Option<Value> {
     let bytes = bytes.get(member.bytes())?;
     if member.scalar.is_float() {
@@ -161,8 +170,7 @@ fn member_value(bytes: &[u8], member: &StructureMember) -> Option<Value> {
     integer(bytes, is_signed).map(Value::Int)
 }
 
-/// The launches with the main one's block, that one first. Whole arguments stand before the
-/// numbers in structures.
+/// The launches with the main one's block, that one first.
 fn known_launches(
     annotation: &Annotation,
     main: &CountedLaunch,
@@ -174,12 +182,13 @@ fn known_launches(
         let named = parameters.iter().zip(&launch.arguments);
         let whole = named.clone().filter_map(|(name, argument)| Some((name.clone()?, argument.integer()?)));
         let within = named.zip(members).flat_map(|((name, argument), members)| {
-            members.iter().filter_map(move |member| {
-                let value = member_value(&argument.bytes, member)?;
-                Some((format!("{}.{}", name.as_ref()?, member.path), value.as_integer()?))
+            let counts = members.iter().filter(|member| may_count(member, members));
+            counts.filter_map(move |member| match member_value(&argument.bytes, member)? {
+                Value::Int(value) => Some((format!("{}.{}", name.as_ref()?, member.path), value)),
+                Value::Float(_) => None,
             })
         });
-        KnownLaunch { grid: launch.grid, block: launch.block, arguments: whole.chain(within).collect() }
+        KnownLaunch { grid: launch.grid, block: launch.block, arguments: whole.collect(), members: within.collect() }
     };
     let is_like = |other: &&CountedLaunch| {
         other.path != main.path
@@ -188,6 +197,12 @@ fn known_launches(
     };
     let others = recorded.launches.iter().filter(is_like);
     std::iter::once(main).chain(others).map(|counted| known(&counted.launch)).collect()
+}
+
+/// Whether a number in a structure may say how much there is to do: not one of a long list.
+fn may_count(member: &StructureMember, members: &[StructureMember]) -> bool {
+    let of_array = |array: &str| members.iter().filter(|other| other.array() == Some(array)).count();
+    member.array().is_none_or(|array| of_array(array) <= MOST_COUNTS)
 }
 
 fn hints(annotation: &Annotation) -> KernelHints {

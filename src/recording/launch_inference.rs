@@ -7,12 +7,22 @@ use crate::diag::Span;
 use crate::gpu::WARP;
 use crate::launch::Dim3;
 
-/// What inference knows of a launch: whole arguments by name, in the order of the parameters.
+/// What inference knows of a launch.
 #[derive(Clone, Debug)]
 pub struct KnownLaunch {
     pub grid: Dim3,
     pub block: Dim3,
+    /// Whole arguments by name, in the order of the parameters.
     pub arguments: Vec<(String, i64)>,
+    /// Numbers in structures, which count where no argument gives the grid.
+    pub members: Vec<(String, i64)>,
+}
+
+impl KnownLaunch {
+    fn with_members(&self) -> Self {
+        let arguments = self.arguments.iter().chain(&self.members).cloned().collect();
+        Self { arguments, members: Vec::new(), ..*self }
+    }
 }
 
 /// What is known of a kernel besides its launches.
@@ -66,12 +76,15 @@ const MOST_MULTIPLIED: usize = 12;
 pub fn infer_grid(launches: &[KnownLaunch], hints: &KernelHints, span: Span) -> Option<InferredGrid> {
     let first = launches.first()?;
     let has_factors = |launches: &[KnownLaunch]| {
-        !hints.may_take_any_grid || launches.iter().any(|launch| launch.arguments != first.arguments)
+        !hints.may_take_any_grid || launches.iter().any(|launch| launch.arguments != launches[0].arguments)
     };
     let found = |launches: &[KnownLaunch], at: usize| infer_extent(launches, at, hints, has_factors(launches), span);
+    let with_members: Vec<KnownLaunch> = launches.iter().map(KnownLaunch::with_members).collect();
     let extents = [0, 1, 2].map(|at| {
+        let of_first = || found(&launches[..1], at).or_else(|| found(&with_members[..1], at));
         found(launches, at)
-            .or_else(|| found(std::slice::from_ref(first), at))
+            .or_else(|| found(&with_members, at))
+            .or_else(of_first)
             .unwrap_or_else(|| constant_extent(first, at, span))
     });
     let used = 3 - extents.iter().rev().take_while(|extent| matches!(extent, Extent::One)).count();
@@ -247,7 +260,27 @@ mod tests {
             grid,
             block,
             arguments: arguments.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
+            members: Vec::new(),
         }
+    }
+
+    #[test]
+    fn numbers_in_structures_count_where_no_argument_gives_the_grid() {
+        let with = |members: &[(&str, i64)], of: KnownLaunch| KnownLaunch {
+            members: members.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
+            ..of
+        };
+        // 30 * 32 is 12 * 80 as well.
+        let table = [("p.v[0]", 12), ("p.v[1]", 80)];
+        let rows = launch([8, 1, 1], [128, 1, 1], &[("rows", 30)]);
+        assert_eq!(inferred(&[with(&table, rows)]), "threads(rows * 32)");
+        let volume = launch([16, 1, 1], [128, 1, 1], &[("a", 11), ("b", 13), ("c", 14)]);
+        let many: Vec<(String, i64)> = (0..13).map(|at| (format!("p.v[{at}]"), 3)).collect();
+        let many: Vec<(&str, i64)> = many.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        assert_eq!(inferred(&[with(&many, volume)]), "threads((a * b) * c)");
+        let image = |width: i64| launch([(width as u32).div_ceil(64), 1, 1], [64, 1, 1], &[("seed", 5)]);
+        let images = [500, 900].map(|width| with(&[("p.width", width)], image(width)));
+        assert_eq!(inferred(&images), "threads(p.width)");
     }
 
     fn inferred(launches: &[KnownLaunch]) -> String {

@@ -3,8 +3,7 @@
 
 use super::walk::AxisSet;
 use crate::comment::{Annotation, Expr, UNTOLD, is_defined};
-use crate::cuda::TemplateParameter;
-use crate::cuda::Type;
+use crate::cuda::{TemplateParameter, Type, array_element};
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, MessageCode, Span};
 use std::collections::BTreeMap;
@@ -72,7 +71,7 @@ pub(super) fn resolve_name(
         ),
         Some(Meaning::List) => problem(
             MessageCode::NameWithoutValue,
-            format!("`{name}` has no value in an expression: if it is an array, name one of its elements, `{name}[0]`"),
+            format!("`{name}` is a list and has no value in an expression: name an element of an array, `{name}[0]`"),
         ),
         Some(Meaning::Later) if name.starts_with("grid.") => problem(
             MessageCode::NameWithoutValue,
@@ -146,8 +145,9 @@ fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
 /// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n
 /// = ...})`.
 pub(super) fn given_by(name: &str) -> String {
-    let value = name.rsplit('.').fold(String::new(), |inner, part| match inner.is_empty() {
-        true => format!("{part} = ..."),
+    let (path, value) = array_element(name).map_or((name, "..."), |(array, _)| (array, "{...}"));
+    let value = path.rsplit('.').fold(String::new(), |inner, part| match inner.is_empty() {
+        true => format!("{part} = {value}"),
         false => format!("{part} = {{{inner}}}"),
     });
     format!("add args({value})")

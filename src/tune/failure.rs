@@ -127,6 +127,14 @@ impl Problem {
                 let warning = |diagnostic: &Diagnostic| diagnostic.clone().as_warning();
                 console.diagnostics(&diagnostics.iter().map(warning).collect::<Vec<_>>());
             }
+            Self::Comment(diagnostics) if annotation.inferred.is_some() => {
+                let reason = diagnostics.first().map_or("", |diagnostic| &diagnostic.message);
+                let message = format!(
+                    "{}: {result}: what the lock file has of its recorded launches does not fit the kernel: {reason}; record it again, and run `nvtune lock`",
+                    annotation.name
+                );
+                console.warning(MessageCode::LockEntry, message);
+            }
             Self::Comment(diagnostics) => console.diagnostics(diagnostics),
             Self::Absent => {}
             // What nvcc refuses as well is nvcc's to say.

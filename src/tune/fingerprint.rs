@@ -9,8 +9,7 @@ use crate::nvcc::{FrontEnd, Toolchain};
 use crate::ptx;
 use crate::record::{Decision, Fingerprint, LockEntry, checksum, digest};
 use crate::search::Provenance;
-use crate::workload::{Entry, Layout};
-use std::collections::BTreeMap;
+use crate::workload::Entry;
 
 /// Returns the fingerprint of a kernel: all that its winner depends on, except the code under
 /// other options than the baseline's. `None` if the front end failed for the baseline.
@@ -23,7 +22,7 @@ pub fn for_kernel(info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, toolchain: 
         inferred: annotation.inferred.as_ref().map(|inferred| inferred.text.clone()),
         instance: annotation.inferred.as_ref().and_then(|_| annotation.instance_name()),
         flags: toolchain.assembler_options(),
-        ptx: code(annotation, made, &info.entry)?,
+        ptx: code(made, &info.entry)?,
         toolkit: toolkit(&made.ptx).to_owned(),
         launches: info.launch_path.fingerprint_name().to_owned(),
     })
@@ -49,20 +48,17 @@ pub fn set_digests(
 ) -> Vec<(FrontEndOptions, String)> {
     let of = |set: FrontEndOptions| {
         let made = front_ends.made(&info.options(&set))?;
-        let found = code(info.annotation, made, info.entry(&set).ok()?)?;
+        let found = code(made, info.entry(&set).ok()?)?;
         Some((set, found))
     };
     sets.into_iter().filter_map(of).collect()
 }
 
 /// The digest of a kernel's PTX and of its parameters' types, which say what a buffer is filled
-/// with. Where fields are is asked for fields that a lock file gives, not for those of a recording:
-/// it says nothing of them.
-fn code(annotation: &Annotation, made: &FrontEnd, entry: &Entry) -> Option<String> {
+/// with.
+fn code(made: &FrontEnd, entry: &Entry) -> Option<String> {
     let canonical = ptx::Module::parse(&made.ptx).ok()?.canonical_text(&entry.symbol)?;
-    let is_whole = |layout: &&Layout| layout.fields.contains_key("");
-    let layouts = entry.layouts.iter().filter(|(_, layout)| annotation.inferred.is_none() || is_whole(layout));
-    let types = format!("{:?} {:?}", entry.parameters, layouts.collect::<BTreeMap<_, _>>());
+    let types = format!("{:?} {:?}", entry.parameters, entry.layouts);
     Some(digest([canonical.as_bytes(), types.as_bytes()]))
 }
 

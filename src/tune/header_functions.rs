@@ -3,9 +3,8 @@
 
 use super::argument_conditions;
 use super::argument_conditions::{Division, Divisor};
-use crate::comment::{Annotation, Expr, GivenValue, Grid, RecordedMember, Spanned, TemplateArgument};
-use crate::cuda::Scalar;
-use crate::cuda::Type;
+use crate::comment::{Annotation, Expr, Grid, Spanned, TemplateArgument};
+use crate::cuda::{Scalar, Type, array_element};
 use crate::emit::cxx_expression::{EmittedFile, Types, Writer};
 use crate::emit::{HeaderKernel, HostFunction, HostParameter, KernelParameter, LaunchText};
 use crate::gpu::{Architecture, architecture_number, auto_caps};
@@ -13,7 +12,6 @@ use crate::launch::Configuration;
 use crate::search::Provenance;
 use crate::space::{Limits, Space};
 use crate::workload::Entry;
-use std::collections::BTreeSet;
 
 /// What configurations may be at most on this architecture. `bounds` are the kernel's launch
 /// bounds in threads.
@@ -68,10 +66,8 @@ pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
         }
     }
     for given in annotation.clauses.args.iter().flatten() {
-        if let GivenValue::Recorded { members, .. } = &given.value {
-            let named = members.iter().map(|RecordedMember { member, .. }| member);
-            types.extend(named.map(|member| (format!("{}.{}", given.name, member.path), c_type(member.scalar))));
-        }
+        let members = given.value.members();
+        types.extend(members.map(|member| (format!("{}.{}", given.name, member.path), c_type(member.scalar))));
     }
     types
 }
@@ -245,16 +241,17 @@ impl Functions<'_> {
 
     /// A function over the scalar parameters that the expressions name, in the kernel's order.
     fn function(&self, expressions: &[Expr], values: Vec<String>, words: Vec<String>) -> HostFunction {
-        let mut used = BTreeSet::new();
+        let mut used: Vec<&String> = Vec::new();
         for expression in expressions {
-            expression.names(&mut |name, _| {
-                used.insert(name.clone());
-            });
+            expression.names(&mut |name, _| used.push(name));
         }
+        // Elements of an array in their order: 2 before 11.
+        used.sort_by_key(|name| array_element(name).unwrap_or((name, 0)));
+        used.dedup();
         let parameters = self.annotation.kernel.parameters.iter().enumerate();
         let named = parameters.flat_map(|(argument, parameter)| {
-            let is_of = move |name: &&String| name.split('.').next() == parameter.as_deref();
-            used.iter().filter(is_of).map(move |name| (argument, name))
+            let is_of = move |name: &&&String| name.split('.').next() == parameter.as_deref();
+            used.iter().filter(is_of).map(move |name| (argument, *name))
         });
         let typed = named.map(|(argument, name)| HostParameter {
             kind: self.writer.type_of(name).to_owned(),

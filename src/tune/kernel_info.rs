@@ -9,7 +9,7 @@ use super::{Tuner, grid_axis, header_functions, launches, written_variables};
 use crate::analysis::{grid_sync, ptx_facts, written_only};
 use crate::comment;
 use crate::comment::{Annotation, NamedConstant, RecordedMemory};
-use crate::cuda::Spelled;
+use crate::cuda::{Spelled, Type, array_element};
 use crate::diag::{Diagnostic, MessageCode, Source};
 use crate::gpu::{Architecture, Machine, architecture_number};
 use crate::launch::{Configuration, FrontEndOptions, Launch};
@@ -22,7 +22,7 @@ use crate::space::{Limits, Space};
 use crate::workload;
 use crate::workload::layout;
 use crate::workload::layout::LayoutQuery;
-use crate::workload::{Entry, Layout, Workload, WrittenVariable, template_args};
+use crate::workload::{Entry, Field, Layout, Workload, WrittenVariable, template_args};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -317,7 +317,7 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
     match answered {
         Ok(stub) => {
             let layouts = layout::answer(annotation, &stub);
-            check_elements(annotation, &layouts).map(|()| layouts)
+            check_fields(annotation, &layouts).map(|()| layouts)
         }
         Err(ToolError::Failed { message, .. }) => {
             // The source alone was compiled before, so the question is at fault: a field that does
@@ -341,21 +341,37 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
     }
 }
 
-/// Checks that the elements which expressions name are of arrays: host code cannot read what a
-/// pointer points at.
-fn check_elements(annotation: &Annotation, layouts: &BTreeMap<usize, Layout>) -> Result<(), Problem> {
-    let kind_of = |array: &str| {
-        let (parameter, path) = array.split_once('.')?;
-        let at = annotation.kernel.parameters.iter().position(|name| name.as_deref() == Some(parameter))?;
-        Some(&layouts.get(&at)?.fields.get(path)?.kind)
+/// Checks the fields that a launch is held against: elements are of arrays of numbers, and what a
+/// recording was read by is the compiler's layout. Host code cannot read what a pointer points at.
+fn check_fields(annotation: &Annotation, layouts: &BTreeMap<usize, Layout>) -> Result<(), Problem> {
+    let field_of = |name: &str| {
+        let (parameter, path) = name.split_once('.')?;
+        let at = annotation.kernel.parameters.iter().position(|own| own.as_deref() == Some(parameter))?;
+        let asked = array_element(path).map_or(path, |(array, _)| array);
+        let recorded = annotation.clauses.args.iter().flatten().filter(|given| given.parameter == at);
+        let member = recorded.flat_map(|given| given.value.members()).find(|member| member.path == path);
+        Some((layouts.get(&at)?.fields.get(asked)?, member))
     };
     let mut found = Vec::new();
     for expression in annotation.clauses.launch_expressions() {
         expression.names(&mut |name, span| {
-            let array = name.strip_suffix(']').and_then(|name| Some(name.rsplit_once('[')?.0));
-            if let Some(array) = array.filter(|array| kind_of(array).is_some_and(|kind| !kind.ends_with(']'))) {
-                let message = format!("`{array}` is a pointer, and what it points at has no value in an expression");
-                found.push(annotation.source.error(MessageCode::NameWithoutValue, span, message));
+            let Some((Field { offset, kind }, member)) = field_of(name) else { return };
+            let is_of_numbers = || match kind.split_once('[') {
+                Some((element, extents)) => {
+                    !extents.contains('[') && matches!(Type::parse_type(element), Type::Scalar(_))
+                }
+                None => false,
+            };
+            let code = MessageCode::NameWithoutValue;
+            if member.is_some_and(|member| !member.is_at(*offset, kind)) {
+                let message = format!("`{name}` is not where the text of the source has it: give `threads` or `grid`");
+                found.push(annotation.source.error(code, span, message));
+            } else if let Some((array, _)) = array_element(name)
+                && !is_of_numbers()
+            {
+                let message =
+                    format!("`{array}` is of type `{kind}`: only elements of an array of numbers have a value");
+                found.push(annotation.source.error(code, span, message));
             }
         });
     }

@@ -6,12 +6,12 @@
 //! compiler's own, whatever its packing, bases and templates.
 
 use super::entry::{Entry, entries};
-use crate::comment::{Annotation, GivenField, GivenValue};
+use crate::comment::{Annotation, GivenField, GivenValue, RecordedMember};
 use crate::cuda::Type;
 use crate::cuda::template_instance;
 use crate::diag::Span;
 use crate::workload::structure::{Field, Layout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The name of the template kernel that asks.
@@ -125,6 +125,7 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
             }
         }
     }
+    let launch_names = annotation.clauses.launch_names();
     let mut found = Vec::new();
     for given in annotation.clauses.args.iter().flatten() {
         match &given.value {
@@ -132,8 +133,15 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
             GivenValue::Struct { fields, .. } if fields.is_empty() => found.push((given.parameter, String::new())),
             GivenValue::Struct { fields, .. } => descend("", fields, &mut |path| found.push((given.parameter, path))),
             _ if given.element.is_some() => {}
-            // Its bytes are known whatever it is.
-            GivenValue::Recorded { .. } => {}
+            // Its bytes are known whatever it is, but for the numbers in it that a launch is held against.
+            GivenValue::Recorded { members, .. } => {
+                let named = members.iter().filter(|RecordedMember { member, .. }| {
+                    launch_names.contains(format!("{}.{}", given.name, member.path).as_str())
+                });
+                let asked = named.map(|RecordedMember { member, .. }| member.array().unwrap_or(&member.path));
+                let asked: BTreeSet<&str> = asked.collect();
+                found.extend(asked.into_iter().map(|path| (given.parameter, path.to_owned())));
+            }
             _ => found.push((given.parameter, String::new())),
         }
     }

@@ -63,4 +63,16 @@ fn grid_that_numbers_in_structures_give_follows_them() {
         nvtune: items: block=64 (2.00x over the baseline, locked)
     "#]]
     .assert_eq(&said);
+    // The field that the launch follows has another name now.
+    let text = std::fs::read_to_string(source("structured.cu")).expect("read").replace("extent", "size");
+    std::fs::write(folder.path().join("launches.cu"), text).expect("written");
+    let ran = nvtune(folder.path(), "locked", &[("NVTUNE_CACHE_SIZE", "0")]);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+    expect![[r#"
+        nvtune warning : planes: not tuned: what the lock file has of its recorded launches does not fit the kernel: class "Sizes" has no member "extent"; record it again, and run `nvtune lock` [N0211]
+        nvtune: rows: block=64 (2.00x over the baseline, locked)
+        nvtune: cells: block=64 (2.00x over the baseline, locked)
+        nvtune: items: block=64 (2.00x over the baseline, locked)
+    "#]].assert_eq(&said);
 }

@@ -3,6 +3,8 @@ struct Plan {
     int extent[2];
     float scale[2];
     const float *x;
+    int table[2][2];
+    int2 origin;
 };
 
 //@tune threads(plan.extent[0] * plan.extent[1]) block({64, 256}) default(block = 256) regs({0})
@@ -21,7 +23,7 @@ __global__ void apply(const Plan plan, float *y) {
 //# build element_that_is_not_given
 //# replace plan.extent[1]) block => plan.extent[2]) block
 //# exit 2
-//#| elements_of_arrays.cu(8): error: unknown name `plan.extent[2]`; did you mean `plan.extent[0]`? [N0112]
+//#| elements_of_arrays.cu(10): error: unknown name `plan.extent[2]`; did you mean `plan.extent[0]`? [N0112]
 //#|   //@tune threads(plan.extent[0] * plan.extent[2]) block({64, 256}) default(block = 256) regs({0})
 //#|                                    ^~~~~~~~~~~~~~
 //#|
@@ -30,7 +32,7 @@ __global__ void apply(const Plan plan, float *y) {
 //# build whole_array
 //# replace * plan.extent[1]) block => * plan.extent) block
 //# exit 2
-//#| elements_of_arrays.cu(8): error: `plan.extent` has no value in an expression: if it is an array, name one of its elements, `plan.extent[0]` [N0157]
+//#| elements_of_arrays.cu(10): error: `plan.extent` is a list and has no value in an expression: name an element of an array, `plan.extent[0]` [N0157]
 //#|   //@tune threads(plan.extent[0] * plan.extent) block({64, 256}) default(block = 256) regs({0})
 //#|                                    ^~~~~~~~~~~
 //#|
@@ -40,7 +42,7 @@ __global__ void apply(const Plan plan, float *y) {
 //# replace * plan.extent[1]) block => * plan.x[0]) block
 //# args -O3 -arch=sm_90 -c
 //# exit 2
-//#| elements_of_arrays.cu(8): error: `plan.x` is a pointer, and what it points at has no value in an expression [N0157]
+//#| elements_of_arrays.cu(10): error: `plan.x` is of type `const float *`: only elements of an array of numbers have a value [N0157]
 //#|   //@tune threads(plan.extent[0] * plan.x[0]) block({64, 256}) default(block = 256) regs({0})
 //#|                                    ^~~~~~~~~
 //#|
@@ -49,8 +51,30 @@ __global__ void apply(const Plan plan, float *y) {
 //# build variable_index
 //# replace plan.extent[1]) block => plan.extent[plan.n]) block
 //# exit 2
-//#| elements_of_arrays.cu(8): error: expected a whole number, found `plan` [N0109]
+//#| elements_of_arrays.cu(10): error: expected a whole number, found `plan` [N0109]
 //#|   //@tune threads(plan.extent[0] * plan.extent[plan.n]) block({64, 256}) default(block = 256) regs({0})
 //#|                                                ^~~~
+//#|
+//#| 1 error detected in the compilation of "elements_of_arrays.cu".
+
+//# build element_of_rows
+//# replace * plan.extent[1]) block => * plan.table[0]) block
+//# replace args(plan = { => args(plan = {table = {1, 2},
+//# args -O3 -arch=sm_90 -c
+//# exit 2
+//#| elements_of_arrays.cu(10): error: `plan.table` is of type `int[2][2]`: only elements of an array of numbers have a value [N0157]
+//#|   //@tune threads(plan.extent[0] * plan.table[0]) block({64, 256}) default(block = 256) regs({0})
+//#|                                    ^~~~~~~~~~~~~
+//#|
+//#| 1 error detected in the compilation of "elements_of_arrays.cu".
+
+//# build element_of_a_vector
+//# replace * plan.extent[1]) block => * plan.origin[1]) block
+//# replace args(plan = { => args(plan = {origin = {1, 2},
+//# args -O3 -arch=sm_90 -c
+//# exit 2
+//#| elements_of_arrays.cu(10): error: `plan.origin` is of type `int2`: only elements of an array of numbers have a value [N0157]
+//#|   //@tune threads(plan.extent[0] * plan.origin[1]) block({64, 256}) default(block = 256) regs({0})
+//#|                                    ^~~~~~~~~~~~~~
 //#|
 //#| 1 error detected in the compilation of "elements_of_arrays.cu".
