@@ -4,7 +4,7 @@ use super::declarations::without_arguments;
 use super::element::Scalar;
 use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::declared;
-use super::host_program::{Declaration, FilePlace, HostProgram};
+use super::host_program::{Declaration, FilePlace, HostProgram, Structure, StructureField};
 use super::integer_literal::integer;
 use super::tokens::is_word;
 use super::types::Type;
@@ -29,6 +29,13 @@ const DEEPEST: usize = 8;
 
 /// The most bytes of a type's text.
 const LONGEST: usize = 400;
+
+/// Bytes of a field in its structure, and its alignment.
+pub(super) struct FieldPlace {
+    pub start: i64,
+    pub end: i64,
+    align: i64,
+}
 
 impl HostProgram {
     /// A type without macros and names that stand for other types, in which a name of a template's
@@ -92,13 +99,9 @@ impl Evaluation<'_> {
             None => {
                 let name = stem.replace("const", "");
                 let structure = self.program.structure(file, &name).filter(|structure| structure.is_plain)?;
-                let (mut end, mut most) = (0_i64, 1_i64);
-                for field in &structure.fields {
-                    let (size, align) = self.layout(&field.kind, file, depth.checked_sub(1)?)?;
-                    let start = if structure.is_union { 0 } else { end.checked_add(align - 1)? / align * align };
-                    end = end.max(start.checked_add(size)?);
-                    most = most.max(align);
-                }
+                let places = self.field_places(structure, file, depth.checked_sub(1)?)?;
+                let end = places.iter().map(|place| place.end).max().unwrap_or(0);
+                let most = places.iter().map(|place| place.align).max().unwrap_or(1);
                 ((end + most - 1) / most * most, most)
             }
         };
@@ -107,6 +110,18 @@ impl Evaluation<'_> {
             count = count.checked_mul(self.array_extent(extent, file)?)?;
         }
         Some((size.checked_mul(count)?, align))
+    }
+
+    /// Where the fields of a structure are.
+    pub(super) fn field_places(&self, structure: &Structure, file: usize, depth: usize) -> Option<Vec<FieldPlace>> {
+        let mut end = 0_i64;
+        let place = |field: &StructureField| {
+            let (size, align) = self.layout(&field.kind, file, depth)?;
+            let start = if structure.is_union { 0 } else { end.checked_add(align - 1)? / align * align };
+            end = start.checked_add(size)?;
+            Some(FieldPlace { start, end, align })
+        };
+        structure.fields.iter().map(place).collect()
     }
 
     /// The number in `4]` or `N]`.

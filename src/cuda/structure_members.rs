@@ -7,10 +7,12 @@ use super::host_program::{HostProgram, Structure};
 use super::types::{Type, vector_fields};
 use std::ops::Range;
 
-/// How deep structures are looked into.
+/// Structures within structures that are looked into, which may be defined by themselves in text
+/// that does not compile.
 const DEEPEST: usize = 8;
 
-/// The most numbers of one structure: it is a table if it has more.
+/// The most numbers of one structure: it is a table if it has more, and each is a value in every
+/// configuration.
 const MOST: usize = 64;
 
 /// A number in a structure that all code may name.
@@ -114,15 +116,13 @@ impl Evaluation<'_> {
         }
         let name = text.replace("const", "");
         let structure = self.program.only_structure(name.trim())?;
-        let mut end = offset;
-        for field in &structure.fields {
+        let places = self.field_places(structure, 0, depth.checked_sub(1)?)?;
+        for (field, place) in structure.fields.iter().zip(places) {
             if self.program.macro_of(0, &field.name).is_some() {
                 return None;
             }
-            let (size, align) = self.layout(&field.kind, 0, depth.checked_sub(1)?)?;
-            let start = if structure.is_union { offset } else { end.checked_add(align - 1)? / align * align };
-            end = end.max(start.checked_add(size)?);
             if field.is_public {
+                let start = offset.checked_add(place.start)?;
                 self.add_members(&field.kind, (start, within(&field.name)), depth - 1, found)?;
             }
         }

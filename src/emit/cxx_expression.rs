@@ -5,7 +5,7 @@
 
 use super::dispatch::DETAIL_NAMESPACE;
 use super::header::HEADER_DETAIL_PREFIX;
-use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node, Unary, Value};
+use crate::comment::{Annotation, Binary, Expr, Function, Node, Unary, Value};
 use crate::cuda::array_element;
 use crate::launch::Configuration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,19 +187,9 @@ fn is_never_zero(divisor: &Expr) -> bool {
 /// A distinct name for each parameter, and each field of one, that the header's functions may
 /// take. Names without lower-case letters get a `_`, for they are likely to be macros somewhere.
 fn identifiers(annotation: &Annotation) -> BTreeMap<&str, String> {
-    let mut used: BTreeSet<&str> = BTreeSet::new();
-    let threads = annotation.clauses.threads.iter().flat_map(|threads| &threads.value);
-    let grid = annotation.clauses.grid.iter().flat_map(|grid| match &grid.value {
-        Grid::Expressions(expressions) => expressions.as_slice(),
-        Grid::Lists(_) => &[],
-    });
-    for expression in threads.chain(grid).chain(&annotation.clauses.shared) {
-        expression.names(&mut |name, _| {
-            used.insert(name.as_str());
-        });
-    }
     // Parameters first, so that they keep their own names.
-    let (fields, parameters): (Vec<&str>, Vec<&str>) = used.into_iter().partition(|name| name.contains('.'));
+    let names = annotation.clauses.launch_names();
+    let (fields, parameters): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.contains('.'));
     let mut identifiers = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for name in parameters.into_iter().chain(fields) {

@@ -43,7 +43,8 @@ const MOST_BEHIND: f64 = 1.2;
 /// How many blocks one block may do the work of.
 const COARSENINGS: [u32; 4] = [2, 4, 8, 16];
 
-/// Configurations that are also tried coarsened.
+/// Configurations that are also tried coarsened: each is compiled once more, and timed once for each
+/// of [`COARSENINGS`].
 const MAX_COARSENED_CODE: usize = 3;
 
 /// Coarsened configurations that meet the fastest of all in paired rounds.
@@ -139,8 +140,7 @@ pub fn contenders(
             refined.push(contender);
         }
     }
-    let time =
-        |of: &Contender| decision.configurations[of.row].timing.as_ref().map_or(f64::INFINITY, |at| at.median_us);
+    let time = |of: &Contender| median_us(of, decision);
     let least = unrefined.iter().chain(&refined).map(time).fold(f64::INFINITY, f64::min);
     let is_other = |found: &Contender| others.iter().any(|other| Some(other.row) == found.unrefined);
     refined.sort_by(|a, b| time(a).total_cmp(&time(b)));
@@ -195,11 +195,15 @@ fn compile<'a>(
 
 /// The fastest of the contenders, the very fastest first.
 fn fastest<'a>(contenders: &'a [Contender], decision: &Decision) -> impl Iterator<Item = &'a Contender> + use<'a> {
-    let time =
-        |of: &Contender| decision.configurations[of.row].timing.as_ref().map_or(f64::INFINITY, |at| at.median_us);
     let mut ranked: Vec<&Contender> = contenders.iter().collect();
-    ranked.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    ranked.sort_by(|a, b| median_us(a, decision).total_cmp(&median_us(b, decision)));
     ranked.into_iter().take(MAX_COARSENED_CODE)
+}
+
+/// The time that a contender had in its round, in microseconds; infinite if it was not timed.
+fn median_us(contender: &Contender, decision: &Decision) -> f64 {
+    let timing = decision.configurations[contender.row].timing.as_ref();
+    timing.map_or(f64::INFINITY, |timing| timing.median_us)
 }
 
 /// Whether the blocks that a configuration launches fill the GPU, as the launch stub asks of
