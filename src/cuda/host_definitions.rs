@@ -204,6 +204,8 @@ impl<'p> Evaluation<'p> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::host_evaluation::{Evaluation, Scope};
+    use super::super::host_number::Number;
     use crate::cuda::{ANY_COUNT, EvaluatedLaunch, HostProgram, ParameterKind};
 
     /// The launches of `k(int n)`.
@@ -212,6 +214,23 @@ mod tests {
             files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
         let kinds = [ParameterKind::Scalar { is_float: false }];
         HostProgram::new(&files, &[], &[]).evaluated_launches("k", &ANY_COUNT, &kinds, 1024)
+    }
+
+    #[test]
+    fn value_is_found_behind_many_callers_that_know_none() {
+        // Each function of a layer is called by each of the next. The last caller of the first is the one that knows.
+        let called = |layer: usize| (0..if layer == 0 { 1 } else { 15 }).map(move |at| format!("f{layer}_{at}"));
+        let calls =
+            |layer: usize, value: &str| called(layer).map(|name| format!("{name}({value}); ")).collect::<String>();
+        let mut text = String::from("void f0_0(int n) { k<<<n / 64, 64>>>(n); }\n");
+        for layer in 1..5 {
+            text.extend(called(layer).map(|name| format!("void {name}(int n) {{ {}}}\n", calls(layer - 1, "n"))));
+        }
+        text.push_str(&format!("int main() {{ {}f0_0(640); }}\n", calls(4, "read()")));
+        let program = HostProgram::new(&[("a.cu".to_owned(), text)], &[], &[]);
+        let launch = &program.launches["k"][0];
+        let value = Evaluation::new(&program).named("n", "n", &Scope::new(launch));
+        assert_eq!(value.map(Number::as_integer), Some(640));
     }
 
     #[test]

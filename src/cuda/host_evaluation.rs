@@ -52,6 +52,9 @@ pub struct Evaluation<'p> {
     active: RefCell<BTreeSet<String>>,
     /// Names without known bytes, by file, place and name, with the depth that did not suffice.
     without_bytes: RefCell<HashMap<(usize, usize, String), u32>>,
+    /// Names to which callers give no value, by file, function, name and assumption, with the depth
+    /// that did not suffice.
+    without_value: RefCell<HashMap<(usize, Option<usize>, String, Option<i64>), u32>>,
     /// Whether a value was taken that another run may not have.
     is_choice: Cell<bool>,
     /// Names whose values are looked for: they are listed in the place of a choice.
@@ -85,7 +88,8 @@ impl<'p> Evaluation<'p> {
         let (assumption, assumed, leaves) = (Cell::new(None), RefCell::default(), RefCell::default());
         let (of_grid, active, is_choice, steps) =
             (RefCell::default(), RefCell::default(), Cell::new(false), Cell::new(MOST_STEPS));
-        let (guessed, without_bytes, names_noted) = (RefCell::default(), RefCell::default(), Cell::new(0));
+        let (guessed, names_noted) = (RefCell::default(), Cell::new(0));
+        let (without_bytes, without_value) = (RefCell::default(), RefCell::default());
         Self {
             program,
             assumption,
@@ -96,6 +100,7 @@ impl<'p> Evaluation<'p> {
             of_grid,
             active,
             without_bytes,
+            without_value,
             is_choice,
             names_noted,
             steps,
@@ -155,6 +160,7 @@ impl<'p> Evaluation<'p> {
     pub(super) fn renew_steps(&self) {
         self.steps.set(MOST_STEPS);
         self.without_bytes.take();
+        self.without_value.take();
     }
 
     /// The bytes that `search` finds for a name, unless it found none there before. Callers that
@@ -172,6 +178,25 @@ impl<'p> Evaluation<'p> {
         let found = search();
         if found.is_none() {
             self.without_bytes.borrow_mut().insert(key, scope.depth);
+        }
+        found
+    }
+
+    /// The value that `search` finds with callers for a name, unless it found none there before with
+    /// the same assumption.
+    fn value_once(&self, name: &str, scope: &Scope, search: impl FnOnce() -> Option<Number>) -> Option<Number> {
+        // What is under way is looked at no second time, and so is not known to have no value.
+        if !self.active.borrow().is_empty() {
+            return search();
+        }
+        let function = self.program.function_around(scope.file, scope.at).map(|function| function.start_byte());
+        let key = (scope.file, function, name.to_owned(), self.assumption.get());
+        if self.without_value.borrow().get(&key).is_some_and(|depth| *depth >= scope.depth) {
+            return None;
+        }
+        let found = search();
+        if found.is_none() {
+            self.without_value.borrow_mut().insert(key, scope.depth);
         }
         found
     }
@@ -380,11 +405,12 @@ impl<'p> Evaluation<'p> {
             };
             of_macro()
                 .or_else(|| {
-                    self.noted(whole, || self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope)))
-                })
-                .or_else(|| {
-                    self.noted(whole, || {
-                        self.of_member(whole, scope, &|member, scope| self.named(member, last_name(member), scope))
+                    self.value_once(whole, scope, || {
+                        let of_parameter =
+                            || self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope));
+                        let of_member =
+                            || self.of_member(whole, scope, &|of, scope| self.named(of, last_name(of), scope));
+                        self.noted(whole, of_parameter).or_else(|| self.noted(whole, of_member))
                     })
                 })
                 .or_else(|| self.of_template_parameter(whole, scope))
