@@ -34,6 +34,9 @@ const COSTLY: u32 = 50;
 /// The most bytes of an assumed name.
 const LONGEST_NAME: usize = 40;
 
+/// File, first byte of the function, name and assumption.
+type ParameterKey = (usize, Option<usize>, String, Option<i64>);
+
 /// What is known of one launch, and what was assumed for it.
 pub struct Evaluation<'p> {
     pub(super) program: &'p HostProgram,
@@ -52,9 +55,8 @@ pub struct Evaluation<'p> {
     active: RefCell<BTreeSet<String>>,
     /// Names without known bytes, by file, place and name, with the depth that did not suffice.
     without_bytes: RefCell<HashMap<(usize, usize, String), u32>>,
-    /// Names to which callers give no value, by file, function, name and assumption, with the depth
-    /// that did not suffice.
-    without_value: RefCell<HashMap<(usize, Option<usize>, String, Option<i64>), u32>>,
+    /// Names to which callers give no value, with the depth that did not suffice.
+    without_value: RefCell<HashMap<ParameterKey, u32>>,
     /// Whether a value was taken that another run may not have.
     is_choice: Cell<bool>,
     /// Names whose values are looked for: they are listed in the place of a choice.
