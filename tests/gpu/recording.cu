@@ -50,11 +50,14 @@ int main() {
     for (int i = 0; i < 3; ++i) scaled<<<(n + 255) / 256, 256>>>(n, 0.5f, x, y);
     scaled<<<(1000 + 255) / 256, 256>>>(1000, 0.5f, x, y + 128);
     moved<<<dim3(width / 16, n / width / 16), dim3(16, 16)>>>(View{y, width}, device, n / width);
+    // The winner follows the width in the structure.
+    moved<<<dim3(500 / 16 + 1, 7), dim3(16, 16)>>>(View{y, 500}, device, 100);
     for (int more = 0; more < 8; ++more) halved<<<n / 256 + more, 256>>>(n, x, half);
     for (int round = 0; round < 3; ++round)
         for (int i = 0; i < n; ++i) expected[i] = 0.5f * values[i] + expected[i] * four[i % 4];
     for (int i = 0; i < 1000; ++i) expected[i + 128] = 0.5f * values[i] + expected[i + 128] * four[i % 4];
     for (int i = 0; i < n; ++i) expected[i] += values[64 + i % width] + values[i / width];
+    for (int i = 0; i < 500 * 100; ++i) expected[i] += values[64 + i % 500] + values[i / 500];
     std::vector<float> got(n);
     cudaMemcpy(got.data(), y, n * sizeof(float), cudaMemcpyDeviceToHost);
     int wrong = 0;
