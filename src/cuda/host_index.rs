@@ -141,6 +141,12 @@ impl<'p> Indexer<'p> {
                     self.define(slice(name), slice(name), value, None);
                 }
             }
+            "enum_specifier" => {
+                if let Some(name) = node.child_by_field_name("name").filter(|_| is_defined_here(node)) {
+                    let kept_in = node.child_by_field_name("base").map_or("int", slice);
+                    self.program.enumerations.insert(slice(name).to_owned(), kept_in.to_owned());
+                }
+            }
             "enumerator" => {
                 let parts = node.child_by_field_name("name").zip(node.child_by_field_name("value"));
                 if let Some((name, value)) = parts {

@@ -26,6 +26,8 @@ pub struct HostProgram {
     pub(super) calls: HashMap<String, Vec<FilePlace>>,
     /// `typedef` and `using`.
     pub(super) aliases: HashMap<String, String>,
+    /// The types that enumerations are kept in.
+    pub(super) enumerations: HashMap<String, String>,
     pub(super) structures: HashMap<String, Vec<Structure>>,
     pub(super) launches: HashMap<String, Vec<FilePlace>>,
     /// The first launch of each kernel that is not compiled, as messages name it.
@@ -143,6 +145,7 @@ impl HostProgram {
             function_bytes: Vec::new(),
             calls: HashMap::new(),
             aliases: HashMap::new(),
+            enumerations: HashMap::new(),
             structures: HashMap::new(),
             launches: HashMap::new(),
             left_out: HashMap::new(),
@@ -208,6 +211,11 @@ impl HostProgram {
         };
         let all = self.structures.get(name.rsplit("::").next()?)?;
         all.iter().min_by_key(rank)
+    }
+
+    /// The type that an enumeration of this name is kept in.
+    pub(super) fn enumeration(&self, name: &str) -> Option<&str> {
+        self.enumerations.get(name.rsplit("::").next()?.trim()).map(String::as_str)
     }
 
     /// Where a launch of a kernel is left out, and by what.

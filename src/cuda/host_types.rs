@@ -98,6 +98,9 @@ impl Evaluation<'_> {
             }
             None => {
                 let name = stem.replace("const", "");
+                if let Some(kept_in) = self.program.enumeration(&name) {
+                    return self.layout(&format!("{kept_in}{}", &text[stem.len()..]), file, depth.checked_sub(1)?);
+                }
                 let structure = self.program.structure(file, &name).filter(|structure| structure.is_plain)?;
                 let places = self.field_places(structure, file, depth.checked_sub(1)?)?;
                 let end = places.iter().map(|place| place.end).max().unwrap_or(0);

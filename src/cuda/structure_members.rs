@@ -115,6 +115,9 @@ impl Evaluation<'_> {
             });
         }
         let name = text.replace("const", "");
+        if self.program.enumeration(&name).is_some() {
+            return Some(());
+        }
         let structure = self.program.only_structure(name.trim())?;
         let places = self.field_places(structure, 0, depth.checked_sub(1)?)?;
         for (field, place) in structure.fields.iter().zip(places) {
@@ -173,6 +176,12 @@ mod tests {
             ("class P { int hidden; public: int n; protected: int m; };", "P", 12, "n 4 int"),
             ("class P { public: int n; float *data() const; P &operator=(const P &); void f(); };", "P", 4, "n 0 int"),
             ("namespace a { struct P { int n; }; }", "a::P", 4, "n 0 int"),
+            (
+                "enum Mode { A }; enum class Small : unsigned char { B }; struct P { Mode m; Small s[3]; short n; };",
+                "P",
+                12,
+                "n 8 short",
+            ),
             ("struct Q { struct P { int n; }; };", "Q::P", 4, "n 0 int"),
             ("struct P {\n#if A\nint a;\n#endif\nint n; };", "P", 4, "n 0 int"),
             // The text does not tell which structure it is.
