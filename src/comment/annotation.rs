@@ -4,7 +4,7 @@
 use super::expression::{Expr, Node};
 use super::value::{Fault, Value};
 use crate::cuda::{Element, Kernel, StructureMember, TextureArray, TextureObject};
-use crate::diag::{Source, Span};
+use crate::diag::{Diagnostic, Source, Span};
 use crate::launch::Dim3;
 use crate::launch::{LoadCacheOperator, MathOption};
 use std::collections::BTreeSet;
@@ -449,6 +449,14 @@ impl GivenValue {
 }
 
 impl Annotation {
+    /// Whether a message is about what others than the user gave the comment, whose place is all of
+    /// it.
+    pub fn is_about_inferred(&self, diagnostic: &Diagnostic) -> bool {
+        let whole = self.source.note(self.comment, "");
+        let place = |of: &Diagnostic| (of.path.clone(), of.line, of.column, of.length);
+        self.inferred.is_some() && place(diagnostic) == place(&whole)
+    }
+
     /// Every value of the `args` clause by path; those of a structure's fields stand before the
     /// structure.
     pub fn values(&self) -> Vec<(String, &GivenValue)> {

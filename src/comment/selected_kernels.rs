@@ -48,11 +48,14 @@ pub fn mark_selected(
         }
         let is_template = listed.kernel.template.is_some() && listed.kernel.arguments.is_none();
         let clauses = match is_template {
+            // A specialization whose arguments follow from its parameters: its template's instance.
+            true if has_no_parameters(&source, listed) => continue,
             true => {
-                let is_specialization = |other: &&ListedKernel| other.kernel.name == listed.kernel.name;
-                let specialized = kernels.iter().filter(is_specialization).filter_map(|other| other.kernel.arguments);
-                let specialized = specialized.map(|span| source.slice(span).trim_matches(['<', '>', ' ']));
-                instances.clauses(&listed.kernel.name, &specialized.collect())
+                let namesakes = kernels.iter().filter(|other| other.kernel.name == listed.kernel.name);
+                let specialized = namesakes.filter_map(|other| other.kernel.arguments);
+                let specialized: Vec<&str> =
+                    specialized.map(|span| source.slice(span).trim_matches(['<', '>', ' '])).collect();
+                instances.clauses(&listed.kernel.name, &specialized)
             }
             false if listed.kernel.name == name => Some(String::new()),
             false => Some(format!("name({name})")),
@@ -85,6 +88,13 @@ pub fn mark_selected(
     }
     let lines = marks.iter().map(|mark| mark.listed.kernel.line).collect();
     Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked, templates })
+}
+
+/// Whether a kernel's template is `template <>`.
+fn has_no_parameters(source: &Source, listed: &ListedKernel) -> bool {
+    let behind = listed.kernel.template.and_then(|word| source.text.get(word.end..));
+    let list = behind.and_then(|text| text.trim_start().strip_prefix('<'));
+    list.is_some_and(|list| list.trim_start().starts_with('>'))
 }
 
 /// The comment that a kernel gets.
@@ -268,11 +278,24 @@ mod tests {
 
     #[test]
     fn instance_that_is_specialized_is_marked_there() {
-        let text = "template <class T> __global__ void kd(T x) {}\ntemplate <> __global__ void kd<char>(char x) {}\n";
-        let found = selected(text).expect("kernels are selected");
-        let expected = "template <class T> __global__ void kd(T x) {}\n/*@tune*/ template <> __global__ void kd<char>(char x) {}\n";
-        assert_eq!(String::from_utf8(found.text).expect("text"), expected);
-        assert_eq!(found.unmarked, []);
+        for (specialization, expected) in [
+            (
+                "template <> __global__ void kt<float,4u>(float x) {}",
+                "/*@tune template(ns::Pair<int> *, (ns::Mode)1)*/ template <class T, int N> __global__ void kt(T x) {}\n\
+                 /*@tune*/ template <> __global__ void kt<float,4u>(float x) {}\n",
+            ),
+            // The compiler finds the arguments.
+            (
+                "template <> __global__ void kt(float x) {}",
+                "/*@tune template(float, 4) template(ns::Pair<int> *, (ns::Mode)1)*/ template <class T, int N> __global__ void kt(T x) {}\n\
+                 template <> __global__ void kt(float x) {}\n",
+            ),
+        ] {
+            let text = format!("template <class T, int N> __global__ void kt(T x) {{}}\n{specialization}\n");
+            let found = selected(&text).expect("kernels are selected");
+            assert_eq!(String::from_utf8(found.text).expect("text"), expected);
+            assert_eq!(found.unmarked, []);
+        }
     }
 
     #[test]

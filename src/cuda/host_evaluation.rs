@@ -473,7 +473,9 @@ impl<'p> Evaluation<'p> {
         let known = self.assumed.borrow().get(name).copied();
         let value = known.or(self.assumption.get().filter(|_| is_name))?;
         let value = self.replaced.get(name).copied().unwrap_or(value);
-        self.assumed.borrow_mut().insert(name.to_owned(), value);
+        if self.assumed.borrow_mut().insert(name.to_owned(), value).is_none() {
+            self.without_value.take();
+        }
         self.leaves.borrow_mut().insert(name.to_owned(), value);
         Some(Number::Int(value))
     }

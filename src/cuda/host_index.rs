@@ -312,7 +312,7 @@ impl<'p> Indexer<'p> {
             match field.kind() {
                 "access_specifier" => is_public = text[field.byte_range()].starts_with("public"),
                 "field_declaration" => {}
-                // What an `#if` of the command line lets through, or what is not understood.
+                // Directives, and what the parser does not understand.
                 kind => {
                     is_plain &= !kind.starts_with("preproc") && !field.is_error();
                     continue;
@@ -414,7 +414,7 @@ fn is_structure(kind: &str) -> bool {
     matches!(kind, "struct_specifier" | "class_specifier" | "union_specifier")
 }
 
-/// What has fields elsewhere than their types alone tell.
+/// Syntax that changes the offsets of fields.
 const MOVES_FIELDS: [&str; 5] =
     ["base_class_clause", "virtual", "bitfield_clause", "alignas_qualifier", "attribute_specifier"];
 

@@ -68,9 +68,7 @@ impl HostProgram {
             Vec::new()
         }
     }
-}
 
-impl HostProgram {
     /// The structure that a name means, if there is only one that it may mean.
     fn only_structure(&self, name: &str) -> Option<&Structure> {
         let [structure] = self.structures.get(name.rsplit("::").next()?)?.as_slice() else { return None };

@@ -13,6 +13,7 @@ use crate::nvcc::Toolchain;
 use crate::process;
 use crate::ptx::Module;
 use crate::workload;
+use std::collections::HashMap;
 
 /// A kernel's launch stub: the mangled name that it is called after, and the kernel's symbol.
 pub struct KernelStub {
@@ -56,6 +57,7 @@ pub fn kernel_stubs(
     let (entries, toolkit) = (workload::entries(&front_end.stub), fingerprint::toolkit_number(&front_end.ptx));
     let module = Module::parse(&front_end.ptx).ok();
     let probe = |symbol: &str| MemoryProbe::new(&front_end.ptx, module.as_ref()?, symbol).ok();
+    let mut lines: HashMap<String, u32> = HashMap::new();
     let found = annotations.iter().map(|annotation| {
         let baseline = header_functions::baseline(annotation, toolchain.architecture());
         let own = baseline.map(|found| found.macros).unwrap_or_default();
@@ -64,6 +66,9 @@ pub fn kernel_stubs(
             return Err(Problem::Absent);
         }
         let entry = kernel_info::find(toolchain, annotation, &entries, &own, &Macros::new())?;
+        if let Some(line) = lines.insert(entry.symbol.clone(), annotation.kernel.line) {
+            return Err(Problem::Twice { line });
+        }
         let mangled = entry.mangled.clone().unwrap_or_else(|| entry.symbol.clone());
         let probe = probe(&entry.symbol);
         // What no inlined code accesses is a handle by its declaration.

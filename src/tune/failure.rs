@@ -127,12 +127,11 @@ impl Problem {
                 let warning = |diagnostic: &Diagnostic| diagnostic.clone().as_warning();
                 console.diagnostics(&diagnostics.iter().map(warning).collect::<Vec<_>>());
             }
-            Self::Comment(diagnostics) if annotation.inferred.is_some() => {
-                let reason = diagnostics.first().map_or("", |diagnostic| &diagnostic.message);
-                let message = format!(
-                    "{}: {result}: what the lock file has of its recorded launches does not fit the kernel: {reason}; record it again, and run `nvtune lock`",
-                    annotation.name
-                );
+            Self::Comment(diagnostics) if diagnostics.iter().all(|of| annotation.is_about_inferred(of)) => {
+                // What is known instead is no choice of the user's.
+                let reason = diagnostics.first().and_then(|of| of.message.split([';', ':']).next()).unwrap_or("");
+                let name = &annotation.name;
+                let message = format!("{name}: {result}: its lock entry does not fit: {reason}; record it again");
                 console.warning(MessageCode::LockEntry, message);
             }
             Self::Comment(diagnostics) => console.diagnostics(diagnostics),

@@ -324,6 +324,13 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
             // not exist, or cannot be named.
             let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
             let place = layout::place(annotation, said);
+            if annotation.clauses.recorded.is_some() {
+                let name = &annotation.kernel.name;
+                let message = format!(
+                    "`{name}` is not tuned: its grid follows a structure that is another one for the compiler ({said}): give `threads` or `grid`"
+                );
+                return Err(annotation.source.error(MessageCode::WrongFields, place, message).into());
+            }
             // What names a type of the compiler's own, mangled, is nvtune's words and no fault of
             // the comment.
             Err(match said.contains("\"_Z") {
@@ -364,7 +371,8 @@ fn check_fields(annotation: &Annotation, layouts: &BTreeMap<usize, Layout>) -> R
             };
             let code = MessageCode::NameWithoutValue;
             if member.is_some_and(|member| !member.is_at(*offset, kind)) {
-                let message = format!("`{name}` is not where the text of the source has it: give `threads` or `grid`");
+                let kernel = &annotation.kernel.name;
+                let message = format!("`{kernel}` is not tuned: `{name}` is not where the text of the source has it: give `threads` or `grid`");
                 found.push(annotation.source.error(code, span, message));
             } else if let Some((array, _)) = array_element(name)
                 && !is_of_numbers()

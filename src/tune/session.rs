@@ -94,12 +94,15 @@ impl<'a> TuningSession<'a> {
     /// tuned. Other errors need the front end: an unknown launch is not an error of a kernel that
     /// is not compiled.
     pub fn wrong(&self) -> Vec<Diagnostic> {
-        let is_comments_own = |annotation: &Annotation| annotation.inferred.is_none();
+        let is_comments_own = |annotation: &Annotation| annotation.clauses.recorded.is_none();
         let kernels = self.annotations.iter().zip(&self.problems);
         let kernels = kernels.filter(|(annotation, problem)| problem.is_none() && is_comments_own(annotation));
         let wrong = kernels.filter_map(|(annotation, _)| {
             match header_functions::space(annotation, self.toolchain.architecture()) {
-                Err(Problem::Comment(diagnostics)) => Some(diagnostics),
+                Err(Problem::Comment(mut diagnostics)) => {
+                    diagnostics.retain(|diagnostic| !annotation.is_about_inferred(diagnostic));
+                    Some(diagnostics)
+                }
                 _ => None,
             }
         });

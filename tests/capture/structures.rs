@@ -70,9 +70,20 @@ fn grid_that_numbers_in_structures_give_follows_them() {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{said}");
     expect![[r#"
-        nvtune warning : planes: not tuned: what the lock file has of its recorded launches does not fit the kernel: class "Sizes" has no member "extent"; record it again, and run `nvtune lock` [N0211]
+        nvtune warning : planes: not tuned: its lock entry does not fit: class "Sizes" has no member "extent"; record it again [N0211]
         nvtune: rows: block=64 (2.00x over the baseline, locked)
         nvtune: cells: block=64 (2.00x over the baseline, locked)
         nvtune: items: block=64 (2.00x over the baseline, locked)
     "#]].assert_eq(&said);
+    // A mistake of the comment's own is an error as ever.
+    let text = std::fs::read_to_string(source("structured.cu")).expect("read").replacen(
+        "//@tune\n",
+        "//@tune require(blok.x > 3)\n",
+        1,
+    );
+    std::fs::write(folder.path().join("launches.cu"), text).expect("written");
+    let ran = nvtune(folder.path(), "locked", &[("NVTUNE_CACHE_SIZE", "0")]);
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("error: unknown name `blok.x`; did you mean `block.x`? [N0112]"), "{said}");
 }
