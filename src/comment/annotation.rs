@@ -106,7 +106,7 @@ impl Clauses {
         self.places.iter().find(|(name, _)| name == clause).map(|(_, span)| *span)
     }
 
-    /// The expressions that each launch is held against.
+    /// The expressions that launch stubs evaluate for each launch.
     pub fn launch_expressions(&self) -> impl Iterator<Item = &Expr> {
         let grid = self.grid.iter().flat_map(|grid| match &grid.value {
             Grid::Expressions(blocks) => blocks.as_slice(),
@@ -449,8 +449,8 @@ impl GivenValue {
 }
 
 impl Annotation {
-    /// Whether a message is about what others than the user gave the comment, whose place is all of
-    /// it.
+    /// Whether a message is about clauses that a recording or the lock file gave the comment: their
+    /// place is the whole comment.
     pub fn is_about_inferred(&self, diagnostic: &Diagnostic) -> bool {
         let whole = self.source.note(self.comment, "");
         let place = |of: &Diagnostic| (of.path.clone(), of.line, of.column, of.length);

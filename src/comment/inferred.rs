@@ -69,10 +69,10 @@ fn number_text(expression: &Expr) -> Option<String> {
 fn structure_text(name: &str, members: &[RecordedMember], launch_names: &BTreeSet<&str>) -> Option<String> {
     // A list has the elements before the one that is used, too.
     let is_listed = |path: &str| {
-        let mut used = launch_names.iter().filter_map(|of| of.strip_prefix(name)?.strip_prefix('.'));
-        used.any(|used| match (array_element(used), array_element(path)) {
+        let mut paths = launch_names.iter().filter_map(|used| used.strip_prefix(name)?.strip_prefix('.'));
+        paths.any(|used_path| match (array_element(used_path), array_element(path)) {
             (Some((array, last)), Some((other, index))) => array == other && index <= last,
-            _ => used == path,
+            _ => used_path == path,
         })
     };
     let listed = members.iter().filter(|of| is_listed(&of.member.path)).map(|of| match &of.value {

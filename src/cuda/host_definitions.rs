@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn value_is_found_behind_many_callers_that_know_none() {
-        // Each function of a layer is called by each of the next. The last caller of the first is the one that knows.
+        // Each function of a layer is called by each of the next. Only the last caller of f0_0 gives a value.
         let called = |layer: usize| (0..if layer == 0 { 1 } else { 15 }).map(move |at| format!("f{layer}_{at}"));
         let calls =
             |layer: usize, value: &str| called(layer).map(|name| format!("{name}({value}); ")).collect::<String>();

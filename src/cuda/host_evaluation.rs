@@ -11,6 +11,7 @@ use super::host_program::{FilePlace, HostProgram};
 use super::launch_argument::BufferBytes;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 use tree_sitter::{Node, Parser};
 
 /// Where an expression stands, and what its function's parameters are.
@@ -62,6 +63,23 @@ pub struct Evaluation<'p> {
     /// Names whose values are looked for: they are listed in the place of a choice.
     names_noted: Cell<u32>,
     steps: Cell<u32>,
+}
+
+/// What `search` finds for a key, unless it found nothing before with as many steps left.
+fn once<K: Eq + Hash, T>(
+    without: &RefCell<HashMap<K, u32>>,
+    key: K,
+    depth: u32,
+    search: impl FnOnce() -> Option<T>,
+) -> Option<T> {
+    if without.borrow().get(&key).is_some_and(|known| *known >= depth) {
+        return None;
+    }
+    let found = search();
+    if found.is_none() {
+        without.borrow_mut().insert(key, depth);
+    }
+    found
 }
 
 impl Scope {
@@ -173,34 +191,19 @@ impl<'p> Evaluation<'p> {
         scope: &Scope,
         search: impl FnOnce() -> Option<BufferBytes>,
     ) -> Option<BufferBytes> {
-        let key = (scope.file, scope.at, name.to_owned());
-        if self.without_bytes.borrow().get(&key).is_some_and(|depth| *depth >= scope.depth) {
-            return None;
-        }
-        let found = search();
-        if found.is_none() {
-            self.without_bytes.borrow_mut().insert(key, scope.depth);
-        }
-        found
+        once(&self.without_bytes, (scope.file, scope.at, name.to_owned()), scope.depth, search)
     }
 
     /// The value that `search` finds with callers for a name, unless it found none there before with
     /// the same assumption.
     fn value_once(&self, name: &str, scope: &Scope, search: impl FnOnce() -> Option<Number>) -> Option<Number> {
-        // What is under way is looked at no second time, and so is not known to have no value.
+        // A name whose definitions are being looked at has no value in here, but may have one elsewhere.
         if !self.active.borrow().is_empty() {
             return search();
         }
         let function = self.program.function_around(scope.file, scope.at).map(|function| function.start_byte());
         let key = (scope.file, function, name.to_owned(), self.assumption.get());
-        if self.without_value.borrow().get(&key).is_some_and(|depth| *depth >= scope.depth) {
-            return None;
-        }
-        let found = search();
-        if found.is_none() {
-            self.without_value.borrow_mut().insert(key, scope.depth);
-        }
-        found
+        once(&self.without_value, key, scope.depth, search)
     }
 
     pub(super) fn step(&self) -> Option<()> {

@@ -418,7 +418,7 @@ fn is_structure(kind: &str) -> bool {
 const MOVES_FIELDS: [&str; 5] =
     ["base_class_clause", "virtual", "bitfield_clause", "alignas_qualifier", "attribute_specifier"];
 
-/// Whether a declarator is of a function, one that returns a pointer or a reference included.
+/// Whether a declarator declares a function, which may return a pointer or a reference.
 fn is_function(declarator: Node<'_>) -> bool {
     match declarator.kind() {
         "function_declarator" | "operator_cast" => true,

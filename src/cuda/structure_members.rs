@@ -7,15 +7,13 @@ use super::host_program::{HostProgram, Structure};
 use super::types::{Type, vector_fields};
 use std::ops::Range;
 
-/// Structures within structures that are looked into, which may be defined by themselves in text
-/// that does not compile.
+/// The most levels of nested structures. A structure in text that does not compile may hold itself.
 const DEEPEST: usize = 8;
 
-/// The most numbers of one structure: it is a table if it has more, and each is a value in every
-/// configuration.
+/// The most numbers of one structure, because every configuration holds the value of each.
 const MOST: usize = 64;
 
-/// A number in a structure that all code may name.
+/// A number in a public field of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StructureMember {
     /// `size.x`, `extent[1]`.
@@ -37,8 +35,8 @@ impl StructureMember {
         array_element(&self.path).map(|(array, _)| array)
     }
 
-    /// Whether the compiler has it at the same place, by the place and the type of the field that it
-    /// is or is an element of.
+    /// Whether it agrees with the compiler's offset and type of its field, or of the array that it is
+    /// an element of.
     pub fn is_at(&self, offset: u64, kind: &str) -> bool {
         let (element, index) = match array_element(&self.path) {
             Some((_, index)) => (kind.strip_suffix(']').and_then(|kind| Some(kind.split_once('[')?.0)), index),
@@ -48,15 +46,15 @@ impl StructureMember {
         is_same && offset + index * self.scalar.size() as u64 == self.offset as u64
     }
 
-    /// Its bytes in the structure.
+    /// The range of its bytes in the structure.
     pub fn bytes(&self) -> Range<usize> {
         self.offset..self.offset + self.scalar.size()
     }
 }
 
 impl HostProgram {
-    /// The numbers in a type of so many bytes, as the first file sees it; none if the text gives the
-    /// type another size.
+    /// The numbers in a type, as the first file sees it. `bytes` is the type's size: if the text gives
+    /// it another one, there are none.
     pub fn structure_members(&self, kind: &str, bytes: usize) -> Vec<StructureMember> {
         let evaluation = Evaluation::new(self);
         let mut found = Vec::new();
@@ -69,7 +67,7 @@ impl HostProgram {
         }
     }
 
-    /// The structure that a name means, if there is only one that it may mean.
+    /// The structure of a name, if the files define only one.
     fn only_structure(&self, name: &str) -> Option<&Structure> {
         let [structure] = self.structures.get(name.rsplit("::").next()?)?.as_slice() else { return None };
         let scopes = name.strip_suffix(&structure.name)?;

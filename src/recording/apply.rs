@@ -23,7 +23,8 @@ const MOST_SHARED_OF_THREAD: u32 = 128;
 const MOST_COUNTS: usize = 8;
 
 /// Gives a comment without `args` what was recorded of its kernel; false where nothing was, or
-/// the comment has its own workload. `members` are those of a type of so many bytes.
+/// the comment has its own workload. `members` gives the numbers in a structure by its type and its
+/// size in bytes.
 ///
 /// # Errors
 /// Why the recording cannot be used, for the user.
@@ -136,7 +137,7 @@ fn check(annotation: &Annotation, launch: &RecordedLaunch) -> Result<(), String>
     Ok(())
 }
 
-/// The numbers in a structure that an argument is.
+/// The numbers in an argument that is a structure.
 fn members_of(
     annotation: &Annotation,
     index: usize,
@@ -157,7 +158,7 @@ fn members_of(
     }
 }
 
-/// A number in a structure.
+/// The value of a number in the bytes of its structure.
 fn member_value(bytes: &[u8], member: &StructureMember) -> Option<Value> {
     let bytes = bytes.get(member.bytes())?;
     if member.scalar.is_float() {
@@ -199,7 +200,7 @@ fn known_launches(
     std::iter::once(main).chain(others).map(|counted| known(&counted.launch)).collect()
 }
 
-/// Whether a number in a structure may say how much there is to do: not one of a long list.
+/// Whether a grid may follow a number in a structure: none in a long list.
 fn may_count(member: &StructureMember, members: &[StructureMember]) -> bool {
     let of_array = |array: &str| members.iter().filter(|other| other.array() == Some(array)).count();
     member.array().is_none_or(|array| of_array(array) <= MOST_COUNTS)

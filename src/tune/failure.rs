@@ -128,7 +128,7 @@ impl Problem {
                 console.diagnostics(&diagnostics.iter().map(warning).collect::<Vec<_>>());
             }
             Self::Comment(diagnostics) if diagnostics.iter().all(|of| annotation.is_about_inferred(of)) => {
-                // What is known instead is no choice of the user's.
+                // The rest suggests another name, which is of no use for a lock file.
                 let reason = diagnostics.first().and_then(|of| of.message.split([';', ':']).next()).unwrap_or("");
                 let name = &annotation.name;
                 let message = format!("{name}: {result}: its lock entry does not fit: {reason}; record it again");

@@ -9,7 +9,7 @@ use super::{Tuner, grid_axis, header_functions, launches, written_variables};
 use crate::analysis::{grid_sync, ptx_facts, written_only};
 use crate::comment;
 use crate::comment::{Annotation, NamedConstant, RecordedMemory};
-use crate::cuda::{Spelled, Type, array_element};
+use crate::cuda::{Spelled, StructureMember, Type, array_element};
 use crate::diag::{Diagnostic, MessageCode, Source};
 use crate::gpu::{Architecture, Machine, architecture_number};
 use crate::launch::{Configuration, FrontEndOptions, Launch};
@@ -348,42 +348,50 @@ fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Res
     }
 }
 
-/// Checks the fields that a launch is held against: elements are of arrays of numbers, and what a
-/// recording was read by is the compiler's layout. Host code cannot read what a pointer points at.
+/// Checks the fields that the launch expressions name by the compiler's layouts: numbers of a
+/// recording were read where the compiler has them, and elements are of arrays of numbers, for host
+/// code cannot read what a pointer points at.
 fn check_fields(annotation: &Annotation, layouts: &BTreeMap<usize, Layout>) -> Result<(), Problem> {
-    let field_of = |name: &str| {
-        let (parameter, path) = name.split_once('.')?;
-        let at = annotation.kernel.parameters.iter().position(|own| own.as_deref() == Some(parameter))?;
-        let asked = array_element(path).map_or(path, |(array, _)| array);
-        let recorded = annotation.clauses.args.iter().flatten().filter(|given| given.parameter == at);
-        let member = recorded.flat_map(|given| given.value.members()).find(|member| member.path == path);
-        Some((layouts.get(&at)?.fields.get(asked)?, member))
-    };
-    let mut found = Vec::new();
+    let kernel = &annotation.kernel;
+    let mut problems = Vec::new();
     for expression in annotation.clauses.launch_expressions() {
         expression.names(&mut |name, span| {
-            let Some((Field { offset, kind }, member)) = field_of(name) else { return };
-            let is_of_numbers = || match kind.split_once('[') {
-                Some((element, extents)) => {
-                    !extents.contains('[') && matches!(Type::parse_type(element), Type::Scalar(_))
-                }
-                None => false,
+            let Some((parameter, path)) = name.split_once('.') else { return };
+            let Some(index) = kernel.parameters.iter().position(|known| known.as_deref() == Some(parameter)) else {
+                return;
             };
-            let code = MessageCode::NameWithoutValue;
-            if member.is_some_and(|member| !member.is_at(*offset, kind)) {
-                let kernel = &annotation.kernel.name;
-                let message = format!("`{kernel}` is not tuned: `{name}` is not where the text of the source has it: give `threads` or `grid`");
-                found.push(annotation.source.error(code, span, message));
-            } else if let Some((array, _)) = array_element(name)
-                && !is_of_numbers()
+            let field = array_element(path).map_or(path, |(array, _)| array);
+            let Some(Field { offset, kind }) = layouts.get(&index).and_then(|layout| layout.fields.get(field)) else {
+                return;
+            };
+            let message = if recorded_member(annotation, index, path).is_some_and(|member| !member.is_at(*offset, kind))
             {
-                let message =
-                    format!("`{array}` is of type `{kind}`: only elements of an array of numbers have a value");
-                found.push(annotation.source.error(code, span, message));
-            }
+                format!(
+                    "`{}` is not tuned: `{name}` is not where the text of the source has it: give `threads` or `grid`",
+                    kernel.name
+                )
+            } else if field != path && !is_array_of_numbers(kind) {
+                format!("`{parameter}.{field}` is of type `{kind}`: only elements of an array of numbers have a value")
+            } else {
+                return;
+            };
+            problems.push(annotation.source.error(MessageCode::NameWithoutValue, span, message));
         });
     }
-    if found.is_empty() { Ok(()) } else { Err(found.into()) }
+    if problems.is_empty() { Ok(()) } else { Err(problems.into()) }
+}
+
+/// The number that a recording has in a parameter under a path.
+fn recorded_member<'a>(annotation: &'a Annotation, parameter: usize, path: &str) -> Option<&'a StructureMember> {
+    let given = annotation.clauses.args.iter().flatten().filter(|given| given.parameter == parameter);
+    given.flat_map(|given| given.value.members()).find(|member| member.path == path)
+}
+
+/// Whether a type is an array of one dimension of numbers.
+fn is_array_of_numbers(kind: &str) -> bool {
+    kind.split_once('[').is_some_and(|(element, extents)| {
+        !extents.contains('[') && matches!(Type::parse_type(element), Type::Scalar(_))
+    })
 }
 
 /// Checks that the baseline's macros are the values that the source has itself. `under_default`

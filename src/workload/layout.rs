@@ -133,7 +133,7 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
             GivenValue::Struct { fields, .. } if fields.is_empty() => found.push((given.parameter, String::new())),
             GivenValue::Struct { fields, .. } => descend("", fields, &mut |path| found.push((given.parameter, path))),
             _ if given.element.is_some() => {}
-            // Its bytes are known whatever it is, but for the numbers in it that a launch is held against.
+            // Its bytes are known. The offsets of the fields that launch expressions name are asked for.
             GivenValue::Recorded { members, .. } => {
                 let named = members.iter().filter(|RecordedMember { member, .. }| {
                     launch_names.contains(format!("{}.{}", given.name, member.path).as_str())
