@@ -1,13 +1,12 @@
 //! The compiler's own steps for one source and architecture, run on demand.
 
 use super::cicc_math;
-use super::cicc_output::CiccRun;
-use super::dry_run::{Dryrun, DryrunStep, Pipeline, quoted};
+use super::dry_run::{Dryrun, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
 use super::module_id;
-use super::tool_error::{Late, ToolError, elsewhere, io, lacks_resources, refuses_text};
+use super::tool_error::{Late, ToolError, elsewhere, io, lacks_resources};
 use crate::cuda::line_markers::LineMarker;
-use crate::cuda::{innermost_loops, with_unroll_pragmas};
+use crate::cuda::{device_source, innermost_loops};
 use crate::emit::CiccOutput;
 use crate::launch::{FrontEndOptions, Math};
 use crate::process;
@@ -18,12 +17,15 @@ use crate::sass::code_digest;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
+
+/// The largest share of a source that is compiled by itself as what its device code needs. The whole is
+/// compiled too, so more of it would save little.
+const MAX_DEVICE_CODE: f64 = 0.5;
 
 /// The largest number of a signal (signal(7)).
 const LAST_SIGNAL: i32 = 64;
@@ -32,17 +34,17 @@ const LAST_SIGNAL: i32 = 64;
 #[derive(Debug)]
 pub struct Toolchain {
     environment: Vec<(String, String)>,
-    pipeline: Pipeline,
-    folder: Arc<TemporaryFolder>,
+    pub(super) pipeline: Pipeline,
+    pub(super) folder: Arc<TemporaryFolder>,
     /// The module id that cicc is given while variants are made: it only reaches names of
     /// internal symbols, and the true one takes a run of cudafe++.
-    module_id: String,
+    pub(super) module_id: String,
     /// When the first tool was started.
     begin: OnceLock<Instant>,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     /// The number in the names of the next run's files: several runs are under way at once.
-    next: AtomicU32,
+    pub(super) next: AtomicU32,
     /// The tool that did not end in time: no other is started after it.
     late: OnceLock<Late>,
     /// A tool could not do its work for a reason that is not the source's.
@@ -53,7 +55,11 @@ pub struct Toolchain {
     /// holds its lock.
     preprocessed: Mutex<HashMap<Preprocessed, Arc<Mutex<Option<PathBuf>>>>>,
     /// What cicc made so far that the final build may take.
-    cicc_outputs: Mutex<Vec<CiccOutput>>,
+    pub(super) cicc_outputs: Mutex<Vec<CiccOutput>>,
+    /// Whether the front end is run on what device code needs of the source.
+    pub(super) is_device_code_alone: AtomicBool,
+    /// What the front end made of the whole source so far. Who makes it holds its lock.
+    pub(super) whole: Mutex<HashMap<FrontEndOptions, Arc<OnceLock<FrontEndResult>>>>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
     pub loads: Option<Loads>,
 }
@@ -65,6 +71,8 @@ pub struct FrontEnd {
     pub source_digest: String,
     /// Bytes of the preprocessed source.
     pub source_bytes: usize,
+    /// Bytes of it that cicc was given, without blank lines.
+    pub parsed_bytes: usize,
     /// The files that it read, as the preprocessor names them; those of nvtune's own are left
     /// out.
     pub files: Vec<String>,
@@ -72,33 +80,24 @@ pub struct FrontEnd {
     /// The host stubs that cicc writes: what the compiler says of every kernel's name and
     /// parameter types.
     pub stub: String,
+    /// Whether cicc was given only what device code needs of the source.
+    pub is_of_device_code: bool,
 }
+
+/// What the front end made, or why it made nothing.
+pub type FrontEndResult = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
 /// What a preprocessed source was made under.
-type Preprocessed = (BTreeMap<String, i64>, Defines);
+type Preprocessed = (BTreeMap<String, i64>, Form);
 
-/// Whether a preprocessed source has its `#define` lines.
+/// What of a preprocessed source is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Defines {
-    Kept,
-    Gone,
-}
-
-/// What cicc wrote.
-struct Compiled {
-    ptx: PathBuf,
-    stub: PathBuf,
-    /// Its command line.
-    line: OsString,
-    /// Its messages; `None` where they are not text, or it wrote to standard output.
-    messages: Option<String>,
-}
-
-/// What cicc made while a source was tuned, and the folder of its files.
-#[derive(Debug)]
-pub struct CiccOutputs {
-    pub outputs: Vec<CiccOutput>,
-    _folder: Arc<TemporaryFolder>,
+pub(super) enum Form {
+    Plain,
+    /// With its `#define` lines.
+    WithDefines,
+    /// What its device code needs; all of it, where that is not known.
+    DeviceCode,
 }
 
 impl Toolchain {
@@ -118,6 +117,8 @@ impl Toolchain {
             kept: None,
             preprocessed: Mutex::default(),
             cicc_outputs: Mutex::default(),
+            is_device_code_alone: AtomicBool::new(false),
+            whole: Mutex::default(),
             loads: None,
         })
     }
@@ -144,136 +145,50 @@ impl Toolchain {
         // one empty.
         self.header_options = vec!["-I".into(), folder.into(), "-include".into(), path.into()];
         self.preprocessed = Mutex::default();
+        self.whole = Mutex::default();
         Ok(())
     }
 
-    /// Runs the front end with these options.
-    pub fn front_end(&self, options: &FrontEndOptions) -> Result<FrontEnd, ToolError> {
-        let front_end = self.front_end_with(options, &self.module_id)?;
-        if !is_named_after(&self.module_id, &front_end.ptx) {
-            return Ok(front_end);
-        }
-        // A kernel in an anonymous namespace, or what it uses of one, is named after the module id:
-        // only the true one will do.
-        let id = self.true_module_id(&options.macros)?;
-        let with_id = |text: &str| module_id::with_id(text.to_owned(), &self.module_id, &id);
-        match (with_id(&front_end.ptx), with_id(&front_end.stub)) {
-            (Some(ptx), Some(stub)) => Ok(FrontEnd { ptx, stub, ..front_end }),
-            _ => self.front_end_with(options, &id),
-        }
-    }
-
-    /// The stub file of the source with `text` behind it: what the compiler says to a question
-    /// of ours.
-    pub fn ask(&self, macros: &BTreeMap<String, i64>, text: &str) -> Result<String, ToolError> {
-        let source = self.preprocessed(macros, Defines::Gone)?;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let question = self.folder.path().join(format!("{number}.ii"));
-        std::fs::copy(&source, &question).map_err(io(&question))?;
-        append(&question, text)?;
-        // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time
-        // that cicc takes.
-        let asked = self.cicc(&question, &self.module_id, Math::NONE, &["-lto".into()]);
-        let asked = match asked {
-            // Without the option it would say the same.
-            Err(ToolError::Failed { message, .. }) if !refuses_text(&message) => {
-                self.cicc(&question, &self.module_id, Math::NONE, &[])
-            }
-            asked => asked,
-        };
-        let _ = std::fs::remove_file(question);
-        read(&asked?.stub)
-    }
-
-    fn front_end_with(&self, options: &FrontEndOptions, module_id: &str) -> Result<FrontEnd, ToolError> {
-        let preprocessed = self.preprocessed(&options.macros, Defines::Gone)?;
-        let text = bytes(&preprocessed)?;
-        let made = match options.unroll {
-            Some(factor) => self.cicc_unrolled(&text, factor, module_id, options.math)?,
-            None => self.cicc(&preprocessed, module_id, options.math, &[])?,
-        };
-        if options.is_macros_alone() {
-            self.keep_output(&made);
-        }
-        let (source_digest, files) = (source_digest(&text), self.files(&text));
-        let source_bytes = text.len();
-        Ok(FrontEnd { source_digest, source_bytes, files, ptx: read(&made.ptx)?, stub: read(&made.stub)? })
-    }
-
     /// The file of the preprocessed source, with these macros defined.
-    fn preprocessed(&self, macros: &BTreeMap<String, i64>, defines: Defines) -> Result<PathBuf, ToolError> {
-        let key = (macros.clone(), defines);
+    pub(super) fn preprocessed(&self, macros: &BTreeMap<String, i64>, form: Form) -> Result<PathBuf, ToolError> {
+        let key = (macros.clone(), form);
         let made = Arc::clone(self.preprocessed.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
         let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = made.as_ref() {
             return Ok(path.clone());
         }
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let path = self.folder.path().join(format!("{number}.ii"));
-        let step = &self.pipeline.preprocess;
-        let mut extra = self.preprocessor_options(macros);
-        if defines == Defines::Kept {
-            extra.push("-dD".into());
-        }
-        self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &path)], &extra))?;
+        let path = match form {
+            Form::Plain => self.preprocess(macros, &[])?,
+            Form::WithDefines => self.preprocess(macros, &["-dD".into()])?,
+            Form::DeviceCode => self.write_device_code(self.preprocessed(macros, Form::Plain)?)?,
+        };
         *made = Some(path.clone());
         Ok(path)
     }
 
-    /// Notes what cicc made, if the final build may take it.
-    fn keep_output(&self, made: &Compiled) {
-        let (Some(step), Some(messages)) = (made.line.to_str().map(DryrunStep::new), &made.messages) else { return };
-        let arguments: Vec<&str> = step.arguments().collect();
-        // What cannot be read now is made again.
-        let output =
-            CiccRun::new(&arguments).and_then(|run| run.output(self.folder.path().as_os_str(), messages).ok()?);
-        self.cicc_outputs.lock().unwrap_or_else(PoisonError::into_inner).extend(output);
-    }
-
-    /// What cicc made so far that the final build may take.
-    pub fn cicc_outputs(&self) -> CiccOutputs {
-        let outputs = self.cicc_outputs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        CiccOutputs { outputs, _folder: Arc::clone(&self.folder) }
-    }
-
-    /// Runs cicc on a preprocessed source, with these math options besides the build's.
-    fn cicc(
-        &self,
-        preprocessed: &Path,
-        module_id: &str,
-        math: Math,
-        extra: &[OsString],
-    ) -> Result<Compiled, ToolError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
-        let (ptx, stub, id) = (place("ptx"), place("stub.c"), place("module_id"));
-        write(&id, module_id)?;
-        let Pipeline { preprocess, cicc, .. } = &self.pipeline;
-        let named = |option: &str| cicc.option(option).unwrap_or_default();
-        let (host, device) = (place("c"), place("gpu"));
-        let mut replacements: Vec<(&str, &Path)> = vec![
-            (preprocess.option("-o").unwrap_or_default(), preprocessed),
-            (named("-o"), &ptx),
-            (named("--stub_file_name"), &stub),
-            (named("--module_id_file_name"), &id),
-            (named("--gen_c_file_name"), &host),
-            (named("--gen_device_file_name"), &device),
-        ];
-        replacements.extend(cicc_math::replacements(math));
-        let line = cicc.rewritten(&replacements, extra);
-        let (stdout, messages) = self.run("cicc", &line)?;
-        let messages = String::from_utf8(messages).ok().filter(|_| stdout.is_empty());
-        Ok(Compiled { ptx, stub, line, messages })
-    }
-
-    /// Runs cicc on a preprocessed source whose kernels' innermost loops are unrolled.
-    fn cicc_unrolled(&self, source: &[u8], factor: u32, module_id: &str, math: Math) -> Result<Compiled, ToolError> {
+    fn preprocess(&self, macros: &BTreeMap<String, i64>, options: &[OsString]) -> Result<PathBuf, ToolError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.path().join(format!("{number}.ii"));
-        std::fs::write(&path, with_unroll_pragmas(source, &innermost_loops(source), factor)).map_err(io(&path))?;
-        let compiled = self.cicc(&path, module_id, math, &[]);
-        let _ = std::fs::remove_file(path);
-        compiled
+        let step = &self.pipeline.preprocess;
+        let extra = [&self.preprocessor_options(macros), options].concat();
+        self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &path)], &extra))?;
+        Ok(path)
+    }
+
+    /// Writes what device code needs of a preprocessed source; returns the file, or that of the source
+    /// itself where it is not understood.
+    fn write_device_code(&self, source: PathBuf) -> Result<PathBuf, ToolError> {
+        let text = bytes(&source)?;
+        let device_code = std::str::from_utf8(&text).ok().and_then(device_source);
+        let is_short = |device_code: &String| {
+            let bytes = without_blank_lines(device_code.as_bytes());
+            bytes as f64 <= MAX_DEVICE_CODE * text.len() as f64
+        };
+        let Some(device_code) = device_code.filter(is_short) else { return Ok(source) };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.path().join(format!("{number}.ii"));
+        write(&path, &device_code)?;
+        Ok(path)
     }
 
     /// Whether a kernel of this name has loops that can be unrolled. A source that cannot be
@@ -283,7 +198,7 @@ impl Toolchain {
     }
 
     /// The module id as cudafe++ computes it.
-    fn true_module_id(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+    pub(super) fn true_module_id(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         let [host, cudafe] = self.pipeline.module_id.as_slice() else {
             return Err(ToolError::Failed {
                 program: "cudafe++".into(),
@@ -341,13 +256,13 @@ impl Toolchain {
 
     /// The preprocessed source, with these macros defined.
     pub fn source_under(&self, macros: &BTreeMap<String, i64>) -> Result<Vec<u8>, ToolError> {
-        bytes(&self.preprocessed(macros, Defines::Gone)?)
+        bytes(&self.preprocessed(macros, Form::Plain)?)
     }
 
     /// The preprocessed source with its `#define` lines, with these macros defined.
     pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         // A source need not be UTF-8; names and line markers are.
-        Ok(String::from_utf8_lossy(&bytes(&self.preprocessed(macros, Defines::Kept)?)?).into_owned())
+        Ok(String::from_utf8_lossy(&bytes(&self.preprocessed(macros, Form::WithDefines)?)?).into_owned())
     }
 
     fn preprocessor_options(&self, macros: &BTreeMap<String, i64>) -> Vec<OsString> {
@@ -448,7 +363,7 @@ impl Toolchain {
     }
 
     /// The files in the line markers of a preprocessed text.
-    fn files(&self, preprocessed: &[u8]) -> Vec<String> {
+    pub(super) fn files(&self, preprocessed: &[u8]) -> Vec<String> {
         let own = self.folder.path().to_string_lossy();
         let mut files: Vec<String> = Vec::new();
         let mut seen = std::collections::HashSet::new();
@@ -493,7 +408,7 @@ impl Toolchain {
     }
 
     /// Runs a step; returns what it wrote to standard output and to standard error.
-    fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(Vec<u8>, Vec<u8>), ToolError> {
+    pub(super) fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(Vec<u8>, Vec<u8>), ToolError> {
         // One that hangs may hang for each of a thousand variants.
         if let Some(late) = self.late.get() {
             return Err(late.clone().into());
@@ -534,15 +449,6 @@ impl Toolchain {
     }
 }
 
-/// Whether a function of this PTX has or uses a name that the module id is part of. Headers such
-/// as `<cuda/std/ranges>` leave variables of that kind which nobody uses.
-fn is_named_after(module_id: &str, ptx: &str) -> bool {
-    ptx.contains(module_id)
-        && ptx::Module::parse(ptx).map_or(true, |module| {
-            module.functions.iter().any(|function| ptx[function.span.clone()].contains(module_id))
-        })
-}
-
 /// A kept variant: its cubin and the digest of its code.
 fn unpacked(entry: &[u8]) -> Option<(Vec<u8>, String)> {
     let end = memchr::memchr(b'\n', entry)?;
@@ -550,19 +456,17 @@ fn unpacked(entry: &[u8]) -> Option<(Vec<u8>, String)> {
     Some((entry[end + 1..].to_vec(), code))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), ToolError> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), ToolError> {
     std::fs::write(path, text).map_err(io(path))
 }
 
-fn append(path: &Path, text: &str) -> Result<(), ToolError> {
-    std::fs::OpenOptions::new()
-        .append(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(io(path))
+/// Bytes of the lines of a text that are not blank.
+pub(super) fn without_blank_lines(text: &[u8]) -> usize {
+    let lines = text.split_inclusive(|&byte| byte == b'\n');
+    lines.filter(|line| !line.trim_ascii().is_empty()).map(<[u8]>::len).sum()
 }
 
-fn source_digest(preprocessed: &[u8]) -> String {
+pub(super) fn source_digest(preprocessed: &[u8]) -> String {
     let mut digest = Sha256::new();
     for line in preprocessed.split(|&byte| byte == b'\n') {
         if LineMarker::parse(line).is_none() && !line.trim_ascii().is_empty() {
@@ -584,10 +488,10 @@ fn write_all(folder: &Path, places: &[PathBuf], text: &str) -> Result<(), ToolEr
     Ok(())
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, ToolError> {
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ToolError> {
     std::fs::read(path).map_err(io(path))
 }
 
-fn read(path: &Path) -> Result<String, ToolError> {
+pub(super) fn read(path: &Path) -> Result<String, ToolError> {
     std::fs::read_to_string(path).map_err(io(path))
 }

@@ -10,8 +10,10 @@
 mod microseconds_per_byte {
     /// Host preprocessor, cudafe++ and host compiler, by bytes of preprocessed source.
     pub const HOST: f64 = 0.60;
-    /// Device preprocessor and the parser of cicc, by bytes of preprocessed source.
-    pub const PARSE: f64 = 0.25;
+    /// Device preprocessor, by bytes of preprocessed source.
+    pub const PREPROCESS: f64 = 0.08;
+    /// The parser of cicc, by bytes that it is given.
+    pub const PARSE: f64 = 0.17;
     /// The optimiser of cicc, by bytes of PTX that it writes.
     pub const OPTIMIZE: f64 = 1.2;
     /// ptxas, by bytes of PTX of the kernel.
@@ -52,8 +54,9 @@ const CAP_RUNS: f64 = 5.0;
 /// The sizes in bytes that the cost of compiling a source under one set of macros follows.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// The preprocessed source.
+    /// The preprocessed source, and what of it cicc is given.
     pub source: usize,
+    pub parsed: usize,
     /// The PTX of the source, and of the kernel in it.
     pub ptx: usize,
     pub kernel_ptx: usize,
@@ -61,6 +64,17 @@ pub struct Sizes {
 
 impl Sizes {
     fn front_end(self) -> f64 {
+        let preprocess = microseconds_per_byte::PREPROCESS * self.source as f64;
+        preprocess
+            + microseconds_per_byte::PARSE * self.parsed as f64
+            + microseconds_per_byte::OPTIMIZE * self.ptx as f64
+    }
+
+    /// Returns the processor time of cicc for the whole source, if it was given a part.
+    fn confirmation(self) -> f64 {
+        if self.parsed == self.source {
+            return 0.0;
+        }
         microseconds_per_byte::PARSE * self.source as f64 + microseconds_per_byte::OPTIMIZE * self.ptx as f64
     }
 
@@ -71,7 +85,8 @@ impl Sizes {
     /// Returns the processor time of nvcc for the source.
     fn compile(self) -> f64 {
         let assemblies = microseconds_per_byte::ASSEMBLE * self.ptx as f64;
-        microseconds_per_byte::HOST * self.source as f64 + self.front_end() + assemblies
+        let whole = Self { parsed: self.source, ..self };
+        microseconds_per_byte::HOST * self.source as f64 + whole.front_end() + assemblies
     }
 
     /// Returns the processor time of one more set of macros.
@@ -99,7 +114,7 @@ impl Budget {
     /// `kernels` share that. The formulas of the workload have `formula_steps` operations.
     pub fn for_baseline(baseline: Sizes, kernels: usize, formula_steps: usize) -> Self {
         // All kernels share the front end's run for the baseline.
-        let shared = baseline.front_end() + QUERY * baseline.source as f64;
+        let shared = baseline.front_end() + baseline.confirmation() + QUERY * baseline.source as f64;
         let search = (SHARE_OF_COMPILE * baseline.compile()).max(MIN_SEARCH_US) - shared;
         let model = MODEL + MODEL_OF_FORMULA * formula_steps as f64 + baseline.model();
         let own = model + baseline.assembly();
@@ -108,7 +123,9 @@ impl Budget {
 
     /// Returns how many more sets of macros are compiled, at most `count`.
     pub fn affordable_sets(&self, count: usize) -> usize {
-        let sets = (self.left - CAP_RUNS * self.largest.assembly()) / self.largest.set();
+        // One of them may win.
+        let after = CAP_RUNS * self.largest.assembly() + self.largest.confirmation();
+        let sets = (self.left - after) / self.largest.set();
         count.min(sets.max(0.0) as usize)
     }
 
@@ -151,7 +168,7 @@ mod tests {
     }
 
     const fn sizes(source: usize, ptx: usize, kernel_ptx: usize) -> Sizes {
-        Sizes { source, ptx, kernel_ptx }
+        Sizes { source, parsed: source, ptx, kernel_ptx }
     }
 
     #[test]
@@ -163,6 +180,13 @@ mod tests {
             ("small kernel", small, small, (1, 0), (4, 12)),
             ("small kernel of long formulas", small, small, (1, 50), (3, 12)),
             ("small kernel of large sets", small, sizes(HEADERS, 200_000, 198_000), (1, 0), (3, 1)),
+            (
+                "small kernel of which cicc is given a part",
+                Sizes { parsed: 10_000, ..small },
+                Sizes { parsed: 10_000, ..small },
+                (1, 0),
+                (0, 0),
+            ),
             ("medium kernel", attention, attention, (1, 0), (2, 12)),
             ("small source", sizes(100_000, 10_000, 8_000), sizes(100_000, 10_000, 8_000), (1, 0), (5, 12)),
             ("four kernels", sizes(HEADERS, 40_000, 8_000), small, (4, 0), (1, 12)),

@@ -64,7 +64,7 @@ fn sizes(info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, set: &FrontEndOption
     let baseline = front_ends.made(&FrontEndOptions::default())?;
     // What the other kernels add is taken to be the same.
     let kernel_ptx = (info.ptx_bytes + made.ptx.len()).saturating_sub(baseline.ptx.len());
-    Some(Sizes { source: made.source_bytes, ptx: made.ptx.len(), kernel_ptx })
+    Some(Sizes { source: made.source_bytes, parsed: made.parsed_bytes, ptx: made.ptx.len(), kernel_ptx })
 }
 
 /// Runs the front end for sets that lie far apart, as many as the budget has; returns them, the

@@ -64,6 +64,7 @@ use crate::diag::console;
 use crate::diag::console::Console;
 use crate::diag::progress;
 use crate::gpu::Device;
+use crate::launch::FrontEndOptions;
 use crate::measure::{Measurer, Options, ProcessPool};
 use crate::nvcc::Toolchain;
 use crate::process::{DetachedWork, ScopedWork};
@@ -76,6 +77,7 @@ use search_journal::SearchJournal;
 use session::{KernelState, TuningSession};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
 pub struct Tuner<'a> {
@@ -237,6 +239,10 @@ impl<'a> Tuner<'a> {
         self.console.diagnostics(&wrong);
         if let Some(mut session) = session.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
+                if toolchain.is_device_code_alone() {
+                    // nvcc needs it in any case, and it says what is wrong with the source.
+                    begin_whole(scope, toolchain)(&FrontEndOptions::default());
+                }
                 let mut before: Option<Timing<'_, '_>> = None;
                 for (index, annotation) in annotations.iter().enumerate() {
                     // What is to be said of this kernel comes after what is to be said of the one
@@ -245,7 +251,7 @@ impl<'a> Tuner<'a> {
                     let found = session.find(self, index);
                     if let Some(timing) = before.take() {
                         let held = self.console.release();
-                        self.conclude(toolchain, timing, &mut session, &mut tuned);
+                        self.conclude(scope, toolchain, timing, (&mut session, &mut tuned));
                         self.console.say(held);
                     }
                     match found {
@@ -262,7 +268,7 @@ impl<'a> Tuner<'a> {
                     }
                 }
                 if let Some(timing) = before {
-                    self.conclude(toolchain, timing, &mut session, &mut tuned);
+                    self.conclude(scope, toolchain, timing, (&mut session, &mut tuned));
                 }
             });
             self.files.extend(session.files().cloned());
@@ -285,13 +291,14 @@ impl<'a> Tuner<'a> {
         let search = search.and_then(|((lookup, device), basis)| lookup.search(&prepared.scored.input, basis, device));
         let (draft, effort) = kernel::draft(self, toolchain, &prepared);
         let lent = effort.and_then(|effort| Some((effort, self.measurer.take()?)));
-        let Some((effort, mut measurer)) = lent else {
+        let Some((mut effort, mut measurer)) = lent else {
             return Timing { index, prepared, search, stage: Stage::Drafted(Box::new(draft)) };
         };
         let (sent, place) = (Arc::clone(&prepared), self.results.and_then(|results| results.cache.clone()));
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does; none runs now.
         let permit = measurer.runs_here().then(process::wait_for_permit);
+        effort.on_leader = toolchain.is_device_code_alone().then(|| begin_whole(scope, toolchain));
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.info.annotation.name.as_str(), &sent.scored.input);
             let journal = SearchJournal::open(of, place, is_trusted && early.is_none());
@@ -304,13 +311,14 @@ impl<'a> Tuner<'a> {
         Timing { index, prepared, search, stage: Stage::Lent(Box::new(thread)) }
     }
 
-    /// Waits until a kernel's candidates are timed, and decides.
-    fn conclude<'b>(
+    /// Waits until a kernel's candidates are timed, and decides. A winner whose code the whole source does
+    /// not give is searched once more.
+    fn conclude<'s, 'b: 's>(
         &mut self,
-        toolchain: &Toolchain,
-        timing: Timing<'_, 'b>,
-        session: &mut TuningSession<'b>,
-        tuned: &mut Vec<Tuned>,
+        scope: &'s std::thread::Scope<'s, '_>,
+        toolchain: &'b Toolchain,
+        timing: Timing<'s, 'b>,
+        (session, tuned): (&mut TuningSession<'b>, &mut Vec<Tuned>),
     ) {
         let Timing { index, prepared, search, stage } = timing;
         let (draft, timed) = match stage {
@@ -327,17 +335,33 @@ impl<'a> Tuner<'a> {
         };
         progress::end(&prepared.info.annotation.name);
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
-            // What failed for the moment is not to be decided by for good.
-            found.decision.provisional |= toolchain.is_disturbed() || process::has_faulted();
-            if let (Some(basis), Some(lookup)) = (&prepared.basis, self.lookup(toolchain, prepared.info.annotation)) {
-                let pinned = fingerprint::lock_entry(&found, basis.clone(), &prepared.digests);
-                lookup.keep(&found, &pinned, &prepared, search.as_deref());
-                found.decision.pinned = Some(pinned);
-            }
-            tuned.push(found);
+            let clock = Instant::now();
+            let is_confirmed = session.is_confirmed(&prepared, found.winner());
+            found.decision.seconds.compile += clock.elapsed().as_secs_f64();
+            (found, is_confirmed)
         });
-        if let Err(problem) = decided {
-            session.refuse(self, index, &problem);
+        match decided {
+            Ok((mut found, true)) => {
+                // What failed for the moment is not to be decided by for good.
+                found.decision.provisional |= toolchain.is_disturbed() || process::has_faulted();
+                if let (Some(basis), Some(lookup)) = (&prepared.basis, self.lookup(toolchain, prepared.info.annotation))
+                {
+                    let pinned = fingerprint::lock_entry(&found, basis.clone(), &prepared.digests);
+                    lookup.keep(&found, &pinned, &prepared, search.as_deref());
+                    found.decision.pinned = Some(pinned);
+                }
+                tuned.push(found);
+            }
+            Ok((_, false)) => match session.find_in_whole(self, index) {
+                Ok(KernelState::Prepared(prepared, early)) => {
+                    let timing = self.time(scope, toolchain, index, (prepared, early));
+                    self.conclude(scope, toolchain, timing, (session, tuned));
+                }
+                Ok(KernelState::Decided(found)) => tuned.push(*found),
+                Ok(KernelState::NotLocked) => {}
+                Err(problem) => session.refuse(self, index, &problem),
+            },
+            Err(problem) => session.refuse(self, index, &problem),
         }
     }
 
@@ -413,6 +437,15 @@ enum Stage<'s> {
     Drafted(Box<Draft>),
     /// Its candidates are being timed.
     Lent(Box<ScopedWork<'s, (ProcessPool, Draft, Timed)>>),
+}
+
+/// Starts the front end on the whole source in a thread of `scope`, with the options that the result is
+/// given.
+fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b Toolchain) -> timing::OnLeader<'s> {
+    Box::new(move |options| {
+        // Without a thread it is run where it is needed.
+        let _ = process::spawn_or_return(scope, options.clone(), |options| toolchain.front_end_on_whole(&options));
+    })
 }
 
 fn start(options: Result<Options, measure::Error>) -> Result<ProcessPool, measure::Error> {

@@ -16,6 +16,7 @@ use super::variants::{CompileDeadlines, FrontEnds, Macros};
 use super::{Tuner, axes, header_functions, launches};
 use crate::comment::Annotation;
 use crate::diag::Diagnostic;
+use crate::launch::Configuration;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::settings::Mode;
@@ -87,6 +88,8 @@ impl<'a> TuningSession<'a> {
 
     /// Has each kernel decided by a search within its budget.
     pub fn searched(self) -> Self {
+        // What is known already is for code of the whole source.
+        self.toolchain.set_device_code_alone(!self.promising.contains(&true));
         Self { is_searched: true, ..self }
     }
 
@@ -133,15 +136,40 @@ impl<'a> TuningSession<'a> {
 
     /// Looks a kernel up; without a known result compiles and scores its space.
     pub fn find(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<KernelState<'a>, Problem> {
-        let found = match self.problems.get_mut(index).and_then(Option::take) {
-            Some(problem) => Err(problem),
-            None => self.look(tuner, index),
-        };
-        // What is known after a tool was stopped is not all that is to know.
+        if let Some(problem) = self.problems.get_mut(index).and_then(Option::take) {
+            return self.unless_late(Err(problem));
+        }
+        let found = self.look(tuner, index);
+        if found.is_err() && self.toolchain.is_device_code_alone() && self.toolchain.late().is_none() {
+            return self.find_in_whole(tuner, index);
+        }
+        self.unless_late(found)
+    }
+
+    /// As [`Self::find`], and has all that follows read the whole source: what device code seemed to need
+    /// of it gives other code, or none.
+    pub fn find_in_whole(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<KernelState<'a>, Problem> {
+        self.front_ends.begin_with_whole();
+        let found = self.look(tuner, index);
+        self.unless_late(found)
+    }
+
+    /// What is known after a tool was stopped is not all that is to know.
+    fn unless_late(&self, found: Result<KernelState<'a>, Problem>) -> Result<KernelState<'a>, Problem> {
         match self.toolchain.late() {
             Some(late) => Err(Problem::Tool(Arc::new(late.clone().into()))),
             None => found,
         }
+    }
+
+    /// Whether the whole source gives a kernel the code under which its winner was chosen.
+    pub fn is_confirmed(&self, prepared: &Prepared<'_>, winner: &Configuration) -> bool {
+        let info = &prepared.info;
+        [info.baseline().front_end(), winner.front_end()].iter().all(|set| {
+            let options = info.options(set);
+            let symbol = info.entry(set).map(|entry| entry.symbol.clone()).unwrap_or_default();
+            self.front_ends.made(&options).is_none_or(|made| self.toolchain.is_confirmed(&options, made, &symbol))
+        })
     }
 
     fn look(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<KernelState<'a>, Problem> {

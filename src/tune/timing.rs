@@ -10,6 +10,7 @@ use super::search_journal::SearchJournal;
 use crate::diag::progress::Best;
 use crate::diag::{MessageCode, progress};
 use crate::gpu::Conditions;
+use crate::launch::FrontEndOptions;
 use crate::measure::verdict::{self, Verdict};
 use crate::measure::{Candidate, Error, LAST_VERDICT, Measurer, Options, Outcome, Plan, Reason, Timing, Trial};
 use crate::nvcc::Toolchain;
@@ -98,7 +99,11 @@ pub struct SearchLimits<'a> {
     pub sanitize: Option<Options>,
     /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
+    pub on_leader: Option<OnLeader<'a>>,
 }
+
+/// Receives the front-end options of the fastest configuration before it meets the baseline.
+pub type OnLeader<'a> = Box<dyn Fn(&FrontEndOptions) + Send + 'a>;
 
 /// What may keep launches of more blocks than the baseline's from ending.
 const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each other, write launch(cooperative)";
@@ -136,7 +141,7 @@ pub fn decide(
 fn decide_on<M: Measurer>(
     (info, scored): (&KernelInfo<'_>, &Scored),
     early: Option<OverlappedTiming>,
-    (SearchLimits { budget_s, most, sanitize, toolchain }, mut permit): (SearchLimits<'_>, Option<Permit>),
+    (SearchLimits { budget_s, most, sanitize, toolchain, on_leader }, mut permit): (SearchLimits<'_>, Option<Permit>),
     measurer: &mut M,
     journal: &mut SearchJournal<'_>,
     decision: &mut Decision,
@@ -210,6 +215,9 @@ fn decide_on<M: Measurer>(
     })?;
     tally.say_refused(decision);
     progress::final_rounds(&decision.name);
+    if let (Some(on_leader), Some(leader)) = (on_leader, tally.leader()) {
+        on_leader(&info.options(&input.configurations[leader].front_end()));
+    }
     let finals = Finals {
         info,
         input,
@@ -238,6 +246,12 @@ struct Tally {
 }
 
 impl Tally {
+    /// The fastest candidate, if it is faster than the baseline.
+    fn leader(&self) -> Option<usize> {
+        let fastest = self.ranked.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        fastest.filter(|(_, time)| self.baseline_us.is_some_and(|baseline| *time < baseline)).map(|(index, _)| *index)
+    }
+
     /// Notes what was refused, and why.
     fn say_refused(&self, decision: &mut Decision) {
         if let Some(first) = self.refused.first() {

@@ -6,7 +6,7 @@ use super::kernel_info::KernelInfo;
 use super::register_caps;
 use crate::diag::progress;
 use crate::launch::{Configuration, FrontEndOptions, LoadCacheOperator};
-use crate::nvcc::{FrontEnd, ToolError, Toolchain};
+use crate::nvcc::{FrontEnd, FrontEndResult, ToolError, Toolchain};
 use crate::ptx;
 use crate::ptx::Edits;
 use rayon::prelude::*;
@@ -16,9 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
-
-/// The front end's output under one set of options, or its error.
-pub type FrontEndResult = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
 /// The machine code of one set of front-end options, register cap and cache operator.
 #[derive(Clone, Debug)]
@@ -77,6 +74,12 @@ impl<'a> FrontEnds<'a> {
         self.made.get(set)?.as_deref().ok()
     }
 
+    /// Has the front end run again on the whole source.
+    pub fn begin_with_whole(&mut self) {
+        self.toolchain.set_device_code_alone(false);
+        self.made.clear();
+    }
+
     /// Tells whether the code is to be linked later.
     pub fn is_relocatable(&self) -> bool {
         self.toolchain.is_relocatable()
@@ -115,7 +118,7 @@ impl<'a> FrontEnds<'a> {
             .into_iter()
             .par_bridge()
             .filter(|(index, _)| *index == 0 || !is_past(deadline))
-            .map(|(_, set)| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
+            .map(|(_, set)| (set.clone(), toolchain.front_end(set)))
             .collect();
         self.made.extend(made);
         let late = || Err(Arc::new(ToolError::OutOfTime));
@@ -127,10 +130,8 @@ impl<'a> FrontEnds<'a> {
     pub fn get(&mut self, sets: &[FrontEndOptions]) -> Vec<FrontEndResult> {
         let missing: Vec<&FrontEndOptions> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
         let toolchain = self.toolchain;
-        let made: Vec<(FrontEndOptions, FrontEndResult)> = missing
-            .into_par_iter()
-            .map(|set| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
-            .collect();
+        let made: Vec<(FrontEndOptions, FrontEndResult)> =
+            missing.into_par_iter().map(|set| (set.clone(), toolchain.front_end(set))).collect();
         self.made.extend(made);
         sets.iter().filter_map(|set| self.made.get(set).cloned()).collect()
     }
