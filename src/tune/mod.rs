@@ -334,12 +334,18 @@ impl<'a> Tuner<'a> {
             }
         };
         progress::end(&prepared.info.annotation.name);
+        // What is to be said of other code is not to be said of this one.
+        self.console.hold(true);
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
             let clock = Instant::now();
             let is_confirmed = session.is_confirmed(&prepared, found.winner());
             found.decision.seconds.compile += clock.elapsed().as_secs_f64();
             (found, is_confirmed)
         });
+        let held = self.console.release();
+        if !matches!(decided, Ok((_, false))) {
+            self.console.say(held);
+        }
         match decided {
             Ok((mut found, true)) => {
                 // What failed for the moment is not to be decided by for good.

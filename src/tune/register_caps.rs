@@ -4,56 +4,136 @@
 //! between them. (That is how ptxas behaves on every kernel tried, not a promise of it: the
 //! final build compares the code of the winner with what was timed, so a kernel for which it
 //! were wrong would keep its baseline.)
+//!
+//! No run of ptxas waits for another but for the one that asks for it: a thread that waited would
+//! take up other work meanwhile, and keep what it knows until that is done.
 
-use super::variants::AssemblyResult;
+use super::variants::{Assembly, AssemblyResult};
+use rayon::Scope;
+use std::sync::{Mutex, PoisonError};
 
-/// The code under each of `caps`, in their order; `assemble` runs ptxas.
-pub fn assemble_all(caps: &[u32], assemble: &(impl Fn(u32) -> AssemblyResult + Sync)) -> Vec<AssemblyResult> {
-    let mut ascending: Vec<u32> = caps.iter().copied().filter(|&cap| cap != 0).collect();
-    ascending.sort_unstable();
-    ascending.dedup();
-    let (uncapped, capped) = rayon::join(
-        || caps.contains(&0).then(|| assemble(0)),
-        || match ascending.as_slice() {
-            [] => Vec::new(),
-            [only] => vec![assemble(*only)],
-            [first, .., last] => {
-                let (low, high) = rayon::join(|| assemble(*first), || assemble(*last));
-                between(&ascending, low, high, assemble)
-            }
-        },
-    );
-    caps.iter()
-        .map(|cap| match ascending.binary_search(cap) {
-            Ok(place) => capped[place].clone(),
-            Err(_) => uncapped.clone().unwrap_or_else(|| assemble(*cap)),
-        })
-        .collect()
+/// The code of each job under each of its caps, in their order; `assemble` runs ptxas for a job, by its
+/// index, and a cap.
+pub fn assemble_all(
+    jobs: &[Vec<u32>],
+    assemble: &(impl Fn(usize, u32) -> AssemblyResult + Sync),
+) -> Vec<Vec<AssemblyResult>> {
+    let searches: Vec<CapSearch> = jobs.iter().map(|caps| CapSearch::new(caps)).collect();
+    rayon::scope(|scope| {
+        for (job, search) in searches.iter().enumerate() {
+            search.begin().into_iter().for_each(|place| run(scope, (job, search), place, assemble));
+        }
+    });
+    searches.into_iter().zip(jobs).map(|(search, caps)| search.results(caps)).collect()
 }
 
-/// The code under each of two or more ascending caps, of which the first and the last are
-/// known.
-fn between(
-    caps: &[u32],
-    low: AssemblyResult,
-    high: AssemblyResult,
-    assemble: &(impl Fn(u32) -> AssemblyResult + Sync),
-) -> Vec<AssemblyResult> {
-    let same = matches!((&low, &high), (Ok(a), Ok(b)) if a.digest == b.digest);
-    if same || caps.len() == 2 {
-        let mut all = vec![low.clone(); caps.len() - 1];
-        all.push(high);
-        return all;
+/// Assembles a place of a search in a thread of `scope`, and then what that asks for.
+fn run<'s>(
+    scope: &Scope<'s>,
+    (job, search): (usize, &'s CapSearch),
+    place: usize,
+    assemble: &'s (impl Fn(usize, u32) -> AssemblyResult + Sync),
+) {
+    scope.spawn(move |scope| {
+        let code = assemble(job, search.caps[place]);
+        search.note(place, code).into_iter().for_each(|next| run(scope, (job, search), next, assemble));
+    });
+}
+
+/// What is known of the code under the caps of a job.
+struct CapSearch {
+    /// Ascending. No cap, which is 0, gives code of its own.
+    caps: Vec<u32>,
+    codes: Mutex<Vec<Code>>,
+}
+
+/// What is known of the code under one cap.
+#[derive(Clone)]
+enum Code {
+    Unknown,
+    Asked,
+    Known(AssemblyResult),
+}
+
+impl CapSearch {
+    fn new(caps: &[u32]) -> Self {
+        let mut caps = caps.to_vec();
+        caps.sort_unstable();
+        caps.dedup();
+        let codes = Mutex::new(vec![Code::Unknown; caps.len()]);
+        Self { caps, codes }
     }
-    let middle = caps.len() / 2;
-    let code = assemble(caps[middle]);
-    let (mut below, above) = rayon::join(
-        || between(&caps[..=middle], low, code.clone(), assemble),
-        || between(&caps[middle..], code.clone(), high, assemble),
-    );
-    below.pop();
-    below.extend(above);
-    below
+
+    /// The place of the least cap.
+    fn first(&self) -> usize {
+        usize::from(self.caps.first() == Some(&0))
+    }
+
+    /// The places that are assembled in any case: no cap, the least and the largest.
+    fn begin(&self) -> Vec<usize> {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = [0, self.first(), self.caps.len().saturating_sub(1)];
+        let mut begun = Vec::new();
+        for place in ends {
+            if let Some(code @ Code::Unknown) = codes.get_mut(place) {
+                *code = Code::Asked;
+                begun.push(place);
+            }
+        }
+        begun
+    }
+
+    /// Notes the code of a place; returns the places to assemble next.
+    fn note(&self, place: usize, code: AssemblyResult) -> Vec<usize> {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        codes[place] = Code::Known(code);
+        let mut next = Vec::new();
+        let mut low: Option<usize> = None;
+        for high in self.first()..codes.len() {
+            match &codes[high] {
+                Code::Unknown => {}
+                Code::Asked => low = None,
+                Code::Known(code) => {
+                    if let Some(low) = low.replace(high)
+                        && !matches!((&codes[low], code), (Code::Known(Ok(a)), Ok(b)) if a.digest == b.digest)
+                    {
+                        next.extend(self.between(low, high, code.as_ref().ok()));
+                    }
+                }
+            }
+        }
+        next.iter().for_each(|&place| codes[place] = Code::Asked);
+        next
+    }
+
+    /// The places to assemble between two whose codes differ, the larger of which is `high`: those whose caps
+    /// bind and the least one that does not, or where that is all or none of them, the one in the middle.
+    fn between(&self, low: usize, high: usize, code: Option<&Assembly>) -> Vec<usize> {
+        if high - low < 2 {
+            return Vec::new();
+        }
+        let binds = |place: &usize| code.and_then(|code| code.registers).is_some_and(|used| self.caps[*place] < used);
+        let binding = (low + 1..high).take_while(binds).count();
+        match binding {
+            0 => vec![low + (high - low) / 2],
+            _ => (low + 1..high).take(binding + 1).collect(),
+        }
+    }
+
+    /// The codes under these caps. A cap that was not assembled is between two of the same code.
+    fn results(self, caps: &[u32]) -> Vec<AssemblyResult> {
+        let codes = self.codes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut filled: Vec<AssemblyResult> = Vec::with_capacity(codes.len());
+        for code in codes {
+            let last = filled.last().cloned();
+            filled.extend(match code {
+                Code::Known(code) => Some(code),
+                Code::Unknown | Code::Asked => last,
+            });
+        }
+        let place = |cap| self.caps.binary_search(cap).ok();
+        caps.iter().filter_map(|cap| filled.get(place(cap)?).cloned()).collect()
+    }
 }
 
 /// Selects `count` of the caps evenly, the first and last among them, and the baseline's.
@@ -77,11 +157,14 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A compiler whose code is what the cap leaves of `natural` registers, in steps of 8.
-    fn compiler(natural: u32) -> impl Fn(u32) -> AssemblyResult {
+    /// A compiler whose code is what the cap leaves of `natural` registers, in steps of 8, and may say how many
+    /// these are.
+    fn compiler(natural: u32, registers_known: bool) -> impl Fn(u32) -> AssemblyResult {
         move |cap| {
             let registers = if cap == 0 { natural / 2 } else { cap.min(natural) } / 8;
-            Ok(Assembly { symbol: String::new(), cubin: Arc::from([].as_slice()), digest: registers.to_string() })
+            let used = registers_known.then_some(registers * 8);
+            let (symbol, cubin) = (String::new(), Arc::from([].as_slice()));
+            Ok(Assembly { symbol, cubin, digest: registers.to_string(), registers: used })
         }
     }
 
@@ -93,14 +176,19 @@ mod tests {
 
     #[test]
     fn caps_that_do_not_bind_are_not_assembled() {
-        let runs = AtomicUsize::new(0);
-        let compiler = compiler(16);
         let caps = [0, 32, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255];
-        let all = assemble_all(&caps, &|cap| {
-            runs.fetch_add(1, Ordering::Relaxed);
-            compiler(cap)
-        });
-        assert_eq!((all.len(), runs.into_inner()), (caps.len(), 3));
+        // None, the least and the largest; then those that bind and one that does not.
+        for (natural, registers_known, expected) in
+            [(16, true, 3), (16, false, 3), (56, true, 6), (56, false, 6), (240, true, 12)]
+        {
+            let runs = AtomicUsize::new(0);
+            let compiler = compiler(natural, registers_known);
+            let all = assemble_all(&[caps.to_vec()], &|_, cap| {
+                runs.fetch_add(1, Ordering::Relaxed);
+                compiler(cap)
+            });
+            assert_eq!((all[0].len(), runs.into_inner()), (caps.len(), expected), "{natural} {registers_known}");
+        }
     }
 
     #[test]
@@ -115,12 +203,18 @@ mod tests {
     proptest! {
         #[test]
         fn the_result_is_that_of_assembling_every_cap(
-            caps in proptest::collection::vec(0_u32..256, 1..20),
-            natural in 8_u32..256
+            jobs in proptest::collection::vec((proptest::collection::vec(0_u32..256, 0..20), 8_u32..256), 0..6),
+            registers_known: bool
         ) {
-            let compiler = compiler(natural);
-            let expected = digests(caps.iter().map(|&cap| compiler(cap)).collect());
-            prop_assert_eq!(digests(assemble_all(&caps, &compiler)), expected);
+            let compile = |job: usize, cap: u32| {
+                let (_, natural): &(Vec<u32>, u32) = &jobs[job];
+                compiler(*natural, registers_known)(cap)
+            };
+            let caps: Vec<Vec<u32>> = jobs.iter().map(|(caps, _)| caps.clone()).collect();
+            let all = caps.iter().enumerate().map(|(job, caps)| caps.iter().map(|&cap| compile(job, cap)).collect());
+            let expected: Vec<Vec<String>> = all.map(digests).collect();
+            let found: Vec<Vec<String>> = assemble_all(&caps, &compile).into_iter().map(digests).collect();
+            prop_assert_eq!(found, expected);
         }
     }
 }

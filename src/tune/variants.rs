@@ -9,6 +9,7 @@ use crate::launch::{Configuration, FrontEndOptions, LoadCacheOperator};
 use crate::nvcc::{FrontEnd, FrontEndResult, ToolError, Toolchain};
 use crate::ptx;
 use crate::ptx::Edits;
+use crate::sass::Cubin;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,6 +24,15 @@ pub struct Assembly {
     pub symbol: String,
     pub cubin: Arc<[u8]>,
     pub digest: String,
+    /// Those of a thread; `None` where that is not known.
+    pub registers: Option<u32>,
+}
+
+impl Assembly {
+    fn new(symbol: &str, cubin: Vec<u8>, digest: String) -> Self {
+        let registers = Cubin::parse(&cubin).ok().and_then(|read| Some(read.kernel(symbol)?.resources.registers));
+        Self { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest, registers }
+    }
 }
 
 /// Receives the baseline's code while the others are still compiled.
@@ -242,32 +252,29 @@ impl Variants {
                 (set, cache, caps)
             })
             .collect();
-        let assembled: Vec<Vec<AssemblyResult>> = jobs
-            .par_iter()
-            .map(|(set, cache, caps)| {
-                register_caps::assemble_all(caps, &|cap| {
-                    let is_baseline = axes[*set] == of_baseline && (cap, *cache) == (baseline.cap, baseline.cache);
-                    if !is_baseline && is_past(deadline) {
-                        return Err(CompileFailure::OutOfTime);
-                    }
-                    let refused = |error: &Arc<ToolError>| match **error {
-                        ToolError::OutOfTime => CompileFailure::OutOfTime,
-                        _ => CompileFailure::Source { options: full[*set].clone(), said: first_line(error) },
-                    };
-                    let front_end = made[*set].as_ref().map_err(refused)?;
-                    let symbol = info.entry(&axes[*set]).map_err(CompileFailure::Code)?.symbol.as_str();
-                    let edits = Edits { cap, cache: *cache, ..Edits::default() };
-                    let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
-                    progress::compiled(&info.annotation.name);
-                    let (cubin, digest) = assembled.map_err(|error| CompileFailure::Code(first_line(&error)))?;
-                    let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
-                    if is_baseline {
-                        first(&assembly);
-                    }
-                    Ok(assembly)
-                })
-            })
-            .collect();
+        let caps: Vec<Vec<u32>> = jobs.iter().map(|(_, _, caps)| caps.clone()).collect();
+        let assembled = register_caps::assemble_all(&caps, &|job, cap| {
+            let (set, cache, _) = &jobs[job];
+            let is_baseline = axes[*set] == of_baseline && (cap, *cache) == (baseline.cap, baseline.cache);
+            if !is_baseline && is_past(deadline) {
+                return Err(CompileFailure::OutOfTime);
+            }
+            let refused = |error: &Arc<ToolError>| match **error {
+                ToolError::OutOfTime => CompileFailure::OutOfTime,
+                _ => CompileFailure::Source { options: full[*set].clone(), said: first_line(error) },
+            };
+            let front_end = made[*set].as_ref().map_err(refused)?;
+            let symbol = info.entry(&axes[*set]).map_err(CompileFailure::Code)?.symbol.as_str();
+            let edits = Edits { cap, cache: *cache, ..Edits::default() };
+            let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
+            progress::compiled(&info.annotation.name);
+            let (cubin, digest) = assembled.map_err(|error| CompileFailure::Code(first_line(&error)))?;
+            let assembly = Assembly::new(symbol, cubin, digest);
+            if is_baseline {
+                first(&assembly);
+            }
+            Ok(assembly)
+        });
         for ((set, cache, caps), assembled) in jobs.into_iter().zip(assembled) {
             for (cap, result) in caps.into_iter().zip(assembled) {
                 let edits = Edits { cap, cache, ..Edits::default() };
@@ -289,7 +296,7 @@ impl Variants {
     /// Variants are distinguished by their machine code, and by their macros, on which launches
     /// depend.
     fn insert(&mut self, options: &FrontEndOptions, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
-        let Assembly { symbol, cubin, digest } = assembly;
+        let Assembly { symbol, cubin, digest, .. } = assembly;
         let same = |variant: &Variant| variant.digest == digest && variant.options.macros == options.macros;
         if let Some(index) = self.all.iter().position(same) {
             let caps = &mut self.all[index].caps;

@@ -18,38 +18,63 @@ const INTERNAL: &str = "namespace tags { struct Tag {}; static __device__ conste
 /// Device code that depends on a value of the winner's, which the baseline's header does not have.
 const VALUE: &str = "#ifdef FIRST_REGS\n__global__ void other(int *x) { *x = FIRST_REGS; }\n#endif\n";
 
+/// A product that is found by another name of its type, as which the kernel does not name it: without it, that is
+/// a product of numbers.
+const OTHER_PRODUCT: &str = "struct V { float x; __device__ operator float() const { return x; } };\n\
+    typedef V Alias;\n\
+    __device__ inline V operator*(Alias a, Alias b) { return V{a.x * b.x + 1}; }\n";
+
+/// Functions that a loop calls without naming them.
+const RANGE: &str = "struct Range { float value[2]; };\n\
+    __device__ inline const float *begin(const Range &range) { return range.value; }\n\
+    __device__ inline const float *end(const Range &range) { return range.value + 2; }\n\
+    __device__ float sum(float a, float b) { float all = 0; for (float value : Range{{a, b}}) all += value; return all; }\n";
+
 #[test]
 fn final_build_takes_what_cicc_made_of_the_same_source() {
     let plain = Project::new(&["two.cu"]).read("two.cu");
     let with = |before: &str, after: &str| format!("{before}{plain}{after}");
-    // What the source is, nvcc's options, how often a cold build runs cicc.
+    // What the source is, nvcc's options, how often a cold build runs cicc: once on what device code needs, and once on
+    // the whole source, unless the final build needs another run.
     let mut cases: Vec<(&str, String, &[&str], usize)> = vec![
-        ("with its header", with(INCLUDING, LAUNCH), &[], 1),
-        ("with a value of its header", with(INCLUDING, VALUE), &[], 2),
-        ("with internal names, and a warning", with(INTERNAL, ""), &[], 1),
+        ("with its header", with(INCLUDING, LAUNCH), &[], 2),
+        ("with a value of its header", with(INCLUDING, VALUE), &[], 3),
+        ("with internal names, and a warning", with(INTERNAL, ""), &[], 2),
+        (
+            "with other code than its device code alone",
+            with(OTHER_PRODUCT, "").replacen("= mixed(x, i)", "= mixed(x, i) + V{x[i]} * V{x[i]}", 1),
+            &[],
+            2,
+        ),
+        (
+            "that compiles only as a whole",
+            with(RANGE, "").replacen("= mixed(x, i)", "= sum(mixed(x, i), 2)", 1),
+            &[],
+            2,
+        ),
     ];
     if is_full() {
-        cases.push(("linked later, by names that cicc has of cudafe++", with("", ""), &["-rdc=true"], 1));
+        cases.push(("linked later, by names that cicc has of cudafe++", with("", ""), &["-rdc=true"], 2));
         let short = "__global__ void k() {}\n";
         cases.push((
             "with an id of another length",
             with(short, "").replacen(short, &format!("{short}{INTERNAL}"), 1),
             &[],
-            2,
+            3,
         ));
         let inlined = "namespace { __device__ int more(int a) { return a * a + 3; } }\n\
                        __global__ void inlining(int *x) { *x = more(*x) * more(*x + 1); }\n";
         let inlined = format!("{INTERNAL}{inlined}");
-        cases.push(("with the names of inlined functions", with(&inlined, ""), &["-lineinfo"], 2));
-        cases.push(("for two architectures", with(INTERNAL, ""), &["-gencode=arch=compute_80,code=sm_80"], 2));
+        cases.push(("with the names of inlined functions", with(&inlined, ""), &["-lineinfo"], 3));
+        cases.push(("for two architectures", with(INTERNAL, ""), &["-gencode=arch=compute_80,code=sm_80"], 4));
         let warned = "__global__ void w(int *x) { int unused; *x = 1; return; *x = 2; }\n";
-        cases.push(("with warnings", with("", warned), &[], 1));
+        cases.push(("with warnings", with("", warned), &[], 2));
         let hidden = "namespace { __device__ int hidden; }\n__global__ void h(int *x) { *x = hidden; }\n";
-        cases.push(("with an internal name in use, and an id of another length", with(hidden, ""), &[], 2));
-        cases.push(("with an internal name in use", with("", hidden), &[], 1));
-        cases.push(("marked", with("", ""), &[], 1));
-        cases.push(("with line numbers", with(INCLUDING, LAUNCH), &["-lineinfo"], 1));
-        cases.push(("with the files of all steps", with("", ""), &["--keep"], 2));
+        cases.push(("with an internal name in use, and an id of another length", with(hidden, ""), &[], 4));
+        cases.push(("with an internal name in use", with("", hidden), &[], 2));
+        cases.push(("marked", with("", ""), &[], 2));
+        cases.push(("with line numbers", with(INCLUDING, LAUNCH), &["-lineinfo"], 2));
+        cases.push(("with the files of all steps", with("", ""), &["--keep"], 3));
     }
     for (what, text, options, expected) in cases {
         let project = project(&text, CAPS_WIN);
@@ -71,7 +96,7 @@ fn final_build_takes_what_cicc_made_of_the_same_source() {
 fn build_of_baselines_takes_it_too_and_is_nvccs() {
     let project = project(&Project::new(&["two.cu"]).read("two.cu"), &CAPS_WIN.replace("10.0", "15.0"));
     let (said, runs, object) = build(&project, &reproducible("two.cu", "two.o"));
-    assert!(said.matches("(kept: ").count() == 2 && runs == 1, "{runs}: {said}");
+    assert!(said.matches("(kept: ").count() == 2 && runs == 2, "{runs}: {said}");
     succeed(&mut project.plain(&reproducible("two.cu", "two.o")));
     assert!(object == project.bytes("two.o"), "another object");
 }
@@ -83,7 +108,7 @@ fn cubin_takes_it_too_and_is_nvccs() {
     let project = project(&text, &CAPS_WIN.replace("10.0", "15.0"));
     let arguments = ["-arch=sm_90", "-cubin", "two.cu", "-o", "two.o"].map(str::to_owned);
     let (said, runs, object) = build(&project, &arguments);
-    assert!(said.matches("(kept: ").count() == 2 && runs == 1, "{runs}: {said}");
+    assert!(said.matches("(kept: ").count() == 2 && runs == 2, "{runs}: {said}");
     let plain = succeed(&mut project.plain(&arguments)).stderr;
     assert_eq!(lines_of_compiler(&said), lines_of_compiler(&plain));
     assert!(object == project.bytes("two.o"), "another cubin");

@@ -34,6 +34,8 @@ __global__ void after(int n, const float *x, float *y) {
 
 //# build clash
 //# args -O3 -arch=sm_90 -c
+//# env NVTUNE=static
+//# env NVTUNE_STRATEGY=es
 //#| nvtune: before: block=*
 //#| nvtune: after: block=*
 //#| nvtune warning : k: not tuned: with -DT=1 the source does not compile: rename it if the name is taken; cicc failed: */cuda_runtime.h(*): error: expected an identifier [N0062]
