@@ -13,6 +13,7 @@ use super::scoring_input::ScoringInput;
 use super::variants::{FrontEnds, OnBaselineCode, PtxasRuns, Variants};
 use crate::launch::FrontEndOptions;
 use crate::nvcc::Toolchain;
+use crate::process;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
 
@@ -134,56 +135,112 @@ pub fn explore(
         None => sets.clone(),
     };
     let known = ProfileCache::new(if budget.is_some() { Allowance::UNTIMED } else { Allowance::TIMED });
-    let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
-    // What the next round compiles of the same sets (`ahead`) is compiled while this one is scored.
-    let mut round = |info: &mut KernelInfo<'_>,
-                     variants: &mut Variants,
-                     sets: &[FrontEndOptions],
-                     (written, ahead): (&PtxasRuns, Option<&PtxasRuns>)| {
-        info.learn(front_ends, toolchain, sets);
-        variants.compile(front_ends, info, sets, written, on_baseline);
-        let start = Instant::now();
-        let input = ScoringInput::new(info, front_ends, variants)?;
-        let score = || {
-            let scored = scoring::score_again(input, &mut known);
-            (scored, start.elapsed())
-        };
-        let info = &*info;
-        let (scored, took) = match ahead {
-            Some(ahead) => rayon::join(score, || variants.compile(front_ends, info, sets, ahead, on_baseline)).0,
-            None => score(),
-        };
-        model += took;
-        Ok::<_, Problem>(scored?)
-    };
+    let (variants, model) = (Variants::default(), Duration::ZERO);
+    let mut explorer = Explorer { front_ends, toolchain, on_baseline, variants, known, model };
     if was_refused {
         let baseline = info.baseline();
         let alone = PtxasRuns { caps: vec![baseline.cap], operators: vec![baseline.cache] };
-        round(info, &mut variants, &[baseline.front_end()], (&alone, None))?;
+        explorer.round(info, &[baseline.front_end()], &alone)?;
     }
     let first_round = all.first_round(Edits::from(&info.baseline()));
     let scored = if let Some(budget) = budget {
         let count = budget.affordable_caps(all.caps.len(), all.operators.len());
         let caps = register_caps::thin_caps(&all.caps, count, info.baseline().cap);
         let thinned = PtxasRuns { caps, operators: all.operators.clone() };
-        // Of one set it is known that it is the best.
-        let ahead = (seen.len() == 1).then_some(&thinned);
-        let scored = round(info, &mut variants, &seen, (first_round.as_ref().unwrap_or(&all), ahead))?;
+        let written = first_round.as_ref().unwrap_or(&all);
+        let scored = match seen.len() {
+            // Of one set it is known that it is the best.
+            1 => explorer.round_with_next(info, &seen, (written, &thinned), |scored| scored)?,
+            _ => explorer.round(info, &seen, written)?,
+        };
         let best = macro_screening::best(&seen, |options| scored.least_time(options)).cloned();
-        round(info, &mut variants, best.as_slice(), (&thinned, None))?
+        explorer.round(info, best.as_slice(), &thinned)?
     } else {
         let is_screened = info.space.unroll().len() > 1;
-        if let Some(first_round) = first_round.filter(|_| shown.is_some() || is_screened) {
-            let scored = round(info, &mut variants, &seen, (&first_round, None))?;
-            variants.hopeless = hopeless(&seen, |set| scored.least_time(set));
-            if let Some(shown) = shown {
-                shown(scored);
+        match (first_round, shown) {
+            (Some(first_round), shown) if is_screened => {
+                let scored = explorer.round(info, &seen, &first_round)?;
+                explorer.variants.hopeless = hopeless(&seen, |set| scored.least_time(set));
+                if let Some(shown) = shown {
+                    shown(scored);
+                }
             }
+            (Some(first_round), Some(shown)) => explorer.round_with_next(info, &seen, (&first_round, &all), shown)?,
+            _ => {}
         }
-        let sets: Vec<FrontEndOptions> = seen.iter().filter(|set| !variants.hopeless.contains(set)).cloned().collect();
-        round(info, &mut variants, &sets, (&all, None))?
+        let is_hopeful = |set: &&FrontEndOptions| !explorer.variants.hopeless.contains(set);
+        let sets: Vec<FrontEndOptions> = seen.iter().filter(is_hopeful).cloned().collect();
+        explorer.round(info, &sets, &all)?
     };
+    let Explorer { variants, model, .. } = explorer;
     Ok(CompiledSpace { variants, scored, sets: (seen.len(), sets.len()), model })
+}
+
+/// Compiles and scores parts of a space.
+struct Explorer<'e, 't> {
+    front_ends: &'e mut FrontEnds<'t>,
+    toolchain: &'e Toolchain,
+    on_baseline: OnBaselineCode<'e>,
+    variants: Variants,
+    known: ProfileCache,
+    /// Time spent in the model.
+    model: Duration,
+}
+
+impl Explorer<'_, '_> {
+    /// Compiles and scores what these runs make of these sets.
+    fn round(
+        &mut self,
+        info: &mut KernelInfo<'_>,
+        sets: &[FrontEndOptions],
+        written: &PtxasRuns,
+    ) -> Result<Scored, Problem> {
+        let input = self.compile(info, sets, written)?;
+        self.score(input)
+    }
+
+    /// As [`Self::round`]; compiles what the next round needs of the same sets while this one is scored and
+    /// shown.
+    fn round_with_next<T>(
+        &mut self,
+        info: &mut KernelInfo<'_>,
+        sets: &[FrontEndOptions],
+        (written, next): (&PtxasRuns, &PtxasRuns),
+        shown: impl FnOnce(Scored) -> T,
+    ) -> Result<T, Problem> {
+        let input = self.compile(info, sets, written)?;
+        let (mut variants, mut front_ends) = (std::mem::take(&mut self.variants), self.front_ends.clone());
+        let on_baseline = self.on_baseline;
+        let (scored, variants) = std::thread::scope(|scope| {
+            let info = &*info;
+            let compiling = process::spawn_or_run(scope, move || {
+                variants.compile(&mut front_ends, info, sets, next, on_baseline);
+                variants
+            });
+            let scored = self.score(input).map(shown);
+            (scored, compiling.join())
+        });
+        self.variants = variants;
+        scored
+    }
+
+    fn compile(
+        &mut self,
+        info: &mut KernelInfo<'_>,
+        sets: &[FrontEndOptions],
+        written: &PtxasRuns,
+    ) -> Result<ScoringInput, Problem> {
+        info.learn(self.front_ends, self.toolchain, sets);
+        self.variants.compile(self.front_ends, info, sets, written, self.on_baseline);
+        Ok(ScoringInput::new(info, self.front_ends, &self.variants)?)
+    }
+
+    fn score(&mut self, input: ScoringInput) -> Result<Scored, Problem> {
+        let start = Instant::now();
+        let scored = scoring::score_again(input, &mut self.known);
+        self.model += start.elapsed();
+        Ok(scored?)
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,16 @@ impl Preprocessing {
 impl Tuner<'_> {
     /// Plans the first runs for these kernels: that of the source as it is, and as many of those
     /// that follow as may run at the same time without make being asked.
-    pub fn preprocessing(&self, toolchain: &Toolchain, annotations: &[Annotation]) -> Vec<Preprocessing> {
+    ///
+    /// If a kernel will be searched, starts the measuring process besides.
+    pub fn preprocessing(&mut self, toolchain: &Toolchain, annotations: &[Annotation]) -> Vec<Preprocessing> {
+        let is_searched = |annotation| {
+            let lookup = self.lookup(toolchain, annotation);
+            lookup.is_some_and(|lookup| lookup.can_time() && !lookup.was_refused() && !lookup.is_promising())
+        };
+        if annotations.iter().any(is_searched) {
+            self.begin();
+        }
         let (mut axes, mut sets) = (Macros::new(), Vec::new());
         for annotation in annotations {
             // What is wrong with a comment is reported when its kernel is looked at.
