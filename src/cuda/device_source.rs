@@ -7,7 +7,7 @@
 //! Invariant: lines keep their numbers, and declarations their order. That the result compiles, and
 //! to the same code, is for the caller to check.
 
-use super::namespace_declarations::{Declaration, NamespaceDeclarations, Role};
+use super::namespace_declarations::{Declaration, Name, NamespaceDeclarations, Role};
 use super::tokens::CxxToken;
 
 /// Returns a source with blanks in place of the declarations that its device code does not need;
@@ -25,13 +25,13 @@ pub fn device_source(preprocessed: &str) -> Option<String> {
 fn needed(read: &NamespaceDeclarations<'_>) -> Vec<bool> {
     let mut by_name: Vec<Vec<usize>> = vec![Vec::new(); read.name_count()];
     for (index, declaration) in read.found.iter().enumerate().filter(|(_, found)| found.role != Role::Assertion) {
-        declaration.names.iter().for_each(|&name| by_name[name].push(index));
+        declaration.names.iter().for_each(|&name| by_name[name as usize].push(index));
     }
     let (mut needed, mut open) = (vec![false; read.found.len()], roots(read));
     while let Some(index) = open.pop() {
         if !std::mem::replace(&mut needed[index], true) {
             // Each name is looked up once.
-            read.names_in(&read.found[index]).for_each(|name| open.append(&mut by_name[name]));
+            read.names_in(&read.found[index]).for_each(|name| open.append(&mut by_name[name as usize]));
         }
     }
     needed
@@ -42,17 +42,17 @@ fn roots(read: &NamespaceDeclarations<'_>) -> Vec<usize> {
     let is_root = |&index: &usize| matches!(read.found[index].role, Role::Root | Role::KernelTemplate);
     let mut roots: Vec<usize> = (0..read.found.len()).filter(is_root).collect();
     let templates = read.found.iter().filter(|found| found.role == Role::KernelTemplate);
-    let mut open: Vec<usize> = templates.flat_map(|found| found.names.iter().copied()).collect();
+    let mut open: Vec<Name> = templates.flat_map(|found| found.names.iter().copied()).collect();
     if open.is_empty() {
         return roots;
     }
     // What may instantiate a kernel's template, directly or not.
     let mut by_use: Vec<Vec<usize>> = vec![Vec::new(); read.name_count()];
     for (index, declaration) in read.found.iter().enumerate().filter(|(_, found)| found.role != Role::Assertion) {
-        read.names_in(declaration).for_each(|name| by_use[name].push(index));
+        read.names_in(declaration).for_each(|name| by_use[name as usize].push(index));
     }
     while let Some(name) = open.pop() {
-        for index in std::mem::take(&mut by_use[name]) {
+        for index in std::mem::take(&mut by_use[name as usize]) {
             roots.push(index);
             open.extend(&read.found[index].names);
         }

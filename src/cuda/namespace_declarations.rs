@@ -11,8 +11,11 @@ use super::tokens::{CxxKind, CxxToken, cxx_tokens};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// A name, by the order in which names appear.
-pub(super) type Name = usize;
+/// A name, by its number in the text. Keywords have the first ones.
+pub(super) type Name = u32;
+
+/// What stands for a token that is no name.
+const NO_NAME: Name = Name::MAX;
 
 /// A declaration, by its tokens.
 #[derive(Debug)]
@@ -42,8 +45,8 @@ pub(super) enum Role {
 pub(super) struct NamespaceDeclarations<'t> {
     text: &'t str,
     pub tokens: Vec<CxxToken>,
-    /// The name that each token is, or stands for.
-    names: Vec<Option<Name>>,
+    /// The name that each token is, or stands for; [`NO_NAME`] if it is none.
+    names: Vec<Name>,
     by_text: HashMap<&'t str, Name>,
     pub found: Vec<Declaration>,
 }
@@ -52,17 +55,18 @@ impl<'t> NamespaceDeclarations<'t> {
     /// Reads a text; `None` if it is not understood.
     pub fn read(text: &'t str) -> Option<Self> {
         let tokens = cxx_tokens(text);
-        let mut by_text = HashMap::new();
+        let mut by_text: HashMap<&str, Name> = KEYWORDS.into_iter().zip(0..).collect();
         let name = |token: &CxxToken| {
-            let word = &text[token.span.start..token.span.end];
-            let count = by_text.len();
-            (token.kind == CxxKind::Name && !is_keyword(word)).then(|| *by_text.entry(word).or_insert(count))
-        };
-        let mut names: Vec<Option<Name>> = tokens.iter().map(name).collect();
-        if let Some(&launch) = by_text.get(LAUNCH) {
-            for at in launches(text, &tokens) {
-                names[at] = Some(launch);
+            let count = by_text.len() as Name;
+            match token.kind {
+                CxxKind::Name => *by_text.entry(&text[token.span.start..token.span.end]).or_insert(count),
+                _ => NO_NAME,
             }
+        };
+        let mut names: Vec<Name> = tokens.iter().map(name).collect();
+        names.iter_mut().filter(|name| is_keyword(**name)).for_each(|name| *name = NO_NAME);
+        if let Some(&launch) = by_text.get(LAUNCH) {
+            launches(text, &tokens).into_iter().for_each(|at| names[at] = launch);
         }
         let mut read = Self { text, tokens, names, by_text, found: Vec::new() };
         let closings = read.closings()?;
@@ -84,8 +88,8 @@ impl<'t> NamespaceDeclarations<'t> {
         let text = &self.text[self.tokens[start].span.start..self.tokens[end - 1].span.end];
         let pragmas = text.split('\n').filter(|line| line.starts_with("#pragma"));
         let words = pragmas.flat_map(|line| line.split(|letter: char| !letter.is_alphanumeric() && letter != '_'));
-        let in_pragmas = words.filter_map(|word| self.by_text.get(word).copied());
-        self.names[start..end].iter().filter_map(|&name| name).chain(in_pragmas)
+        let in_pragmas = words.filter_map(|word| self.by_text.get(word).copied()).filter(|name| !is_keyword(*name));
+        self.names[start..end].iter().copied().filter(|&name| name != NO_NAME).chain(in_pragmas)
     }
 
     fn word(&self, at: usize) -> &'t str {
@@ -93,12 +97,12 @@ impl<'t> NamespaceDeclarations<'t> {
     }
 
     /// For each token that opens a bracket, the one that closes it; `None` if one is not closed.
-    fn closings(&self) -> Option<Vec<usize>> {
+    fn closings(&self) -> Option<Vec<u32>> {
         let (mut closings, mut open) = (vec![0; self.tokens.len()], Vec::new());
         for at in 0..self.tokens.len() {
             match self.word(at) {
                 "(" | "[" | "{" => open.push(at),
-                ")" | "]" | "}" => closings[open.pop()?] = at,
+                ")" | "]" | "}" => closings[open.pop()?] = u32::try_from(at).ok()?,
                 _ => {}
             }
         }
@@ -109,7 +113,7 @@ impl<'t> NamespaceDeclarations<'t> {
 /// Reads the declarations of a text.
 struct Reader<'t, 'r> {
     of: &'r NamespaceDeclarations<'t>,
-    closings: Vec<usize>,
+    closings: Vec<u32>,
     at: usize,
     found: Vec<Declaration>,
     namespaces: HashSet<Name>,
@@ -136,7 +140,7 @@ struct Head {
 }
 
 impl<'t, 'r> Reader<'t, 'r> {
-    fn new(of: &'r NamespaceDeclarations<'t>, closings: Vec<usize>) -> Self {
+    fn new(of: &'r NamespaceDeclarations<'t>, closings: Vec<u32>) -> Self {
         let (found, operators) = (Vec::new(), Vec::new());
         let (namespaces, templates, declared) = (HashSet::new(), HashSet::new(), HashSet::new());
         Self { of, closings, at: 0, found, namespaces, templates, declared, operators }
@@ -158,8 +162,13 @@ impl<'t, 'r> Reader<'t, 'r> {
         self.of.word(at)
     }
 
+    /// The token that closes the bracket at a place.
+    fn closing(&self, at: usize) -> usize {
+        self.closings[at] as usize
+    }
+
     fn name(&self, at: usize) -> Option<Name> {
-        self.of.names.get(at).copied().flatten()
+        self.of.names.get(at).copied().filter(|&name| name != NO_NAME)
     }
 
     /// Whether a word follows a token without a blank.
@@ -207,7 +216,7 @@ impl<'t, 'r> Reader<'t, 'r> {
                 }
                 "" | "=" | ";" => return None,
                 // Of an attribute.
-                "[" | "(" => at = self.closings[at],
+                "[" | "(" => at = self.closing(at),
                 _ => names.extend(self.name(at)),
             }
         }
@@ -222,7 +231,7 @@ impl<'t, 'r> Reader<'t, 'r> {
                 "" | ")" | "]" | "}" => return None,
                 "{" => {
                     head.body.get_or_insert(at);
-                    at = self.closings[at];
+                    at = self.closing(at);
                     if self.is_over(at, &head) {
                         break;
                     }
@@ -268,7 +277,7 @@ impl<'t, 'r> Reader<'t, 'r> {
                 return self.closing_angle(at + 1);
             }
             word if self.word(at + 1) == "(" && TAKE_PARENTHESES.contains(&word) => {
-                let end = self.closings[at + 1];
+                let end = self.closing(at + 1);
                 if word == "__attribute__" {
                     (at + 1..end).for_each(|at| head.note_attribute(self.word(at)));
                 }
@@ -280,9 +289,9 @@ impl<'t, 'r> Reader<'t, 'r> {
             }
             "(" => {
                 head.parameters = head.parameters.or((!head.has_value).then_some((at, head.plain.len())));
-                return Some(self.closings[at]);
+                return Some(self.closing(at));
             }
-            "[" => return Some(self.closings[at]),
+            "[" => return Some(self.closing(at)),
             "<" if !head.has_value => return Some(self.closing_angle(at).unwrap_or(at)),
             word => head.has_value |= word == "=",
         }
@@ -317,7 +326,7 @@ impl<'t, 'r> Reader<'t, 'r> {
             match self.word(place) {
                 "<" => depth += usize::from(opens(place - 1)),
                 ">" => depth -= usize::from(self.word(place - 1) != "-" && !self.is_joined(place, "=")),
-                "(" | "[" | "{" => place = self.closings[place],
+                "(" | "[" | "{" => place = self.closing(place),
                 ";" | "" | ")" | "}" | "]" => return None,
                 _ => {}
             }
@@ -351,7 +360,7 @@ impl<'t, 'r> Reader<'t, 'r> {
         }
         match head.parameters {
             // A pointer to a function, or a function that returns one.
-            Some((at, _)) if ["*", "&"].contains(&self.word(at + 1)) => self.all_names(at..self.closings[at]),
+            Some((at, _)) if ["*", "&"].contains(&self.word(at + 1)) => self.all_names(at..self.closing(at)),
             Some((_, before)) => {
                 let names = self.functions_names(&head.plain[..before]);
                 let end = head.body.unwrap_or(tokens.end);
@@ -375,7 +384,7 @@ impl<'t, 'r> Reader<'t, 'r> {
         {
             return self.name(*class).into_iter().collect();
         }
-        head.parameters.map_or_else(Vec::new, |(at, _)| self.all_names(at..self.closings[at]))
+        head.parameters.map_or_else(Vec::new, |(at, _)| self.all_names(at..self.closing(at)))
     }
 
     /// The names that end the words in front of parameters: those of `A::B<T>::f`.
@@ -405,7 +414,7 @@ impl<'t, 'r> Reader<'t, 'r> {
         let mut names: Vec<Name> = own.filter_map(|&at| self.name(at)).collect();
         let is_open = names.is_empty() || self.has(head, &["enum"]);
         let body = head.body.filter(|_| is_open);
-        names.extend(body.map_or(0..0, |body| body..self.closings[body]).filter_map(|at| self.name(at)));
+        names.extend(body.map_or(0..0, |body| body..self.closing(body)).filter_map(|at| self.name(at)));
         names
     }
 
@@ -471,6 +480,6 @@ fn launches(text: &str, tokens: &[CxxToken]) -> Vec<usize> {
     (0..tokens.len().saturating_sub(2)).filter(is_launch).map(|place| place + 2).collect()
 }
 
-fn is_keyword(word: &str) -> bool {
-    KEYWORDS.binary_search(&word).is_ok()
+fn is_keyword(name: Name) -> bool {
+    (name as usize) < KEYWORDS.len()
 }

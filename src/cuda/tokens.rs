@@ -28,7 +28,8 @@ pub(crate) struct CxxToken {
 /// The tokens of a text in order.
 pub(crate) fn cxx_tokens(text: &str) -> Vec<CxxToken> {
     let bytes = text.as_bytes();
-    let mut tokens = Vec::new();
+    // A token has about five characters, blanks included.
+    let mut tokens = Vec::with_capacity(text.len() / 5);
     let mut at = 0;
     // Whether only blanks have been seen on this line.
     let mut fresh = true;

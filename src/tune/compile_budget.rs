@@ -185,7 +185,7 @@ mod tests {
                 Sizes { parsed: 10_000, ..small },
                 Sizes { parsed: 10_000, ..small },
                 (1, 0),
-                (0, 0),
+                (5, 12),
             ),
             ("medium kernel", attention, attention, (1, 0), (2, 12)),
             ("small source", sizes(100_000, 10_000, 8_000), sizes(100_000, 10_000, 8_000), (1, 0), (5, 12)),

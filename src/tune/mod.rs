@@ -75,8 +75,8 @@ use kernel::{Draft, Timed};
 use overlap::OverlappedTiming;
 use search_journal::SearchJournal;
 use session::{KernelState, TuningSession};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
@@ -298,7 +298,7 @@ impl<'a> Tuner<'a> {
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does; none runs now.
         let permit = measurer.runs_here().then(process::wait_for_permit);
-        effort.on_leader = toolchain.is_device_code_alone().then(|| begin_whole(scope, toolchain));
+        effort.on_finalist = toolchain.is_device_code_alone().then(|| begin_whole(scope, toolchain));
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.info.annotation.name.as_str(), &sent.scored.input);
             let journal = SearchJournal::open(of, place, is_trusted && early.is_none());
@@ -445,14 +445,22 @@ enum Stage<'s> {
     Lent(Box<ScopedWork<'s, (ProcessPool, Draft, Timed)>>),
 }
 
-/// Starts the front end on the whole source in a thread of `scope`, with the options that the result is
-/// given.
-fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b Toolchain) -> timing::OnLeader<'s> {
+/// Starts the front end on the whole source in threads of `scope`, one for each set of options that the result
+/// is given, as long as they take few of the cores.
+fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b Toolchain) -> timing::OnFinalist<'s> {
+    let begun = Mutex::new(HashSet::new());
     Box::new(move |options| {
-        // Without a thread it is run where it is needed.
-        let _ = process::spawn_or_return(scope, options.clone(), |options| toolchain.front_end_on_whole(&options));
+        let mut begun = begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = (process::own_permits() / CORES_OF_WHOLE).max(1);
+        if begun.len() < most && begun.insert(options.clone()) {
+            // Without a thread it is run where it is needed.
+            let _ = process::spawn_or_return(scope, options.clone(), |options| toolchain.front_end_on_whole(&options));
+        }
     })
 }
+
+/// The cores of which one may run the front end for what is needed if another finalist wins.
+const CORES_OF_WHOLE: usize = 4;
 
 fn start(options: Result<Options, measure::Error>) -> Result<ProcessPool, measure::Error> {
     ProcessPool::start(Options { notice: Some(console::notice), ..options? })

@@ -5,12 +5,13 @@
 //! final build compares the code of the winner with what was timed, so a kernel for which it
 //! were wrong would keep its baseline.)
 //!
-//! No run of ptxas waits for another but for the one that asks for it: a thread that waited would
-//! take up other work meanwhile, and keep what it knows until that is done.
+//! The runs have threads of their own: one of rayon's would take up other work while it waits, and keep
+//! what it knows until that is done.
 
 use super::variants::{Assembly, AssemblyResult};
-use rayon::Scope;
-use std::sync::{Mutex, PoisonError};
+use crate::process;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The code of each job under each of its caps, in their order; `assemble` runs ptxas for a job, by its
 /// index, and a cap.
@@ -19,25 +20,76 @@ pub fn assemble_all(
     assemble: &(impl Fn(usize, u32) -> AssemblyResult + Sync),
 ) -> Vec<Vec<AssemblyResult>> {
     let searches: Vec<CapSearch> = jobs.iter().map(|caps| CapSearch::new(caps)).collect();
-    rayon::scope(|scope| {
-        for (job, search) in searches.iter().enumerate() {
-            search.begin().into_iter().for_each(|place| run(scope, (job, search), place, assemble));
+    let begin =
+        searches.iter().enumerate().flat_map(|(job, search)| search.begin().into_iter().map(move |at| (job, at)));
+    let runs = Runs::new(begin.collect());
+    let work = || {
+        while let Some(mut run) = runs.next() {
+            let search = &searches[run.job];
+            let code = assemble(run.job, search.caps[run.place]);
+            run.asked = search.note(run.place, code);
         }
+    };
+    let threads = rayon::current_num_threads().min(jobs.iter().map(Vec::len).sum());
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // Without one there are fewer.
+            let _ = process::spawn_or_return(scope, (), |()| work());
+        }
+        work();
     });
     searches.into_iter().zip(jobs).map(|(search, caps)| search.results(caps)).collect()
 }
 
-/// Assembles a place of a search in a thread of `scope`, and then what that asks for.
-fn run<'s>(
-    scope: &Scope<'s>,
-    (job, search): (usize, &'s CapSearch),
+/// The runs of ptxas: jobs and places in their caps.
+struct Runs {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+struct Queue {
+    waiting: VecDeque<(usize, usize)>,
+    /// How many are under way, each of which may ask for more.
+    running: usize,
+}
+
+/// A run that is under way, until this is dropped.
+struct Run<'r> {
+    runs: &'r Runs,
+    job: usize,
     place: usize,
-    assemble: &'s (impl Fn(usize, u32) -> AssemblyResult + Sync),
-) {
-    scope.spawn(move |scope| {
-        let code = assemble(job, search.caps[place]);
-        search.note(place, code).into_iter().for_each(|next| run(scope, (job, search), next, assemble));
-    });
+    /// The places that are assembled next.
+    asked: Vec<usize>,
+}
+
+impl Runs {
+    fn new(waiting: VecDeque<(usize, usize)>) -> Self {
+        Self { queue: Mutex::new(Queue { waiting, running: 0 }), changed: Condvar::new() }
+    }
+
+    /// Waits for a run to begin; `None` if there will be no more.
+    fn next(&self) -> Option<Run<'_>> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some((job, place)) = queue.waiting.pop_front() {
+                queue.running += 1;
+                return Some(Run { runs: self, job, place, asked: Vec::new() });
+            }
+            if queue.running == 0 {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.runs.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.running -= 1;
+        queue.waiting.extend(self.asked.iter().map(|&place| (self.job, place)));
+        self.runs.changed.notify_all();
+    }
 }
 
 /// What is known of the code under the caps of a job.
@@ -179,7 +231,7 @@ mod tests {
         let caps = [0, 32, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255];
         // None, the least and the largest; then those that bind and one that does not.
         for (natural, registers_known, expected) in
-            [(16, true, 3), (16, false, 3), (56, true, 6), (56, false, 6), (240, true, 12)]
+            [(16, true, 3), (16, false, 3), (56, true, 6), (56, false, 7), (240, true, 12)]
         {
             let runs = AtomicUsize::new(0);
             let compiler = compiler(natural, registers_known);

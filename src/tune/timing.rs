@@ -99,11 +99,11 @@ pub struct SearchLimits<'a> {
     pub sanitize: Option<Options>,
     /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
-    pub on_leader: Option<OnLeader<'a>>,
+    pub on_finalist: Option<OnFinalist<'a>>,
 }
 
-/// Receives the front-end options of the fastest configuration before it meets the baseline.
-pub type OnLeader<'a> = Box<dyn Fn(&FrontEndOptions) + Send + 'a>;
+/// Receives the front-end options of each finalist, the fastest first, before it meets the baseline.
+pub type OnFinalist<'a> = Box<dyn Fn(&FrontEndOptions) + Send + 'a>;
 
 /// What may keep launches of more blocks than the baseline's from ending.
 const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each other, write launch(cooperative)";
@@ -141,7 +141,7 @@ pub fn decide(
 fn decide_on<M: Measurer>(
     (info, scored): (&KernelInfo<'_>, &Scored),
     early: Option<OverlappedTiming>,
-    (SearchLimits { budget_s, most, sanitize, toolchain, on_leader }, mut permit): (SearchLimits<'_>, Option<Permit>),
+    (SearchLimits { budget_s, most, sanitize, toolchain, on_finalist }, mut permit): (SearchLimits<'_>, Option<Permit>),
     measurer: &mut M,
     journal: &mut SearchJournal<'_>,
     decision: &mut Decision,
@@ -215,8 +215,11 @@ fn decide_on<M: Measurer>(
     })?;
     tally.say_refused(decision);
     progress::final_rounds(&decision.name);
-    if let (Some(on_leader), Some(leader)) = (on_leader, tally.leader()) {
-        on_leader(&info.options(&input.configurations[leader].front_end()));
+    if let Some(on_finalist) = on_finalist {
+        let faster = tally.faster();
+        finalists(&faster)
+            .into_iter()
+            .for_each(|row| on_finalist(&info.options(&input.configurations[row].front_end())));
     }
     let finals = Finals {
         info,
@@ -246,10 +249,10 @@ struct Tally {
 }
 
 impl Tally {
-    /// The fastest candidate, if it is faster than the baseline.
-    fn leader(&self) -> Option<usize> {
-        let fastest = self.ranked.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        fastest.filter(|(_, time)| self.baseline_us.is_some_and(|baseline| *time < baseline)).map(|(index, _)| *index)
+    /// The candidates that are faster than the baseline.
+    fn faster(&self) -> Vec<(usize, f64)> {
+        let is_faster = |time: f64| self.baseline_us.is_some_and(|baseline| time < baseline);
+        self.ranked.iter().copied().filter(|(_, time)| is_faster(*time)).collect()
     }
 
     /// Notes what was refused, and why.
