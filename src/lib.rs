@@ -53,6 +53,8 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     let is_called = |name: &str| Path::new(own).file_name() == Some(OsStr::new(name));
     if is_nvcc_name(own) {
         driver::pipeline::run(LaunchedCall { launcher: None, nvcc: own, arguments: words })
+    } else if is_called(process::LAUNCHER) {
+        process::become_tool(words)
     } else if is_called("ptxas") {
         nvcc::shim_ptxas::run(&arguments)
     } else if is_called("cicc") {

@@ -7,6 +7,7 @@
 
 #[unsafe(no_mangle)]
 pub extern "C" fn main() -> std::ffi::c_int {
+    nvtune::process::set_own_program();
     let code = nvtune::run(std::env::args_os().collect());
     // Not a return: this is what empties Rust's buffer of standard output.
     std::process::exit(code.into())

@@ -12,6 +12,7 @@ mod clauses;
 mod comment;
 mod conformance;
 mod cubin;
+mod device_code;
 mod dispatch;
 mod drop_in;
 mod end_to_end;

@@ -5,7 +5,7 @@
 //! in it are replaced.
 
 use crate::process;
-use crate::process::TemporaryFolder;
+use crate::process::{TemporaryFolder, Tool};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -80,7 +80,8 @@ impl Dryrun {
             command.arg("--time").arg(folder.path().join("time.csv"));
         }
         let limit = process::tool_patience();
-        let output = process::output_within(&mut command, limit).map_err(start)?.ok_or(DryrunError::Late(limit))?;
+        let output =
+            process::output_within(&mut Tool::new(command), limit).map_err(start)?.ok_or(DryrunError::Late(limit))?;
         let text = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             let first = text.lines().find(|line| !line.starts_with("#$")).unwrap_or("no message");

@@ -10,7 +10,7 @@ use crate::cuda::{device_source, innermost_loops};
 use crate::emit::CiccOutput;
 use crate::launch::{FrontEndOptions, Math};
 use crate::process;
-use crate::process::TemporaryFolder;
+use crate::process::{TemporaryFolder, Tool};
 use crate::ptx;
 use crate::record::{Cache, ENGINE, digest};
 use crate::sass::code_digest;
@@ -18,7 +18,6 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -414,16 +413,13 @@ impl Toolchain {
             return Err(late.clone().into());
         }
         self.begin();
-        let mut command = Command::new("/bin/sh");
-        command
-            .arg("-c")
-            .arg(line)
-            // What a tool that is killed leaves behind goes with the folder.
-            .env("TMPDIR", self.folder.path())
-            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let mut tool = Tool::shell(line);
+        // What a tool that is killed leaves behind goes with the folder.
+        tool.command.env("TMPDIR", self.folder.path());
+        tool.command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let _permit = process::wait_for_permit();
         let limit = process::tool_patience();
-        let output = process::output_within(&mut command, limit).map_err(|source| {
+        let output = process::output_within(&mut tool, limit).map_err(|source| {
             self.is_disturbed.store(true, Ordering::Relaxed);
             ToolError::Start { program: program.to_owned(), source }
         })?;

@@ -3,7 +3,7 @@
 use super::dry_run::Dryrun;
 use super::locate::RealNvcc;
 use super::programs::real_bin;
-use crate::process::{self, TemporaryFolder};
+use crate::process::{self, TemporaryFolder, Tool};
 use crate::record::read_regular;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -44,7 +44,7 @@ fn compiler_environment(nvcc: &Path) -> Option<BTreeSet<Vec<u8>>> {
     command.args(["-E", "-x", "cu", "/dev/null", "-ccbin"]).arg(&probe);
     // The dry run shows what these add.
     command.env_remove("NVCC_PREPEND_FLAGS").env_remove("NVCC_APPEND_FLAGS");
-    process::output_within(&mut command, process::tool_patience()).ok()?;
+    process::output_within(&mut Tool::new(command), process::tool_patience()).ok()?;
     let is_of_shells =
         |line: &&[u8]| ["_=", "SHLVL=", "PWD=", "OLDPWD="].iter().any(|name| line.starts_with(name.as_bytes()));
     let text = read_regular(&found).ok()?;

@@ -17,6 +17,7 @@ mod start_time;
 mod temp_dir;
 mod threads;
 mod timeout;
+mod tool;
 
 pub use broken_pipes::ignore_broken_pipes;
 pub use exec::hand_over;
@@ -37,6 +38,7 @@ pub use threads::{
     start_pool, start_thread,
 };
 pub use timeout::{output_within, parse_seconds, tool_patience};
+pub use tool::{LAUNCHER, Tool, become_tool, set_own_program};
 
 /// Asks until it is so, for some seconds. In a test, a lock outlives its file for as long as a
 /// child that another test starts at that time is between fork and exec.

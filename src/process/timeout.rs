@@ -4,11 +4,11 @@
 use super::process_tree;
 use super::process_tree::send_signal;
 use super::signals::{spawn_child, wait_where_interrupted};
+use super::tool::Tool;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -60,11 +60,10 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
 /// # Errors
 /// Where the tool cannot be started or heard, or writes more than `MOST_OUTPUT`: then it is
 /// killed.
-pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
+pub fn output_within(tool: &mut Tool, limit: Duration) -> io::Result<Option<Output>> {
     let deadline = Instant::now() + limit;
-    // SAFETY: between fork and exec nothing is called but `prctl`, which may be. This thread, whose
-    // end the tool would not outlive, waits for it.
-    unsafe { command.pre_exec(end_with_parent) };
+    // This thread, whose end the tool would not outlive, waits for it.
+    let command = tool.ending_with_parent();
     let mut child = spawn_child(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let heard = read_output(&mut child, deadline);
     wait_where_interrupted();
@@ -72,13 +71,6 @@ pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Optio
         kill_tool(&mut child)?;
     }
     heard
-}
-
-/// Has the system kill this process where its parent is killed.
-fn end_with_parent() -> io::Result<()> {
-    // SAFETY: the call changes an attribute of this process alone.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    Ok(())
 }
 
 fn read_output(child: &mut Child, deadline: Instant) -> io::Result<Option<Output>> {
@@ -200,7 +192,7 @@ mod tests {
     use super::*;
 
     fn shell(text: &str, limit: Duration) -> Option<Output> {
-        output_within(Command::new("sh").args(["-c", text]), limit).expect("it starts")
+        output_within(&mut Tool::shell(text.as_ref()), limit).expect("it starts")
     }
 
     #[test]
@@ -215,7 +207,7 @@ mod tests {
 
     #[test]
     fn tool_that_writes_without_end_is_stopped() {
-        let heard = output_within(Command::new("sh").args(["-c", "yes"]), Duration::from_secs(60));
+        let heard = output_within(&mut Tool::shell("yes".as_ref()), Duration::from_secs(60));
         assert_eq!(heard.expect_err("too much").to_string(), "it writes more than 64 MiB");
     }
 

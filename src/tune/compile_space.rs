@@ -232,7 +232,7 @@ impl Explorer<'_, '_> {
     ) -> Result<ScoringInput, Problem> {
         info.learn(self.front_ends, self.toolchain, sets);
         self.variants.compile(self.front_ends, info, sets, written, self.on_baseline);
-        Ok(ScoringInput::new(info, self.front_ends, &self.variants)?)
+        ScoringInput::new(info, self.front_ends, &self.variants)
     }
 
     fn score(&mut self, input: ScoringInput) -> Result<Scored, Problem> {

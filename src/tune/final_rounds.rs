@@ -9,7 +9,7 @@ use super::refinement;
 use super::scoring_input::ScoringInput;
 use super::timing::{candidate, finalists, median, rounds, settled};
 use crate::diag::MessageCode;
-use crate::launch::Configuration;
+use crate::launch::{Configuration, FrontEndOptions};
 use crate::measure;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
@@ -47,7 +47,12 @@ pub struct Finals<'a> {
     pub remaining: usize,
     /// How the measuring process is started where a winner is run under compute-sanitizer.
     pub sanitize: Option<&'a Options>,
+    /// Receives the front-end options of each configuration that may win, the fastest first.
+    pub on_contender: Option<OnContender<'a>>,
 }
+
+/// Receives front-end options.
+pub type OnContender<'a> = Box<dyn Fn(&FrontEndOptions) + Send + 'a>;
 
 /// A configuration in the final rounds: the baseline or one that competes with it.
 #[derive(Clone)]
@@ -115,6 +120,10 @@ impl Finals<'_> {
         let others: Vec<Contender> = others.into_iter().filter_map(|row| self.contender(row)).collect();
         let rows = std::iter::once(self.input.baseline).chain(rows.iter().copied());
         let mut contenders: Vec<Contender> = rows.filter_map(|row| self.contender(row)).collect();
+        if let Some(on_contender) = &self.on_contender {
+            let others = contenders.iter().skip(1).chain(&others);
+            others.for_each(|other| on_contender(&self.info.options(&other.configuration.front_end())));
+        }
         let refined = refinement::contenders(self, (&contenders, &others), permit, measurer, decision);
         contenders.extend(refined);
         let Some(baseline) = contenders.first().filter(|first| first.row == self.input.baseline).cloned() else {

@@ -271,7 +271,7 @@ pub fn draft<'a>(
         sanitize: tuner.settings.sanitize.then(|| Options::new(tuner.settings).ok()).flatten(),
         // What the driver compiles is not edited.
         toolchain: (prepared.loaded == Loaded::Cubin).then_some(toolchain),
-        on_finalist: None,
+        on_contender: None,
     });
     (Draft { decision, notes }, effort)
 }

@@ -71,6 +71,7 @@ use crate::process::{DetachedWork, ScopedWork};
 use crate::record::result_store::Results;
 use crate::settings::{Mode, Settings, Trust};
 use cache_lookup::ResultLookup;
+use final_rounds::OnContender;
 use kernel::{Draft, Timed};
 use overlap::OverlappedTiming;
 use search_journal::SearchJournal;
@@ -298,7 +299,7 @@ impl<'a> Tuner<'a> {
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does; none runs now.
         let permit = measurer.runs_here().then(process::wait_for_permit);
-        effort.on_finalist = toolchain.is_device_code_alone().then(|| begin_whole(scope, toolchain));
+        effort.on_contender = toolchain.is_device_code_alone().then(|| begin_whole(scope, toolchain));
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.info.annotation.name.as_str(), &sent.scored.input);
             let journal = SearchJournal::open(of, place, is_trusted && early.is_none());
@@ -447,7 +448,7 @@ enum Stage<'s> {
 
 /// Starts the front end on the whole source in threads of `scope`, one for each set of options that the result
 /// is given, as long as they take few of the cores.
-fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b Toolchain) -> timing::OnFinalist<'s> {
+fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b Toolchain) -> OnContender<'s> {
     let begun = Mutex::new(HashSet::new());
     Box::new(move |options| {
         let mut begun = begun.lock().unwrap_or_else(PoisonError::into_inner);
@@ -459,7 +460,7 @@ fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b
     })
 }
 
-/// The cores of which one may run the front end for what is needed if another finalist wins.
+/// The cores of which one may run the front end for what is needed if another contender wins.
 const CORES_OF_WHOLE: usize = 4;
 
 fn start(options: Result<Options, measure::Error>) -> Result<ProcessPool, measure::Error> {

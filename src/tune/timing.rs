@@ -1,7 +1,7 @@
 //! Candidates on the GPU: who wins.
 
 use super::failed_launches::FailedLaunches;
-use super::final_rounds::Finals;
+use super::final_rounds::{Finals, OnContender};
 use super::kernel_info::KernelInfo;
 use super::overlap::{OverlappedRound, OverlappedTiming};
 use super::scoring::Scored;
@@ -10,7 +10,6 @@ use super::search_journal::SearchJournal;
 use crate::diag::progress::Best;
 use crate::diag::{MessageCode, progress};
 use crate::gpu::Conditions;
-use crate::launch::FrontEndOptions;
 use crate::measure::verdict::{self, Verdict};
 use crate::measure::{Candidate, Error, LAST_VERDICT, Measurer, Options, Outcome, Plan, Reason, Timing, Trial};
 use crate::nvcc::Toolchain;
@@ -99,11 +98,9 @@ pub struct SearchLimits<'a> {
     pub sanitize: Option<Options>,
     /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
-    pub on_finalist: Option<OnFinalist<'a>>,
+    /// Receives the front-end options of what may win, once it is known.
+    pub on_contender: Option<OnContender<'a>>,
 }
-
-/// Receives the front-end options of each finalist, the fastest first, before it meets the baseline.
-pub type OnFinalist<'a> = Box<dyn Fn(&FrontEndOptions) + Send + 'a>;
 
 /// What may keep launches of more blocks than the baseline's from ending.
 const MAY_WAIT: &str = "a launch of more blocks hung: if blocks wait for each other, write launch(cooperative)";
@@ -141,7 +138,10 @@ pub fn decide(
 fn decide_on<M: Measurer>(
     (info, scored): (&KernelInfo<'_>, &Scored),
     early: Option<OverlappedTiming>,
-    (SearchLimits { budget_s, most, sanitize, toolchain, on_finalist }, mut permit): (SearchLimits<'_>, Option<Permit>),
+    (SearchLimits { budget_s, most, sanitize, toolchain, on_contender }, mut permit): (
+        SearchLimits<'_>,
+        Option<Permit>,
+    ),
     measurer: &mut M,
     journal: &mut SearchJournal<'_>,
     decision: &mut Decision,
@@ -215,12 +215,6 @@ fn decide_on<M: Measurer>(
     })?;
     tally.say_refused(decision);
     progress::final_rounds(&decision.name);
-    if let Some(on_finalist) = on_finalist {
-        let faster = tally.faster();
-        finalists(&faster)
-            .into_iter()
-            .for_each(|row| on_finalist(&info.options(&input.configurations[row].front_end())));
-    }
     let finals = Finals {
         info,
         input,
@@ -228,6 +222,7 @@ fn decide_on<M: Measurer>(
         remaining_s: left(measurer),
         remaining: most.saturating_sub(decision.timed),
         sanitize: sanitize.as_ref(),
+        on_contender,
     };
     finals.decide(&tally.ranked, &mut permit, measurer, decision)
 }
@@ -249,12 +244,6 @@ struct Tally {
 }
 
 impl Tally {
-    /// The candidates that are faster than the baseline.
-    fn faster(&self) -> Vec<(usize, f64)> {
-        let is_faster = |time: f64| self.baseline_us.is_some_and(|baseline| time < baseline);
-        self.ranked.iter().copied().filter(|(_, time)| is_faster(*time)).collect()
-    }
-
     /// Notes what was refused, and why.
     fn say_refused(&self, decision: &mut Decision) {
         if let Some(first) = self.refused.first() {
