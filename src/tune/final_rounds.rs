@@ -52,7 +52,7 @@ pub struct Finals<'a> {
 }
 
 /// Receives front-end options.
-pub type OnContender<'a> = Box<dyn Fn(&FrontEndOptions) + Send + 'a>;
+pub type OnContender<'a> = Box<dyn Fn(&FrontEndOptions) + Send + Sync + 'a>;
 
 /// A configuration in the final rounds: the baseline or one that competes with it.
 #[derive(Clone)]
