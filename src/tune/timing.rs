@@ -98,7 +98,7 @@ pub struct SearchLimits<'a> {
     pub sanitize: Option<Options>,
     /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
-    /// Receives the front-end options of what may win, once it is known.
+    /// Receives the front-end options of what may win, as soon as that is known.
     pub on_contender: Option<OnContender<'a>>,
 }
 
@@ -211,6 +211,9 @@ fn decide_on<M: Measurer>(
             }
         }
         decision.timed = 1 + tally.ranked.len();
+        if let (Some(on_contender), Some(leader)) = (&on_contender, tally.leader()) {
+            on_contender(&info.options(&input.configurations[leader].front_end()));
+        }
         Ok::<_, Error>(round.iter().map(|index| tally.times.get(index).copied()).collect())
     })?;
     tally.say_refused(decision);
@@ -244,6 +247,12 @@ struct Tally {
 }
 
 impl Tally {
+    /// The fastest candidate, if it is faster than the baseline.
+    fn leader(&self) -> Option<usize> {
+        let fastest = self.ranked.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        fastest.filter(|(_, time)| self.baseline_us.is_some_and(|baseline| *time < baseline)).map(|(index, _)| *index)
+    }
+
     /// Notes what was refused, and why.
     fn say_refused(&self, decision: &mut Decision) {
         if let Some(first) = self.refused.first() {
