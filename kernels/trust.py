@@ -91,8 +91,8 @@ def look_up(name, searches, folder):
     result = {"kernel": name, "searches": searches, "winners": [], "failures": []}
     try:
         for found, chosen in distinct(searches):
-            # A record of the space has no code for exactly a block.
-            facts = bench.space_facts(folder / f"{name}.json.gz", {**found["winner"], "exact_block": None})
+            # A record of the space has no code for exactly a block, and no coarsened blocks.
+            facts = bench.space_facts(folder / f"{name}.json.gz", {**found["winner"], "exact_block": None, "coarsening": None})
             result["winners"].append({"winner": found["winner"], "chosen": chosen, "plain_us": facts["baseline_us"], "nvtune_us": facts["winner_us"], "regret": facts["regret"]})
             result["space"] = facts["size"]
     except (Failure, KeyError) as why:
