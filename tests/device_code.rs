@@ -8,7 +8,8 @@ use nvtune::nvcc::{Dryrun, FrontEnd, Toolchain};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Runs the front end on a program of the suite, and returns how long it took without the preprocessor.
+/// Runs the front end on a program of the suite, and returns how long it took without the
+/// preprocessor.
 fn timed(toolchain: &Toolchain, name: &str) -> (Arc<FrontEnd>, Duration) {
     toolchain.device_source().expect("the source is preprocessed");
     let start = Instant::now();

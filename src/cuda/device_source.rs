@@ -1,13 +1,13 @@
-//! A preprocessed source -> what of it its device code needs. Most of the compiler's time goes to the
-//! rest: headers and host code.
+//! A preprocessed source -> what of it its device code needs. Most of the compiler's time goes to
+//! the rest: headers and host code.
 //!
-//! Declarations are found by name alone: one stays if another that stays has a name of it, in whatever
-//! scope. That keeps too much, and rarely too little.
+//! Declarations are found by name alone, whatever their scope: if a kept declaration has a name,
+//! all declarations of that name are kept. That keeps too much, and rarely too little.
 //!
 //! Invariant: lines keep their numbers, and declarations their order. That the result compiles, and
 //! to the same code, is for the caller to check.
 
-use super::namespace_declarations::{Declaration, Name, NamespaceDeclarations, Role};
+use super::namespace_declarations::{Name, NamespaceDeclaration, NamespaceDeclarations, Role};
 use super::tokens::CxxToken;
 
 /// Returns a source with blanks in place of the declarations that its device code does not need;
@@ -62,7 +62,11 @@ fn roots(read: &NamespaceDeclarations<'_>) -> Vec<usize> {
 
 /// Puts blanks in place of a declaration and of pragmas about it. Line markers stay, and so do
 /// pragmas about more than one declaration.
-fn blank(text: &mut [u8], declaration: &Declaration, tokens: &[CxxToken]) {
+fn blank(text: &mut [u8], declaration: &NamespaceDeclaration, tokens: &[CxxToken]) {
+    // A raw string may have lines that look like directives.
+    for token in &tokens[declaration.tokens.clone()] {
+        text[token.span.start..token.span.end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+    }
     let begin = declaration.tokens.start.checked_sub(1).map_or(0, |before| tokens[before].span.end);
     let end = tokens[declaration.tokens.end - 1].span.end;
     for line in text[begin..end].split_mut(|&byte| byte == b'\n') {
@@ -168,6 +172,7 @@ mod tests {
         let expected = "# 1 \"a.h\" 1 3 #pragma pack(1) # 9 \"a.cu\" 2 const int count = 4; \
                         __attribute__((global)) void k() { #pragma unroll count for (;;) {} }";
         assert_eq!(left(text), expected);
+        assert_eq!(left("const char *s = R\"(\n#include <x>\n#pragma pack(1)\n)\";\n"), "");
     }
 
     #[test]

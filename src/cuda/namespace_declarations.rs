@@ -19,7 +19,7 @@ const NO_NAME: Name = Name::MAX;
 
 /// A declaration, by its tokens.
 #[derive(Debug)]
-pub(super) struct Declaration {
+pub(super) struct NamespaceDeclaration {
     pub tokens: Range<usize>,
     /// What it declares; of an operator, what it is found by: its class, or the types in its
     /// parameters.
@@ -48,7 +48,7 @@ pub(super) struct NamespaceDeclarations<'t> {
     /// The name that each token is, or stands for; [`NO_NAME`] if it is none.
     names: Vec<Name>,
     by_text: HashMap<&'t str, Name>,
-    pub found: Vec<Declaration>,
+    pub found: Vec<NamespaceDeclaration>,
 }
 
 impl<'t> NamespaceDeclarations<'t> {
@@ -70,7 +70,7 @@ impl<'t> NamespaceDeclarations<'t> {
         }
         let mut read = Self { text, tokens, names, by_text, found: Vec::new() };
         let closings = read.closings()?;
-        let mut reader = Reader::new(&read, closings);
+        let mut reader = DeclarationReader::new(&read, closings);
         reader.read_scopes()?;
         reader.leave_out_parameters();
         read.found = reader.found;
@@ -83,7 +83,7 @@ impl<'t> NamespaceDeclarations<'t> {
     }
 
     /// The names in a declaration, and in pragmas in it (`#pragma unroll COUNT`).
-    pub fn names_in<'a>(&'a self, declaration: &Declaration) -> impl Iterator<Item = Name> + 'a {
+    pub fn names_in<'a>(&'a self, declaration: &NamespaceDeclaration) -> impl Iterator<Item = Name> + 'a {
         let Range { start, end } = declaration.tokens;
         let text = &self.text[self.tokens[start].span.start..self.tokens[end - 1].span.end];
         let pragmas = text.split('\n').filter(|line| line.starts_with("#pragma"));
@@ -111,11 +111,11 @@ impl<'t> NamespaceDeclarations<'t> {
 }
 
 /// Reads the declarations of a text.
-struct Reader<'t, 'r> {
+struct DeclarationReader<'t, 'r> {
     of: &'r NamespaceDeclarations<'t>,
     closings: Vec<u32>,
     at: usize,
-    found: Vec<Declaration>,
+    found: Vec<NamespaceDeclaration>,
     namespaces: HashSet<Name>,
     templates: HashSet<Name>,
     /// What is declared by others than operators.
@@ -139,15 +139,14 @@ struct Head {
     is_kernel: bool,
 }
 
-impl<'t, 'r> Reader<'t, 'r> {
+impl<'t, 'r> DeclarationReader<'t, 'r> {
     fn new(of: &'r NamespaceDeclarations<'t>, closings: Vec<u32>) -> Self {
         let (found, operators) = (Vec::new(), Vec::new());
         let (namespaces, templates, declared) = (HashSet::new(), HashSet::new(), HashSet::new());
         Self { of, closings, at: 0, found, namespaces, templates, declared, operators }
     }
 
-    /// Leaves of the names that operators are found by those of types, which are declared. One for any
-    /// type is always needed.
+    /// Keeps only declared types among the names of an operator. One for any type is always needed.
     fn leave_out_parameters(&mut self) {
         for &index in &self.operators {
             let operator = &mut self.found[index];
@@ -251,7 +250,7 @@ impl<'t, 'r> Reader<'t, 'r> {
             self.templates.extend(&names);
         }
         let role = self.role(begin, &head);
-        self.found.push(Declaration { tokens, names, role });
+        self.found.push(NamespaceDeclaration { tokens, names, role });
         self.at = at + 1;
         Some(())
     }
@@ -317,8 +316,8 @@ impl<'t, 'r> Reader<'t, 'r> {
         self.closing_angle_if(at, opens).or_else(|| self.closing_angle_if(at, |_| false))
     }
 
-    /// As [`Self::closing_angle`], where `opens` says for a word whether a `<` behind it is a bracket
-    /// too, and does not compare.
+    /// As [`Self::closing_angle`], where `opens` says for a word whether a `<` behind it is a
+    /// bracket too, and does not compare.
     fn closing_angle_if(&self, at: usize, opens: impl Fn(usize) -> bool) -> Option<usize> {
         let (mut depth, mut place) = (1usize, at);
         while depth > 0 {
@@ -404,8 +403,8 @@ impl<'t, 'r> Reader<'t, 'r> {
         names
     }
 
-    /// Those of a class or an enumeration, and of variables of its type. Enumerators, and members of what
-    /// has no name, are names of the namespace.
+    /// Those of a class or an enumeration, and of variables of its type. Enumerators, and members
+    /// of what has no name, are names of the namespace.
     fn types_names(&self, head: &Head) -> Vec<Name> {
         // Behind a colon are bases.
         let colon = head.plain.iter().copied().find(|&at| self.word(at) == ":");

@@ -1,7 +1,7 @@
 //! The front end, for one source: gcc's preprocessor and cicc make PTX and launch stubs of it.
 //!
-//! It is run on what device code needs of the source first, which takes a fraction of the time. Code
-//! of that is not certain to be the code of the whole source, so whoever uses it asks
+//! It is run on what device code needs of the source first, which takes a fraction of the time.
+//! Code of that is not certain to be the code of the whole source, so whoever uses it asks
 //! [`Toolchain::is_confirmed`].
 
 use super::cicc_math;
@@ -10,7 +10,7 @@ use super::dry_run::{DryrunStep, Pipeline};
 use super::module_id;
 use super::tool_error::{ToolError, io, refuses_text};
 use super::toolchain::{
-    Form, FrontEnd, FrontEndResult, Toolchain, bytes, read, source_digest, without_blank_lines, write,
+    FrontEnd, FrontEndResult, SourceForm, Toolchain, bytes, read, source_digest, without_blank_lines, write,
 };
 use crate::cuda::{innermost_loops, with_unroll_pragmas};
 use crate::emit::CiccOutput;
@@ -54,16 +54,25 @@ impl Toolchain {
 
     /// Runs the front end with these options.
     pub fn front_end(&self, options: &FrontEndOptions) -> FrontEndResult {
-        if self.is_device_code_alone()
-            && let Some(path) = self.device_code(&options.macros).map_err(Arc::new)?
-        {
-            match self.front_end_on(&path, options) {
-                // It may lack something that the whole source has.
-                Err(ToolError::Failed { .. }) => {}
-                made => return made.map(Arc::new).map_err(Arc::new),
-            }
+        if !self.is_device_code_alone() || self.is_device_code_incomplete.load(Ordering::Relaxed) {
+            return self.front_end_on_whole(options);
         }
-        self.front_end_on_whole(options)
+        let Some(path) = self.device_code(&options.macros).map_err(Arc::new)? else {
+            return self.front_end_on_whole(options);
+        };
+        match self.front_end_on(&path, options) {
+            Err(ToolError::Failed { .. }) => {
+                let whole = self.front_end_on_whole(options);
+                self.is_device_code_incomplete.fetch_or(whole.is_ok(), Ordering::Relaxed);
+                whole
+            }
+            made => made.map(Arc::new).map_err(Arc::new),
+        }
+    }
+
+    /// Whether the front end was or is being run on the whole source with these options.
+    pub fn has_begun_whole(&self, options: &FrontEndOptions) -> bool {
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner).contains_key(options)
     }
 
     /// Runs the front end on the whole source with these options, unless it was or is being run so.
@@ -73,13 +82,14 @@ impl Toolchain {
             Arc::clone(known.entry(options.clone()).or_default())
         };
         let run = || {
-            let source = self.preprocessed(&options.macros, Form::Plain)?;
+            let source = self.preprocessed(&options.macros, SourceForm::Plain)?;
             self.front_end_on(&source, options)
         };
         made.get_or_init(|| run().map(Arc::new).map_err(Arc::new)).clone()
     }
 
-    /// Whether the whole source gives a kernel the code that it has in what was `made` with these options.
+    /// Whether the whole source gives a kernel the code that it has in what was `made` with these
+    /// options.
     pub fn is_confirmed(&self, options: &FrontEndOptions, made: &FrontEnd, kernel: &str) -> bool {
         let canonical = |ptx: &str| ptx::Module::parse(ptx).ok()?.canonical_text(kernel);
         // What is called by address may be any function.
@@ -112,7 +122,7 @@ impl Toolchain {
         options: &FrontEndOptions,
         module_id: &str,
     ) -> Result<FrontEnd, ToolError> {
-        let whole = self.preprocessed(&options.macros, Form::Plain)?;
+        let whole = self.preprocessed(&options.macros, SourceForm::Plain)?;
         let is_of_device_code = source != whole;
         let given = bytes(source)?;
         let made = match options.unroll {
@@ -129,24 +139,24 @@ impl Toolchain {
         Ok(FrontEnd { source_digest, source_bytes, parsed_bytes, files, ptx, stub, is_of_device_code })
     }
 
-    /// The file with what device code needs of the source, with these macros defined; `None` if that is
-    /// not known.
+    /// The file with what device code needs of the source, with these macros defined; `None` if
+    /// that is not known.
     fn device_code(&self, macros: &BTreeMap<String, i64>) -> Result<Option<PathBuf>, ToolError> {
-        let whole = self.preprocessed(macros, Form::Plain)?;
-        let path = self.preprocessed(macros, Form::DeviceCode)?;
+        let whole = self.preprocessed(macros, SourceForm::Plain)?;
+        let path = self.preprocessed(macros, SourceForm::DeviceCode)?;
         Ok(Some(path).filter(|path| *path != whole))
     }
 
     /// The stub file of the source with `text` behind it: what the compiler says to a question
     /// of ours.
     pub fn ask(&self, macros: &BTreeMap<String, i64>, text: &str) -> Result<String, ToolError> {
-        let source = self.preprocessed(macros, Form::Plain)?;
+        let source = self.preprocessed(macros, SourceForm::Plain)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let question = self.folder.path().join(format!("{number}.ii"));
         std::fs::copy(&source, &question).map_err(io(&question))?;
         append(&question, text)?;
-        // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time
-        // that cicc takes.
+        // Nobody wants the code: for link-time optimisation none is made yet, which is most of the
+        // time that cicc takes.
         let asked = self.cicc(&question, &self.module_id, Math::NONE, &["-lto".into()]);
         let asked = match asked {
             // Without the option it would say the same.

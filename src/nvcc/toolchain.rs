@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// The largest share of a source that is compiled by itself as what its device code needs. The whole is
-/// compiled too, so more of it would save little.
+/// The largest share of a source that is compiled by itself as what its device code needs. The
+/// whole is compiled too, so more of it would save little.
 const MAX_DEVICE_CODE: f64 = 0.5;
 
 /// The largest number of a signal (signal(7)).
@@ -57,6 +57,8 @@ pub struct Toolchain {
     pub(super) cicc_outputs: Mutex<Vec<CiccOutput>>,
     /// Whether the front end is run on what device code needs of the source.
     pub(super) is_device_code_alone: AtomicBool,
+    /// What device code needs does not compile, and the whole source does.
+    pub(super) is_device_code_incomplete: AtomicBool,
     /// What the front end made of the whole source so far. Who makes it holds its lock.
     pub(super) whole: Mutex<HashMap<FrontEndOptions, Arc<OnceLock<FrontEndResult>>>>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
@@ -87,11 +89,11 @@ pub struct FrontEnd {
 pub type FrontEndResult = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
 /// What a preprocessed source was made under.
-type Preprocessed = (BTreeMap<String, i64>, Form);
+type Preprocessed = (BTreeMap<String, i64>, SourceForm);
 
 /// What of a preprocessed source is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
+pub(super) enum SourceForm {
     Plain,
     /// With its `#define` lines.
     WithDefines,
@@ -117,6 +119,7 @@ impl Toolchain {
             preprocessed: Mutex::default(),
             cicc_outputs: Mutex::default(),
             is_device_code_alone: AtomicBool::new(false),
+            is_device_code_incomplete: AtomicBool::new(false),
             whole: Mutex::default(),
             loads: None,
         })
@@ -140,8 +143,8 @@ impl Toolchain {
         // By a name that needs no quotes.
         let path = self.folder.path().join("included.tune.h");
         write(&path, text)?;
-        // A quoted include finds a stale header next to the source first; the include guard makes that
-        // one empty.
+        // A quoted include finds a stale header next to the source first; the include guard makes
+        // that one empty.
         self.header_options = vec!["-I".into(), folder.into(), "-include".into(), path.into()];
         self.preprocessed = Mutex::default();
         self.whole = Mutex::default();
@@ -149,7 +152,7 @@ impl Toolchain {
     }
 
     /// The file of the preprocessed source, with these macros defined.
-    pub(super) fn preprocessed(&self, macros: &BTreeMap<String, i64>, form: Form) -> Result<PathBuf, ToolError> {
+    pub(super) fn preprocessed(&self, macros: &BTreeMap<String, i64>, form: SourceForm) -> Result<PathBuf, ToolError> {
         let key = (macros.clone(), form);
         let made = Arc::clone(self.preprocessed.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
         let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,9 +160,9 @@ impl Toolchain {
             return Ok(path.clone());
         }
         let path = match form {
-            Form::Plain => self.preprocess(macros, &[])?,
-            Form::WithDefines => self.preprocess(macros, &["-dD".into()])?,
-            Form::DeviceCode => self.write_device_code(self.preprocessed(macros, Form::Plain)?)?,
+            SourceForm::Plain => self.preprocess(macros, &[])?,
+            SourceForm::WithDefines => self.preprocess(macros, &["-dD".into()])?,
+            SourceForm::DeviceCode => self.write_device_code(self.preprocessed(macros, SourceForm::Plain)?)?,
         };
         *made = Some(path.clone());
         Ok(path)
@@ -174,8 +177,8 @@ impl Toolchain {
         Ok(path)
     }
 
-    /// Writes what device code needs of a preprocessed source; returns the file, or that of the source
-    /// itself where it is not understood.
+    /// Writes what device code needs of a preprocessed source; returns the file, or that of the
+    /// source itself where it is not understood.
     fn write_device_code(&self, source: PathBuf) -> Result<PathBuf, ToolError> {
         let text = bytes(&source)?;
         let device_code = std::str::from_utf8(&text).ok().and_then(device_source);
@@ -255,13 +258,13 @@ impl Toolchain {
 
     /// The preprocessed source, with these macros defined.
     pub fn source_under(&self, macros: &BTreeMap<String, i64>) -> Result<Vec<u8>, ToolError> {
-        bytes(&self.preprocessed(macros, Form::Plain)?)
+        bytes(&self.preprocessed(macros, SourceForm::Plain)?)
     }
 
     /// The preprocessed source with its `#define` lines, with these macros defined.
     pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         // A source need not be UTF-8; names and line markers are.
-        Ok(String::from_utf8_lossy(&bytes(&self.preprocessed(macros, Form::WithDefines)?)?).into_owned())
+        Ok(String::from_utf8_lossy(&bytes(&self.preprocessed(macros, SourceForm::WithDefines)?)?).into_owned())
     }
 
     fn preprocessor_options(&self, macros: &BTreeMap<String, i64>) -> Vec<OsString> {
@@ -317,8 +320,8 @@ impl Toolchain {
         let mut cubin = read(&output)?;
         let digest = code_digest(&cubin, entry)?;
         if self.pipeline.is_relocatable() {
-            // Linking fills in places and leaves the instructions; a kernel that calls another file's
-            // functions cannot be linked alone.
+            // Linking fills in places and leaves the instructions; a kernel that calls another
+            // file's functions cannot be linked alone.
             let linked = place("linked.cubin");
             let mut line = OsString::from(format!("nvlink --arch={} ", self.pipeline.architecture));
             line.push(quoted(output.as_os_str()));
@@ -329,8 +332,8 @@ impl Toolchain {
             let _ = std::fs::remove_file(linked);
         }
         for used in [input, output] {
-            // Thousands of variants would fill the temporary folder; a file that stays is removed with the
-            // folder.
+            // Thousands of variants would fill the temporary folder; a file that stays is removed
+            // with the folder.
             let _ = std::fs::remove_file(used);
         }
         Ok((cubin, digest))

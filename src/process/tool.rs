@@ -1,13 +1,15 @@
 //! A tool that ends where nvtune is killed.
 //!
-//! The system is asked for that by the process itself, between `fork` and `exec`. A `fork` of nvtune, which has many
-//! threads and some hundred megabytes, takes milliseconds and holds up all of them. So nvtune's own program is started
-//! in the tool's place, without a `fork` (`posix_spawn`), which asks and becomes the tool.
+//! The system is asked for that by the process itself, between `fork` and `exec`. A `fork` of
+//! nvtune, which has many threads and some hundred megabytes, takes milliseconds and holds up all
+//! of them. So nvtune's own program is started in the tool's place, without a `fork`
+//! (`posix_spawn`), which asks and becomes the tool.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name by which nvtune's program becomes a tool.
@@ -39,7 +41,7 @@ impl Tool {
 
     /// The shell with this line.
     pub fn shell(line: &OsStr) -> Self {
-        let is_launched = IS_NVTUNE.load(Ordering::Relaxed);
+        let is_launched = IS_NVTUNE.load(Ordering::Relaxed) && is_own_program();
         let mut command = Command::new(if is_launched { OWN_PROGRAM } else { SHELL });
         if is_launched {
             command.arg0(LAUNCHER).arg(std::process::id().to_string()).arg(SHELL);
@@ -60,8 +62,19 @@ impl Tool {
 
 const SHELL: &str = "/bin/sh";
 
-/// Becomes a tool: `words` are the process that started this one, a program and its arguments. Returns the exit code
-/// if that cannot be.
+/// Whether [`OWN_PROGRAM`] is nvtune's, and not a dynamic loader's that was given nvtune's to run.
+fn is_own_program() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: the call reads what the system left in this process's memory. A loader that is
+        // the program itself has no base.
+        let loader = unsafe { libc::getauxval(libc::AT_BASE) };
+        loader != 0 && std::fs::exists(OWN_PROGRAM).is_ok_and(|exists| exists)
+    })
+}
+
+/// Becomes a tool: `words` are the process that started this one, a program and its arguments.
+/// Returns the exit code if that cannot be.
 pub fn become_tool(words: &[OsString]) -> u8 {
     let [parent, program, arguments @ ..] = words else { return CANNOT_START };
     let is_orphan = || parent.to_str().and_then(|id| id.parse().ok()) != Some(std::os::unix::process::parent_id());
@@ -69,7 +82,8 @@ pub fn become_tool(words: &[OsString]) -> u8 {
     if end_with_parent().is_err() || is_orphan() {
         return CANNOT_START;
     }
-    let _ = Command::new(program).args(arguments).exec();
+    let error = Command::new(program).args(arguments).exec();
+    let _ = writeln!(io::stderr(), "{}: {error}", program.display());
     CANNOT_START
 }
 

@@ -199,8 +199,8 @@ impl Explorer<'_, '_> {
         self.score(input)
     }
 
-    /// As [`Self::round`]; compiles what the next round needs of the same sets while this one is scored and
-    /// shown.
+    /// As [`Self::round`]; compiles what the next round needs of the same sets while this one is
+    /// scored and shown.
     fn round_with_next<T>(
         &mut self,
         info: &mut KernelInfo<'_>,

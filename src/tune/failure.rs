@@ -91,6 +91,16 @@ impl Problem {
         !matches!(self, Self::Tool(_) | Self::Source(_))
     }
 
+    /// Tells whether the front end's output may be the reason.
+    pub fn depends_on_front_end(&self) -> bool {
+        match self {
+            Self::Source(_) | Self::Macros { .. } | Self::Ptx(_) | Self::Absent => true,
+            Self::Default { .. } | Self::Baseline { .. } => true,
+            Self::Comment(_) | Self::Tool(_) | Self::Defined { .. } | Self::Twice { .. } => false,
+            Self::Architecture(_) | Self::NotRecorded { .. } | Self::TexturesNotRecorded => false,
+        }
+    }
+
     /// Returns the code of the warning. Diagnostics of a comment have their own.
     fn code(&self) -> MessageCode {
         match self {

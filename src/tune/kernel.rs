@@ -24,8 +24,8 @@ use crate::launch::{Configuration, FrontEndOptions};
 use crate::measure;
 use crate::measure::{Candidate, Measurer, Options, ProcessPool};
 use crate::model::Analysis;
-use crate::nvcc::Loaded;
 use crate::nvcc::Toolchain;
+use crate::nvcc::{FrontEndResult, Loaded};
 use crate::process;
 use crate::process::Permit;
 use crate::record::{Decision, Fingerprint, HeldPoints, RecordedConfiguration, RecordedVariant, Seconds};
@@ -34,7 +34,7 @@ use crate::search::{Provenance, Search};
 use crate::settings::Strategy;
 use crate::settings::Trust;
 use crate::space::Space;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
@@ -53,6 +53,8 @@ pub struct Prepared<'a> {
     /// compiled: for lock file and cache.
     pub basis: Option<Fingerprint>,
     pub digests: Vec<(FrontEndOptions, String)>,
+    /// What the front end made so far.
+    pub front_ends: HashMap<FrontEndOptions, FrontEndResult>,
     /// Whether the GPU at hand loads the machine code, the PTX or neither.
     pub loaded: Loaded,
 }
@@ -152,7 +154,8 @@ pub fn prepare<'a>(
     if tuner.results.is_some() {
         digests = fingerprint::set_digests(&info, front_ends, info.space.front_ends());
     }
-    Ok((Prepared { info, variants, scored, sets, seconds, basis, digests, loaded }, early))
+    let front_ends = front_ends.all();
+    Ok((Prepared { info, variants, scored, sets, seconds, basis, digests, front_ends, loaded }, early))
 }
 
 /// Divisor of the GPU's memory that gives how much may be allocated before the GPU is claimed:

@@ -76,8 +76,9 @@ use kernel::{Draft, Timed};
 use overlap::OverlappedTiming;
 use search_journal::SearchJournal;
 use session::{KernelState, TuningSession};
-use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
@@ -241,7 +242,8 @@ impl<'a> Tuner<'a> {
         if let Some(mut session) = session.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
                 if toolchain.is_device_code_alone() {
-                    // nvcc needs it in any case, and it says what is wrong with the source.
+                    // Whatever wins, this says what is wrong with the source, and most builds need
+                    // it.
                     begin_whole(scope, toolchain)(&FrontEndOptions::default());
                 }
                 let mut before: Option<Timing<'_, '_>> = None;
@@ -297,7 +299,7 @@ impl<'a> Tuner<'a> {
         };
         let (sent, place) = (Arc::clone(&prepared), self.results.and_then(|results| results.cache.clone()));
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
-        // It keeps a core busy, as a tool of the compiler does; none runs now.
+        // It keeps a core busy, as a tool of the compiler does.
         let permit = measurer.runs_here().then(process::wait_for_permit);
         effort.on_contender = toolchain.is_device_code_alone().then(|| begin_whole(scope, toolchain));
         let thread = process::spawn_or_run(scope, move || {
@@ -312,8 +314,8 @@ impl<'a> Tuner<'a> {
         Timing { index, prepared, search, stage: Stage::Lent(Box::new(thread)) }
     }
 
-    /// Waits until a kernel's candidates are timed, and decides. A winner whose code the whole source does
-    /// not give is searched once more.
+    /// Waits until a kernel's candidates are timed, and decides. A winner whose code the whole
+    /// source does not give is searched once more.
     fn conclude<'s, 'b: 's>(
         &mut self,
         scope: &'s std::thread::Scope<'s, '_>,
@@ -335,7 +337,7 @@ impl<'a> Tuner<'a> {
             }
         };
         progress::end(&prepared.info.annotation.name);
-        // What is to be said of other code is not to be said of this one.
+        // Messages about code that is not confirmed are dropped.
         self.console.hold(true);
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
             let clock = Instant::now();
@@ -366,7 +368,11 @@ impl<'a> Tuner<'a> {
                 }
                 Ok(KernelState::Decided(found)) => tuned.push(*found),
                 Ok(KernelState::NotLocked) => {}
-                Err(problem) => session.refuse(self, index, &problem),
+                Err(problem) => {
+                    self.release_gpu();
+                    progress::end(&prepared.info.annotation.name);
+                    session.refuse(self, index, &problem);
+                }
             },
             Err(problem) => session.refuse(self, index, &problem),
         }
@@ -446,17 +452,22 @@ enum Stage<'s> {
     Lent(Box<ScopedWork<'s, (ProcessPool, Draft, Timed)>>),
 }
 
-/// Starts the front end on the whole source in threads of `scope`, one for each set of options that the result
-/// is given, as long as they take few of the cores.
+/// Starts the front end on the whole source in threads of `scope`, with options that the result is
+/// given, if a tool may be started and few of the cores do that.
 fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b Toolchain) -> OnContender<'s> {
-    let begun = Mutex::new(HashSet::new());
+    let running = Arc::new(AtomicUsize::new(0));
     Box::new(move |options| {
-        let mut begun = begun.lock().unwrap_or_else(PoisonError::into_inner);
         let most = (process::own_permits() / CORES_OF_WHOLE).max(1);
-        if begun.len() < most && begun.insert(options.clone()) {
-            // Without a thread it is run where it is needed.
-            let _ = process::spawn_or_return(scope, options.clone(), |options| toolchain.front_end_on_whole(&options));
+        let is_idle = || running.load(Ordering::Relaxed) < most && process::free_permit().is_some();
+        if toolchain.has_begun_whole(options) || !is_idle() {
+            return;
         }
+        running.fetch_add(1, Ordering::Relaxed);
+        // Without a thread it is run where it is needed.
+        let _ = process::spawn_or_return(scope, (options.clone(), Arc::clone(&running)), |(options, running)| {
+            let _ = toolchain.front_end_on_whole(&options);
+            running.fetch_sub(1, Ordering::Relaxed);
+        });
     })
 }
 

@@ -36,7 +36,7 @@ impl Tuner<'_> {
     /// Plans the first runs for these kernels: that of the source as it is, and as many of those
     /// that follow as may run at the same time without make being asked.
     ///
-    /// If a kernel will be searched, starts the measuring process besides.
+    /// Also starts the measuring process if a kernel will be searched.
     pub fn preprocessing(&mut self, toolchain: &Toolchain, annotations: &[Annotation]) -> Vec<Preprocessing> {
         let is_searched = |annotation| {
             let lookup = self.lookup(toolchain, annotation);

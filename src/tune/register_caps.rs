@@ -1,20 +1,20 @@
 //! Compiles machine code under every register cap, without running ptxas for each of them.
 //!
 //! A cap changes the code only while it binds: where two caps give the same code, so do those
-//! between them. (That is how ptxas behaves on every kernel tried, not a promise of it: the
-//! final build compares the code of the winner with what was timed, so a kernel for which it
-//! were wrong would keep its baseline.)
+//! between them. (That is how ptxas behaves on every kernel tried, not a promise of it: the final
+//! build compares the code of the winner with what was timed, so a kernel for which it were wrong
+//! would keep its baseline.)
 //!
-//! The runs have threads of their own: one of rayon's would take up other work while it waits, and keep
-//! what it knows until that is done.
+//! The runs have threads of their own: one of rayon's would take up other work while it waits, and
+//! keep what it knows until that is done.
 
 use super::variants::{Assembly, AssemblyResult};
 use crate::process;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// The code of each job under each of its caps, in their order; `assemble` runs ptxas for a job, by its
-/// index, and a cap.
+/// The code of each job under each of its caps, in their order; `assemble` runs ptxas for a job, by
+/// its index, and a cap.
 pub fn assemble_all(
     jobs: &[Vec<u32>],
     assemble: &(impl Fn(usize, u32) -> AssemblyResult + Sync),
@@ -96,12 +96,12 @@ impl Drop for Run<'_> {
 struct CapSearch {
     /// Ascending. No cap, which is 0, gives code of its own.
     caps: Vec<u32>,
-    codes: Mutex<Vec<Code>>,
+    codes: Mutex<Vec<CapCode>>,
 }
 
 /// What is known of the code under one cap.
 #[derive(Clone)]
-enum Code {
+enum CapCode {
     Unknown,
     Asked,
     Known(AssemblyResult),
@@ -112,7 +112,7 @@ impl CapSearch {
         let mut caps = caps.to_vec();
         caps.sort_unstable();
         caps.dedup();
-        let codes = Mutex::new(vec![Code::Unknown; caps.len()]);
+        let codes = Mutex::new(vec![CapCode::Unknown; caps.len()]);
         Self { caps, codes }
     }
 
@@ -127,8 +127,8 @@ impl CapSearch {
         let ends = [0, self.first(), self.caps.len().saturating_sub(1)];
         let mut begun = Vec::new();
         for place in ends {
-            if let Some(code @ Code::Unknown) = codes.get_mut(place) {
-                *code = Code::Asked;
+            if let Some(code @ CapCode::Unknown) = codes.get_mut(place) {
+                *code = CapCode::Asked;
                 begun.push(place);
             }
         }
@@ -138,28 +138,29 @@ impl CapSearch {
     /// Notes the code of a place; returns the places to assemble next.
     fn note(&self, place: usize, code: AssemblyResult) -> Vec<usize> {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
-        codes[place] = Code::Known(code);
+        codes[place] = CapCode::Known(code);
         let mut next = Vec::new();
         let mut low: Option<usize> = None;
         for high in self.first()..codes.len() {
             match &codes[high] {
-                Code::Unknown => {}
-                Code::Asked => low = None,
-                Code::Known(code) => {
+                CapCode::Unknown => {}
+                CapCode::Asked => low = None,
+                CapCode::Known(code) => {
                     if let Some(low) = low.replace(high)
-                        && !matches!((&codes[low], code), (Code::Known(Ok(a)), Ok(b)) if a.digest == b.digest)
+                        && !matches!((&codes[low], code), (CapCode::Known(Ok(a)), Ok(b)) if a.digest == b.digest)
                     {
                         next.extend(self.between(low, high, code.as_ref().ok()));
                     }
                 }
             }
         }
-        next.iter().for_each(|&place| codes[place] = Code::Asked);
+        next.iter().for_each(|&place| codes[place] = CapCode::Asked);
         next
     }
 
-    /// The places to assemble between two whose codes differ, the larger of which is `high`: those whose caps
-    /// bind and the least one that does not, or where that is all or none of them, the one in the middle.
+    /// Returns the places to assemble between two whose codes differ. `code` is that of the larger
+    /// one, `high`: it says which caps bind. These are assembled, and the least one that does not
+    /// bind; if none binds, the middle one.
     fn between(&self, low: usize, high: usize, code: Option<&Assembly>) -> Vec<usize> {
         if high - low < 2 {
             return Vec::new();
@@ -179,8 +180,8 @@ impl CapSearch {
         for code in codes {
             let last = filled.last().cloned();
             filled.extend(match code {
-                Code::Known(code) => Some(code),
-                Code::Unknown | Code::Asked => last,
+                CapCode::Known(code) => Some(code),
+                CapCode::Unknown | CapCode::Asked => last,
             });
         }
         let place = |cap| self.caps.binary_search(cap).ok();
@@ -209,8 +210,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A compiler whose code is what the cap leaves of `natural` registers, in steps of 8, and may say how many
-    /// these are.
+    /// A compiler whose code is what the cap leaves of `natural` registers, in steps of 8, and may
+    /// say how many these are.
     fn compiler(natural: u32, registers_known: bool) -> impl Fn(u32) -> AssemblyResult {
         move |cap| {
             let registers = if cap == 0 { natural / 2 } else { cap.min(natural) } / 8;

@@ -139,18 +139,28 @@ impl<'a> TuningSession<'a> {
         if let Some(problem) = self.problems.get_mut(index).and_then(Option::take) {
             return self.unless_late(Err(problem));
         }
-        let found = self.look(tuner, index);
-        if found.is_err() && self.toolchain.is_device_code_alone() && self.toolchain.late().is_none() {
-            return self.find_in_whole(tuner, index);
+        // The first kernel's time is also that of preprocessing the source.
+        let begin = if index == 0 { self.toolchain.begin() } else { Instant::now() };
+        let is_baseline_alone = self.promising[index] || self.refused[index];
+        let ahead = if is_baseline_alone { InitialCompile::Baseline } else { InitialCompile::FirstRound };
+        let found = self.look(tuner, index, (begin, ahead));
+        let may_be_of_part = self.toolchain.is_device_code_alone() && self.toolchain.late().is_none();
+        if found.as_ref().is_err_and(Problem::depends_on_front_end) && may_be_of_part {
+            let made = self.front_ends.begin_with_whole();
+            let found = self.look(tuner, index, (begin, InitialCompile::Baseline));
+            if found.is_err() {
+                self.front_ends.end_with_whole(made);
+            }
+            return self.unless_late(found);
         }
         self.unless_late(found)
     }
 
-    /// As [`Self::find`], and has all that follows read the whole source: what device code seemed to need
-    /// of it gives other code, or none.
+    /// As [`Self::find`], for this kernel and all that follow in the whole source: what device code
+    /// seemed to need of it gives other code.
     pub fn find_in_whole(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<KernelState<'a>, Problem> {
         self.front_ends.begin_with_whole();
-        let found = self.look(tuner, index);
+        let found = self.look(tuner, index, (Instant::now(), InitialCompile::FirstRound));
         self.unless_late(found)
     }
 
@@ -168,14 +178,19 @@ impl<'a> TuningSession<'a> {
         [info.baseline().front_end(), winner.front_end()].iter().all(|set| {
             let options = info.options(set);
             let symbol = info.entry(set).map(|entry| entry.symbol.clone()).unwrap_or_default();
-            self.front_ends.made(&options).is_none_or(|made| self.toolchain.is_confirmed(&options, made, &symbol))
+            // Those of the session may be of the whole source by now.
+            let made = prepared.front_ends.get(&options).and_then(|made| made.as_ref().ok());
+            made.is_none_or(|made| self.toolchain.is_confirmed(&options, made, &symbol))
         })
     }
 
-    fn look(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<KernelState<'a>, Problem> {
+    fn look(
+        &mut self,
+        tuner: &mut Tuner<'_>,
+        index: usize,
+        (begin, ahead): (Instant, InitialCompile),
+    ) -> Result<KernelState<'a>, Problem> {
         let (toolchain, annotation, is_promising) = (self.toolchain, &self.annotations[index], self.promising[index]);
-        // The first kernel's time is also that of preprocessing the source.
-        let begin = if index == 0 { toolchain.begin() } else { Instant::now() };
         self.front_ends.set_deadlines(None);
         let is_locked = tuner.settings.mode == Mode::Locked;
         if is_locked && !is_promising {
@@ -187,7 +202,6 @@ impl<'a> TuningSession<'a> {
             self.set_deadlines(tuner, annotation, begin);
         }
         let was_refused = self.refused[index];
-        let ahead = if is_promising || was_refused { InitialCompile::Baseline } else { InitialCompile::FirstRound };
         let mut info = kernel_info::inspect_kernel(tuner, toolchain, &mut self.front_ends, annotation, ahead)?;
         match self.symbols.iter().find(|(symbol, of)| *symbol == info.entry.symbol && *of != index) {
             Some((_, of)) => return Err(Problem::Twice { line: self.annotations[*of].kernel.line }),

@@ -11,7 +11,7 @@ use crate::ptx;
 use crate::ptx::Edits;
 use crate::sass::Cubin;
 use rayon::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,8 @@ pub enum CompileFailure {
 pub struct FrontEnds<'a> {
     toolchain: &'a Toolchain,
     made: HashMap<FrontEndOptions, FrontEndResult>,
+    /// The files that were read for what is not among it any more.
+    files: BTreeSet<String>,
     deadlines: Option<CompileDeadlines>,
 }
 
@@ -76,7 +78,7 @@ pub struct CompileDeadlines {
 
 impl<'a> FrontEnds<'a> {
     pub fn new(toolchain: &'a Toolchain) -> Self {
-        Self { toolchain, made: HashMap::new(), deadlines: None }
+        Self { toolchain, made: HashMap::new(), files: BTreeSet::new(), deadlines: None }
     }
 
     /// The front end's output under a set that it was run for; `None` where it failed, too.
@@ -84,10 +86,23 @@ impl<'a> FrontEnds<'a> {
         self.made.get(set)?.as_deref().ok()
     }
 
-    /// Has the front end run again on the whole source.
-    pub fn begin_with_whole(&mut self) {
+    /// The front end's output, or its error, under all sets so far.
+    pub fn all(&self) -> HashMap<FrontEndOptions, FrontEndResult> {
+        self.made.clone()
+    }
+
+    /// Has the front end run again on the whole source. Returns what it made so far.
+    pub fn begin_with_whole(&mut self) -> HashMap<FrontEndOptions, FrontEndResult> {
         self.toolchain.set_device_code_alone(false);
-        self.made.clear();
+        let files: Vec<String> = self.files().cloned().collect();
+        self.files.extend(files);
+        std::mem::take(&mut self.made)
+    }
+
+    /// Goes on from what the front end made before [`Self::begin_with_whole`].
+    pub fn end_with_whole(&mut self, made: HashMap<FrontEndOptions, FrontEndResult>) {
+        self.toolchain.set_device_code_alone(true);
+        self.made = made;
     }
 
     /// Tells whether the code is to be linked later.
@@ -97,7 +112,7 @@ impl<'a> FrontEnds<'a> {
 
     /// The files that the front end read.
     pub fn files(&self) -> impl Iterator<Item = &String> {
-        self.made.values().flatten().flat_map(|made| &made.files)
+        self.files.iter().chain(self.made.values().flatten().flat_map(|made| &made.files))
     }
 
     /// Sets the deadlines of what is compiled from now on.

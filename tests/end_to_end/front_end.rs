@@ -12,14 +12,15 @@ const INCLUDING: &str = "#if __has_include(\"two.tune.h\")\n#include \"two.tune.
 /// Host code that launches by the header's functions.
 const LAUNCH: &str = "void go(int n, const float *x, float *y) { first<<<nvtune::first::grid(n), nvtune::first::block()>>>(n, x, y); }\n";
 
-/// Variables that no kernel uses, with internal names, as headers of the toolkit leave them; and a warning.
+/// Variables that no kernel uses, with internal names, as headers of the toolkit leave them; and a
+/// warning.
 const INTERNAL: &str = "namespace tags { struct Tag {}; static __device__ constexpr Tag tag{}; }\n";
 
 /// Device code that depends on a value of the winner's, which the baseline's header does not have.
 const VALUE: &str = "#ifdef FIRST_REGS\n__global__ void other(int *x) { *x = FIRST_REGS; }\n#endif\n";
 
-/// A product that is found by another name of its type, as which the kernel does not name it: without it, that is
-/// a product of numbers.
+/// A product that is found by another name of its type, as which the kernel does not name it:
+/// without it, that is a product of numbers.
 const OTHER_PRODUCT: &str = "struct V { float x; __device__ operator float() const { return x; } };\n\
     typedef V Alias;\n\
     __device__ inline V operator*(Alias a, Alias b) { return V{a.x * b.x + 1}; }\n";
@@ -34,8 +35,8 @@ const RANGE: &str = "struct Range { float value[2]; };\n\
 fn final_build_takes_what_cicc_made_of_the_same_source() {
     let plain = Project::new(&["two.cu"]).read("two.cu");
     let with = |before: &str, after: &str| format!("{before}{plain}{after}");
-    // What the source is, nvcc's options, how often a cold build runs cicc: once on what device code needs, and once on
-    // the whole source, unless the final build needs another run.
+    // What the source is, nvcc's options, how often a cold build runs cicc: once on what device
+    // code needs, and once on the whole source, unless the final build needs another run.
     let mut cases: Vec<(&str, String, &[&str], usize)> = vec![
         ("with its header", with(INCLUDING, LAUNCH), &[], 2),
         ("with a value of its header", with(INCLUDING, VALUE), &[], 3),
@@ -90,6 +91,20 @@ fn final_build_takes_what_cicc_made_of_the_same_source() {
         assert!(cold == warm, "{what}: another object");
         assert_eq!(of_compiler, lines_of_compiler(&succeed(&mut project.plain(&arguments)).stderr), "{what}");
     }
+}
+
+/// The second kernel has the whole source compiled while the first one, whose device code alone is
+/// other code, is timed.
+#[test]
+fn winner_is_confirmed_although_the_next_kernel_needs_the_whole_source() {
+    let plain = Project::new(&["two.cu"]).read("two.cu");
+    let (first, second) = plain.split_once("//@tune threads(n) block(128) regs({0, 32})").expect("a second comment");
+    let first = first.replacen("= mixed(x, i)", "= mixed(x, i) + V{x[i]} * V{x[i]}", 1);
+    let (_, second) = second.split_once("__global__").expect("a second kernel");
+    let project = project(&format!("{OTHER_PRODUCT}{first}//@tune\n__global__{second}"), CAPS_WIN);
+    let (said, _, _) = build(&project, &reproducible("two.cu", "two.o"));
+    assert!(said.contains("first: block=128 regs=24 ") && said.contains("bounded: not tuned"), "{said}");
+    assert!(!said.contains("[N0050]"), "{said}");
 }
 
 #[test]
