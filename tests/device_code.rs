@@ -4,16 +4,14 @@ use super::suite::programs;
 use super::support::full::cases;
 use super::support::{summary, toolkit};
 use nvtune::launch::FrontEndOptions;
-use nvtune::nvcc::{Dryrun, FrontEnd, Toolchain};
+use nvtune::nvcc::{Dryrun, FrontEnd, FrontEndResult, Toolchain};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Runs the front end on a program of the suite, and returns how long it took without the
-/// preprocessor.
-fn timed(toolchain: &Toolchain, name: &str) -> (Arc<FrontEnd>, Duration) {
-    toolchain.device_source().expect("the source is preprocessed");
+/// Returns what the front end made, and how long it took.
+fn timed(front_end: impl FnOnce() -> FrontEndResult) -> (Arc<FrontEnd>, Duration) {
     let start = Instant::now();
-    let made = toolchain.front_end(&FrontEndOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let made = front_end().unwrap_or_else(|error| panic!("{error}"));
     (made, start.elapsed())
 }
 
@@ -28,9 +26,10 @@ fn suite_has_the_same_ptx_by_its_device_code_alone() {
         let dryrun = Dryrun::ask(&toolkit::nvcc(), &arguments).expect("nvcc lists its steps");
         let pipeline = dryrun.pipelines().into_iter().next().expect("it compiles for a device");
         let toolchain = Toolchain::new(&dryrun, pipeline).expect("a folder");
-        let (whole, of_whole) = timed(&toolchain, name);
-        toolchain.set_device_code_alone(true);
-        let (alone, of_alone) = timed(&toolchain, name);
+        toolchain.device_source().expect("the source is preprocessed");
+        let options = FrontEndOptions::default();
+        let (whole, of_whole) = timed(|| toolchain.front_end_on_whole(&options));
+        let (alone, of_alone) = timed(|| toolchain.front_end_on_device_code(&options));
         assert!(alone.is_of_device_code && !whole.is_of_device_code, "{name}: not understood");
         assert!(alone.ptx == whole.ptx, "{name}: other PTX");
         assert_eq!((&alone.source_digest, &alone.files), (&whole.source_digest, &whole.files), "{name}");

@@ -15,7 +15,7 @@ use super::tokens::CxxToken;
 pub fn device_source(preprocessed: &str) -> Option<String> {
     let read = NamespaceDeclarations::read(preprocessed)?;
     let mut text = preprocessed.as_bytes().to_vec();
-    for (declaration, _) in read.found.iter().zip(needed(&read)).filter(|(_, is_needed)| !is_needed) {
+    for (declaration, _) in read.all.iter().zip(needed(&read)).filter(|(_, is_needed)| !is_needed) {
         blank(&mut text, declaration, &read.tokens);
     }
     String::from_utf8(text).ok()
@@ -24,14 +24,14 @@ pub fn device_source(preprocessed: &str) -> Option<String> {
 /// Returns for each declaration whether device code needs it.
 fn needed(read: &NamespaceDeclarations<'_>) -> Vec<bool> {
     let mut by_name: Vec<Vec<usize>> = vec![Vec::new(); read.name_count()];
-    for (index, declaration) in read.found.iter().enumerate().filter(|(_, found)| found.role != Role::Assertion) {
+    for (index, declaration) in read.all.iter().enumerate().filter(|(_, found)| found.role != Role::Assertion) {
         declaration.names.iter().for_each(|&name| by_name[name as usize].push(index));
     }
-    let (mut needed, mut open) = (vec![false; read.found.len()], roots(read));
+    let (mut needed, mut open) = (vec![false; read.all.len()], roots(read));
     while let Some(index) = open.pop() {
         if !std::mem::replace(&mut needed[index], true) {
             // Each name is looked up once.
-            read.names_in(&read.found[index]).for_each(|name| open.append(&mut by_name[name as usize]));
+            read.names_in(&read.all[index]).for_each(|name| open.append(&mut by_name[name as usize]));
         }
     }
     needed
@@ -39,29 +39,29 @@ fn needed(read: &NamespaceDeclarations<'_>) -> Vec<bool> {
 
 /// Returns the declarations that are needed whether they are named or not.
 fn roots(read: &NamespaceDeclarations<'_>) -> Vec<usize> {
-    let is_root = |&index: &usize| matches!(read.found[index].role, Role::Root | Role::KernelTemplate);
-    let mut roots: Vec<usize> = (0..read.found.len()).filter(is_root).collect();
-    let templates = read.found.iter().filter(|found| found.role == Role::KernelTemplate);
+    let is_root = |&index: &usize| matches!(read.all[index].role, Role::Root | Role::KernelTemplate);
+    let mut roots: Vec<usize> = (0..read.all.len()).filter(is_root).collect();
+    let templates = read.all.iter().filter(|found| found.role == Role::KernelTemplate);
     let mut open: Vec<Name> = templates.flat_map(|found| found.names.iter().copied()).collect();
     if open.is_empty() {
         return roots;
     }
     // What may instantiate a kernel's template, directly or not.
     let mut by_use: Vec<Vec<usize>> = vec![Vec::new(); read.name_count()];
-    for (index, declaration) in read.found.iter().enumerate().filter(|(_, found)| found.role != Role::Assertion) {
+    for (index, declaration) in read.all.iter().enumerate().filter(|(_, found)| found.role != Role::Assertion) {
         read.names_in(declaration).for_each(|name| by_use[name as usize].push(index));
     }
     while let Some(name) = open.pop() {
         for index in std::mem::take(&mut by_use[name as usize]) {
             roots.push(index);
-            open.extend(&read.found[index].names);
+            open.extend(&read.all[index].names);
         }
     }
     roots
 }
 
-/// Puts blanks in place of a declaration and of pragmas about it. Line markers stay, and so do
-/// pragmas about more than one declaration.
+/// Puts blanks in place of a declaration and of pragmas about it. Line markers and pragmas about more
+/// than one declaration are kept.
 fn blank(text: &mut [u8], declaration: &NamespaceDeclaration, tokens: &[CxxToken]) {
     // A raw string may have lines that look like directives.
     for token in &tokens[declaration.tokens.clone()] {
@@ -95,7 +95,7 @@ mod tests {
     const KERNEL: &str = "__attribute__((global)) void k(float *x) { *x = used(*x); }";
 
     #[test]
-    fn declarations_stay_that_a_kernel_needs() {
+    fn declarations_that_a_kernel_needs_are_kept() {
         for (needed, others) in [
             ("float used(float x);", "float unused(float x);"),
             ("int f(float); float used(float x) { return f(x); }", "int g(float); void h() { g(1); }"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn device_code_stays_that_nothing_names() {
+    fn device_code_that_nothing_names_is_kept() {
         for (text, stays) in [
             ("__attribute__((global)) void k() {}", true),
             ("__attribute__((device)) int x;", true),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_instantiate_a_kernels_template_stays() {
+    fn what_may_instantiate_a_kernel_template_is_kept() {
         let template = "template <class T> __attribute__((global)) void k(T *x) {}";
         let host = "void go(int *x) { k<<<1, 1>>>(x); } struct Caller { void call() { go(nullptr); } };";
         assert_eq!(left(&format!("{template} {host} void other() {{}}")), format!("{template} {host}"));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn line_markers_and_pragmas_about_more_stay() {
+    fn line_markers_and_pragmas_about_more_are_kept() {
         let text = "# 1 \"a.h\" 1 3\n#pragma nv_exec_check_disable\nint f();\n#pragma pack(1)\nint g();\n# 9 \"a.cu\" 2\n\
                     const int count = 4;\n__attribute__((global)) void k() {\n#pragma unroll count\nfor (;;) {} }\n";
         let expected = "# 1 \"a.h\" 1 3 #pragma pack(1) # 9 \"a.cu\" 2 const int count = 4; \
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_not_taken_apart() {
+    fn source_that_is_not_understood_gives_none() {
         for text in ["void f() {", "int a; }; )", "template <class T> requires (sizeof(T) > 1) void f(T) {}", "int a"] {
             assert_eq!(device_source(text), None, "{text}");
         }

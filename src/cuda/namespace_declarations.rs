@@ -7,7 +7,7 @@
 //! Invariant: each token is part of one declaration, or of none where it opens, closes or parts
 //! namespaces.
 
-use super::tokens::{CxxKind, CxxToken, cxx_tokens};
+use super::tokens::{CxxKind, CxxToken, cxx_tokens, is_word};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -21,20 +21,20 @@ const NO_NAME: Name = Name::MAX;
 #[derive(Debug)]
 pub(super) struct NamespaceDeclaration {
     pub tokens: Range<usize>,
-    /// What it declares; of an operator, what it is found by: its class, or the types in its
-    /// parameters.
+    /// The names that it declares. An operator has those that it is found by: its class, or the types
+    /// of its parameters.
     pub names: Vec<Name>,
     pub role: Role,
 }
 
-/// When device code needs a declaration.
+/// When a declaration is part of the device code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// If it is named.
+    /// If another part names it.
     Named,
     /// Always: it gives code or data for the device, or is in use without being named.
     Root,
-    /// Always, with what names it: that may instantiate it.
+    /// Always, as are the declarations that name it, which may instantiate it.
     KernelTemplate,
     /// Never.
     Assertion,
@@ -48,7 +48,7 @@ pub(super) struct NamespaceDeclarations<'t> {
     /// The name that each token is, or stands for; [`NO_NAME`] if it is none.
     names: Vec<Name>,
     by_text: HashMap<&'t str, Name>,
-    pub found: Vec<NamespaceDeclaration>,
+    pub all: Vec<NamespaceDeclaration>,
 }
 
 impl<'t> NamespaceDeclarations<'t> {
@@ -68,12 +68,12 @@ impl<'t> NamespaceDeclarations<'t> {
         if let Some(&launch) = by_text.get(LAUNCH) {
             launches(text, &tokens).into_iter().for_each(|at| names[at] = launch);
         }
-        let mut read = Self { text, tokens, names, by_text, found: Vec::new() };
+        let mut read = Self { text, tokens, names, by_text, all: Vec::new() };
         let closings = read.closings()?;
         let mut reader = DeclarationReader::new(&read, closings);
         reader.read_scopes()?;
         reader.leave_out_parameters();
-        read.found = reader.found;
+        read.all = reader.found;
         Some(read)
     }
 
@@ -87,7 +87,7 @@ impl<'t> NamespaceDeclarations<'t> {
         let Range { start, end } = declaration.tokens;
         let text = &self.text[self.tokens[start].span.start..self.tokens[end - 1].span.end];
         let pragmas = text.split('\n').filter(|line| line.starts_with("#pragma"));
-        let words = pragmas.flat_map(|line| line.split(|letter: char| !letter.is_alphanumeric() && letter != '_'));
+        let words = pragmas.flat_map(|line| line.split(|letter: char| !is_word(letter)));
         let in_pragmas = words.filter_map(|word| self.by_text.get(word).copied()).filter(|name| !is_keyword(*name));
         self.names[start..end].iter().copied().filter(|&name| name != NO_NAME).chain(in_pragmas)
     }
@@ -112,7 +112,7 @@ impl<'t> NamespaceDeclarations<'t> {
 
 /// Reads the declarations of a text.
 struct DeclarationReader<'t, 'r> {
-    of: &'r NamespaceDeclarations<'t>,
+    text: &'r NamespaceDeclarations<'t>,
     closings: Vec<u32>,
     at: usize,
     found: Vec<NamespaceDeclaration>,
@@ -140,10 +140,10 @@ struct Head {
 }
 
 impl<'t, 'r> DeclarationReader<'t, 'r> {
-    fn new(of: &'r NamespaceDeclarations<'t>, closings: Vec<u32>) -> Self {
+    fn new(text: &'r NamespaceDeclarations<'t>, closings: Vec<u32>) -> Self {
         let (found, operators) = (Vec::new(), Vec::new());
         let (namespaces, templates, declared) = (HashSet::new(), HashSet::new(), HashSet::new());
-        Self { of, closings, at: 0, found, namespaces, templates, declared, operators }
+        Self { text, closings, at: 0, found, namespaces, templates, declared, operators }
     }
 
     /// Keeps only declared types among the names of an operator. One for any type is always needed.
@@ -158,7 +158,7 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
     }
 
     fn word(&self, at: usize) -> &'t str {
-        self.of.word(at)
+        self.text.word(at)
     }
 
     /// The token that closes the bracket at a place.
@@ -167,12 +167,12 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
     }
 
     fn name(&self, at: usize) -> Option<Name> {
-        self.of.names.get(at).copied().filter(|&name| name != NO_NAME)
+        self.text.names.get(at).copied().filter(|&name| name != NO_NAME)
     }
 
     /// Whether a word follows a token without a blank.
     fn is_joined(&self, at: usize, word: &str) -> bool {
-        let end = |at: usize| self.of.tokens[at].span.end;
+        let end = |at: usize| self.text.tokens[at].span.end;
         self.word(at + 1) == word && end(at) + word.len() == end(at + 1)
     }
 
@@ -183,7 +183,7 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
 
     /// Reads all declarations, those in namespaces too.
     fn read_scopes(&mut self) -> Option<()> {
-        while self.at < self.of.tokens.len() {
+        while self.at < self.text.tokens.len() {
             if matches!(self.word(self.at), "}" | ";") {
                 self.at += 1;
             } else if let Some(inner) = self.scope_begin() {
@@ -240,7 +240,7 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
             at += 1;
         }
         let tokens = begin..at + 1;
-        let names = self.declared(&tokens, &head);
+        let names = self.declared_names(&tokens, &head);
         if self.has(&head, &["operator"]) {
             self.operators.push(self.found.len());
         } else {
@@ -303,7 +303,7 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
         if self.word(at + 1) == "(" && self.word(at + 2) == ")" {
             return Some(at + 2);
         }
-        (at..self.of.tokens.len()).find(|&at| self.word(at + 1) == "(")
+        (at..self.text.tokens.len()).find(|&at| self.word(at + 1) == "(")
     }
 
     /// The place of the `>` that closes the `<` at a place.
@@ -353,20 +353,20 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
     }
 
     /// The names that a declaration declares.
-    fn declared(&self, tokens: &Range<usize>, head: &Head) -> Vec<Name> {
+    fn declared_names(&self, tokens: &Range<usize>, head: &Head) -> Vec<Name> {
         if let Some(operator) = head.plain.iter().position(|&at| self.word(at) == "operator") {
-            return self.operators_names(operator, head);
+            return self.operator_names(operator, head);
         }
         match head.parameters {
             // A pointer to a function, or a function that returns one.
             Some((at, _)) if ["*", "&"].contains(&self.word(at + 1)) => self.all_names(at..self.closing(at)),
             Some((_, before)) => {
-                let names = self.functions_names(&head.plain[..before]);
+                let names = self.function_names(&head.plain[..before]);
                 let end = head.body.unwrap_or(tokens.end);
                 if names.is_empty() { self.all_names(tokens.start..end) } else { names }
             }
-            None if self.is_type(head) => self.types_names(head),
-            None => self.last_names(head),
+            None if self.is_type(head) => self.type_names(head),
+            None => self.variable_names(head),
         }
     }
 
@@ -376,7 +376,7 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
     }
 
     /// What an operator is found by: its class, or the names in its parameters.
-    fn operators_names(&self, operator: usize, head: &Head) -> Vec<Name> {
+    fn operator_names(&self, operator: usize, head: &Head) -> Vec<Name> {
         let before = &head.plain[..operator];
         if let [.., class, colons] = before
             && self.word(*colons) == "::"
@@ -387,7 +387,7 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
     }
 
     /// The names that end the words in front of parameters: those of `A::B<T>::f`.
-    fn functions_names(&self, before: &[usize]) -> Vec<Name> {
+    fn function_names(&self, before: &[usize]) -> Vec<Name> {
         let mut names = Vec::new();
         let mut is_joined = true;
         for &at in before.iter().rev() {
@@ -403,9 +403,9 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
         names
     }
 
-    /// Those of a class or an enumeration, and of variables of its type. Enumerators, and members
-    /// of what has no name, are names of the namespace.
-    fn types_names(&self, head: &Head) -> Vec<Name> {
+    /// The names of a class or an enumeration, and of variables of its type. Enumerators, and members of
+    /// an unnamed class, are names of the namespace.
+    fn type_names(&self, head: &Head) -> Vec<Name> {
         // Behind a colon are bases.
         let colon = head.plain.iter().copied().find(|&at| self.word(at) == ":");
         let end = colon.or(head.body).unwrap_or(usize::MAX);
@@ -417,8 +417,8 @@ impl<'t, 'r> DeclarationReader<'t, 'r> {
         names
     }
 
-    /// Those of variables and types: the last in front of each value and comma.
-    fn last_names(&self, head: &Head) -> Vec<Name> {
+    /// The names of variables and type aliases: the last name in front of each value and comma.
+    fn variable_names(&self, head: &Head) -> Vec<Name> {
         // A comma behind the first value may be one of a template's arguments.
         let is_alone = head.is_template || self.has(head, &["using"]);
         let declarators = head.plain.split(|&at| self.word(at) == ",").take(if is_alone { 1 } else { usize::MAX });

@@ -1,8 +1,7 @@
 //! The front end, for one source: gcc's preprocessor and cicc make PTX and launch stubs of it.
 //!
-//! It is run on what device code needs of the source first, which takes a fraction of the time.
-//! Code of that is not certain to be the code of the whole source, so whoever uses it asks
-//! [`Toolchain::is_confirmed`].
+//! What device code needs of the source takes a fraction of the time. Its code is not certain to be
+//! that of the whole source: for the caller to compare ([`FrontEnd::is_of_device_code`]).
 
 use super::cicc_math;
 use super::cicc_output::CiccRun;
@@ -42,19 +41,10 @@ pub struct CiccOutputs {
 }
 
 impl Toolchain {
-    /// Has [`Self::front_end`] run on what device code needs of the source, or on the whole source.
-    pub fn set_device_code_alone(&self, is_alone: bool) {
-        self.is_device_code_alone.store(is_alone, Ordering::Relaxed);
-    }
-
-    /// Whether the front end is run on what device code needs of the source.
-    pub fn is_device_code_alone(&self) -> bool {
-        self.is_device_code_alone.load(Ordering::Relaxed)
-    }
-
-    /// Runs the front end with these options.
-    pub fn front_end(&self, options: &FrontEndOptions) -> FrontEndResult {
-        if !self.is_device_code_alone() || self.is_device_code_incomplete.load(Ordering::Relaxed) {
+    /// Runs the front end on what device code needs of the source with these options; on the whole
+    /// source if that is not known, or does not compile.
+    pub fn front_end_on_device_code(&self, options: &FrontEndOptions) -> FrontEndResult {
+        if self.is_device_code_incomplete.load(Ordering::Relaxed) {
             return self.front_end_on_whole(options);
         }
         let Some(path) = self.device_code(&options.macros).map_err(Arc::new)? else {
@@ -86,18 +76,6 @@ impl Toolchain {
             self.front_end_on(&source, options)
         };
         made.get_or_init(|| run().map(Arc::new).map_err(Arc::new)).clone()
-    }
-
-    /// Whether the whole source gives a kernel the code that it has in what was `made` with these
-    /// options.
-    pub fn is_confirmed(&self, options: &FrontEndOptions, made: &FrontEnd, kernel: &str) -> bool {
-        let canonical = |ptx: &str| ptx::Module::parse(ptx).ok()?.canonical_text(kernel);
-        // What is called by address may be any function.
-        let is_alone = || ptx::calls_by_address(&made.ptx, kernel).is_ok_and(|calls| !calls);
-        !made.is_of_device_code
-            || self
-                .front_end_on_whole(options)
-                .is_ok_and(|whole| made.ptx == whole.ptx || is_alone() && canonical(&made.ptx) == canonical(&whole.ptx))
     }
 
     /// Runs the front end on a preprocessed source: the whole, or a part.

@@ -26,6 +26,10 @@ use std::time::Instant;
 /// whole is compiled too, so more of it would save little.
 const MAX_DEVICE_CODE: f64 = 0.5;
 
+/// The least bytes of a preprocessed source of which a part is compiled by itself: as many take cicc
+/// as long as its start does (`kernels/results/device_code.txt`).
+const MIN_SOURCE: usize = 150_000;
+
 /// The largest number of a signal (signal(7)).
 const LAST_SIGNAL: i32 = 64;
 
@@ -55,9 +59,7 @@ pub struct Toolchain {
     preprocessed: Mutex<HashMap<Preprocessed, Arc<Mutex<Option<PathBuf>>>>>,
     /// What cicc made so far that the final build may take.
     pub(super) cicc_outputs: Mutex<Vec<CiccOutput>>,
-    /// Whether the front end is run on what device code needs of the source.
-    pub(super) is_device_code_alone: AtomicBool,
-    /// What device code needs does not compile, and the whole source does.
+    /// Whether what device code needs does not compile, and the whole source does.
     pub(super) is_device_code_incomplete: AtomicBool,
     /// What the front end made of the whole source so far. Who makes it holds its lock.
     pub(super) whole: Mutex<HashMap<FrontEndOptions, Arc<OnceLock<FrontEndResult>>>>,
@@ -118,7 +120,6 @@ impl Toolchain {
             kept: None,
             preprocessed: Mutex::default(),
             cicc_outputs: Mutex::default(),
-            is_device_code_alone: AtomicBool::new(false),
             is_device_code_incomplete: AtomicBool::new(false),
             whole: Mutex::default(),
             loads: None,
@@ -181,6 +182,9 @@ impl Toolchain {
     /// source itself where it is not understood.
     fn write_device_code(&self, source: PathBuf) -> Result<PathBuf, ToolError> {
         let text = bytes(&source)?;
+        if text.len() < MIN_SOURCE {
+            return Ok(source);
+        }
         let device_code = std::str::from_utf8(&text).ok().and_then(device_source);
         let is_short = |device_code: &String| {
             let bytes = without_blank_lines(device_code.as_bytes());

@@ -18,6 +18,7 @@ mod temp_dir;
 mod threads;
 mod timeout;
 mod tool;
+mod work_queue;
 
 pub use broken_pipes::ignore_broken_pipes;
 pub use exec::hand_over;
@@ -39,6 +40,7 @@ pub use threads::{
 };
 pub use timeout::{output_within, parse_seconds, tool_patience};
 pub use tool::{LAUNCHER, Tool, become_tool, set_own_program};
+pub use work_queue::run_jobs;
 
 /// Asks until it is so, for some seconds. In a test, a lock outlives its file for as long as a
 /// child that another test starts at that time is between fork and exec.

@@ -34,12 +34,12 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool whose start may fail.
+    /// Any program. If it cannot be started, [`output_within`](super::output_within) returns the error.
     pub fn new(command: Command) -> Self {
         Self { command, is_launched: false }
     }
 
-    /// The shell with this line.
+    /// The shell, which runs a command line.
     pub fn shell(line: &OsStr) -> Self {
         let is_launched = IS_NVTUNE.load(Ordering::Relaxed) && is_own_program();
         let mut command = Command::new(if is_launched { OWN_PROGRAM } else { SHELL });

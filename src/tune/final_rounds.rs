@@ -4,12 +4,13 @@
 //! In: what the search timed. Out: the decision's winner. In doubt the baseline stays.
 
 use super::argument_conditions;
+use super::confirmation::OnContender;
 use super::kernel_info::KernelInfo;
 use super::refinement;
 use super::scoring_input::ScoringInput;
 use super::timing::{candidate, finalists, median, rounds, settled};
 use crate::diag::MessageCode;
-use crate::launch::{Configuration, FrontEndOptions};
+use crate::launch::Configuration;
 use crate::measure;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
@@ -47,12 +48,9 @@ pub struct Finals<'a> {
     pub remaining: usize,
     /// How the measuring process is started where a winner is run under compute-sanitizer.
     pub sanitize: Option<&'a Options>,
-    /// Receives the front-end options of each configuration that may win, the fastest first.
+    /// Receives the options of each configuration that may win, the fastest first.
     pub on_contender: Option<OnContender<'a>>,
 }
-
-/// Receives front-end options.
-pub type OnContender<'a> = Box<dyn Fn(&FrontEndOptions) + Send + Sync + 'a>;
 
 /// A configuration in the final rounds: the baseline or one that competes with it.
 #[derive(Clone)]

@@ -59,6 +59,13 @@ pub struct Prepared<'a> {
     pub loaded: Loaded,
 }
 
+impl Prepared<'_> {
+    /// Returns whether any of it is made of what device code needs of the source.
+    pub fn is_of_device_code(&self) -> bool {
+        self.front_ends.values().flatten().any(|made| made.is_of_device_code)
+    }
+}
+
 /// How a kernel's space is compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct PrepareOptions {

@@ -8,6 +8,7 @@ mod cache_lookup;
 mod capture_stub;
 mod compile_budget;
 mod compile_space;
+mod confirmation;
 mod failed_launches;
 mod failure;
 mod final_rounds;
@@ -71,14 +72,12 @@ use crate::process::{DetachedWork, ScopedWork};
 use crate::record::result_store::Results;
 use crate::settings::{Mode, Settings, Trust};
 use cache_lookup::ResultLookup;
-use final_rounds::OnContender;
 use kernel::{Draft, Timed};
 use overlap::OverlappedTiming;
 use search_journal::SearchJournal;
 use session::{KernelState, TuningSession};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
@@ -241,13 +240,12 @@ impl<'a> Tuner<'a> {
         self.console.diagnostics(&wrong);
         if let Some(mut session) = session.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
-                if toolchain.is_device_code_alone() {
-                    // Whatever wins, this says what is wrong with the source, and most builds need
-                    // it.
-                    begin_whole(scope, toolchain)(&FrontEndOptions::default());
+                if session.are_on_device_code() {
+                    // Most builds need it.
+                    confirmation::run_ahead(scope, toolchain)(&FrontEndOptions::default());
                 }
                 let mut before: Option<Timing<'_, '_>> = None;
-                for (index, annotation) in annotations.iter().enumerate() {
+                for index in 0..annotations.len() {
                     // What is to be said of this kernel comes after what is to be said of the one
                     // before.
                     self.console.hold(before.is_some());
@@ -257,18 +255,7 @@ impl<'a> Tuner<'a> {
                         self.conclude(scope, toolchain, timing, (&mut session, &mut tuned));
                         self.console.say(held);
                     }
-                    match found {
-                        Ok(KernelState::Prepared(prepared, early)) => {
-                            before = Some(self.time(scope, toolchain, index, (prepared, early)));
-                        }
-                        Ok(KernelState::Decided(found)) => tuned.push(*found),
-                        Ok(KernelState::NotLocked) => {}
-                        Err(problem) => {
-                            self.release_gpu();
-                            progress::end(&annotation.name);
-                            session.refuse(self, index, &problem);
-                        }
-                    }
+                    before = self.go_on(scope, toolchain, (index, found), (&mut session, &mut tuned));
                 }
                 if let Some(timing) = before {
                     self.conclude(scope, toolchain, timing, (&mut session, &mut tuned));
@@ -278,6 +265,30 @@ impl<'a> Tuner<'a> {
         }
         self.surroundings = None;
         tuned
+    }
+
+    /// Goes on from what was found of a kernel: starts timing its candidates, takes what is decided, or
+    /// reports why it is not tuned.
+    fn go_on<'s, 'b: 's>(
+        &mut self,
+        scope: &'s std::thread::Scope<'s, '_>,
+        toolchain: &'b Toolchain,
+        (index, found): (usize, Result<KernelState<'b>, Problem>),
+        (session, tuned): (&mut TuningSession<'b>, &mut Vec<Tuned>),
+    ) -> Option<Timing<'s, 'b>> {
+        match found {
+            Ok(KernelState::Prepared(prepared, early)) => {
+                return Some(self.time(scope, toolchain, index, (prepared, early)));
+            }
+            Ok(KernelState::Decided(found)) => tuned.push(*found),
+            Ok(KernelState::NotLocked) => {}
+            Err(problem) => {
+                self.release_gpu();
+                progress::end(session.name(index));
+                session.refuse(self, index, &problem);
+            }
+        }
+        None
     }
 
     /// Starts timing a kernel's candidates in a thread, which has the measurer until it ends. If
@@ -301,7 +312,7 @@ impl<'a> Tuner<'a> {
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does.
         let permit = measurer.runs_here().then(process::wait_for_permit);
-        effort.on_contender = toolchain.is_device_code_alone().then(|| begin_whole(scope, toolchain));
+        effort.on_contender = prepared.is_of_device_code().then(|| confirmation::run_ahead(scope, toolchain));
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.info.annotation.name.as_str(), &sent.scored.input);
             let journal = SearchJournal::open(of, place, is_trusted && early.is_none());
@@ -341,7 +352,7 @@ impl<'a> Tuner<'a> {
         self.console.hold(true);
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
             let clock = Instant::now();
-            let is_confirmed = session.is_confirmed(&prepared, found.winner());
+            let is_confirmed = confirmation::is_confirmed(toolchain, &prepared, found.winner());
             found.decision.seconds.compile += clock.elapsed().as_secs_f64();
             (found, is_confirmed)
         });
@@ -361,19 +372,12 @@ impl<'a> Tuner<'a> {
                 }
                 tuned.push(found);
             }
-            Ok((_, false)) => match session.find_in_whole(self, index) {
-                Ok(KernelState::Prepared(prepared, early)) => {
-                    let timing = self.time(scope, toolchain, index, (prepared, early));
+            Ok((_, false)) => {
+                let found = session.find_in_whole(self, index);
+                if let Some(timing) = self.go_on(scope, toolchain, (index, found), (session, tuned)) {
                     self.conclude(scope, toolchain, timing, (session, tuned));
                 }
-                Ok(KernelState::Decided(found)) => tuned.push(*found),
-                Ok(KernelState::NotLocked) => {}
-                Err(problem) => {
-                    self.release_gpu();
-                    progress::end(&prepared.info.annotation.name);
-                    session.refuse(self, index, &problem);
-                }
-            },
+            }
             Err(problem) => session.refuse(self, index, &problem),
         }
     }
@@ -451,28 +455,6 @@ enum Stage<'s> {
     /// Its candidates are being timed.
     Lent(Box<ScopedWork<'s, (ProcessPool, Draft, Timed)>>),
 }
-
-/// Starts the front end on the whole source in threads of `scope`, with options that the result is
-/// given, if a tool may be started and few of the cores do that.
-fn begin_whole<'s, 'b: 's>(scope: &'s std::thread::Scope<'s, '_>, toolchain: &'b Toolchain) -> OnContender<'s> {
-    let running = Arc::new(AtomicUsize::new(0));
-    Box::new(move |options| {
-        let most = (process::own_permits() / CORES_OF_WHOLE).max(1);
-        let is_idle = || running.load(Ordering::Relaxed) < most && process::free_permit().is_some();
-        if toolchain.has_begun_whole(options) || !is_idle() {
-            return;
-        }
-        running.fetch_add(1, Ordering::Relaxed);
-        // Without a thread it is run where it is needed.
-        let _ = process::spawn_or_return(scope, (options.clone(), Arc::clone(&running)), |(options, running)| {
-            let _ = toolchain.front_end_on_whole(&options);
-            running.fetch_sub(1, Ordering::Relaxed);
-        });
-    })
-}
-
-/// The cores of which one may run the front end for what is needed if another contender wins.
-const CORES_OF_WHOLE: usize = 4;
 
 fn start(options: Result<Options, measure::Error>) -> Result<ProcessPool, measure::Error> {
     ProcessPool::start(Options { notice: Some(console::notice), ..options? })

@@ -4,92 +4,26 @@
 //! between them. (That is how ptxas behaves on every kernel tried, not a promise of it: the final
 //! build compares the code of the winner with what was timed, so a kernel for which it were wrong
 //! would keep its baseline.)
-//!
-//! The runs have threads of their own: one of rayon's would take up other work while it waits, and
-//! keep what it knows until that is done.
 
 use super::variants::{Assembly, AssemblyResult};
 use crate::process;
-use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-/// The code of each job under each of its caps, in their order; `assemble` runs ptxas for a job, by
-/// its index, and a cap.
+/// Returns the code of each job under each of its caps, in their order. `assemble` runs ptxas for a
+/// job, by its index, and a cap.
 pub fn assemble_all(
     jobs: &[Vec<u32>],
     assemble: &(impl Fn(usize, u32) -> AssemblyResult + Sync),
 ) -> Vec<Vec<AssemblyResult>> {
     let searches: Vec<CapSearch> = jobs.iter().map(|caps| CapSearch::new(caps)).collect();
-    let begin =
-        searches.iter().enumerate().flat_map(|(job, search)| search.begin().into_iter().map(move |at| (job, at)));
-    let runs = Runs::new(begin.collect());
-    let work = || {
-        while let Some(mut run) = runs.next() {
-            let search = &searches[run.job];
-            let code = assemble(run.job, search.caps[run.place]);
-            run.asked = search.note(run.place, code);
-        }
-    };
+    let of_job = |job: usize, places: Vec<usize>| places.into_iter().map(move |place| (job, place));
+    let first = searches.iter().enumerate().flat_map(|(job, search)| of_job(job, search.begin()));
     let threads = rayon::current_num_threads().min(jobs.iter().map(Vec::len).sum());
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            // Without one there are fewer.
-            let _ = process::spawn_or_return(scope, (), |()| work());
-        }
-        work();
+    process::run_jobs(first, threads, |(job, place)| {
+        let code = assemble(job, searches[job].caps[place]);
+        of_job(job, searches[job].note(place, code)).collect()
     });
     searches.into_iter().zip(jobs).map(|(search, caps)| search.results(caps)).collect()
-}
-
-/// The runs of ptxas: jobs and places in their caps.
-struct Runs {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-}
-
-struct Queue {
-    waiting: VecDeque<(usize, usize)>,
-    /// How many are under way, each of which may ask for more.
-    running: usize,
-}
-
-/// A run that is under way, until this is dropped.
-struct Run<'r> {
-    runs: &'r Runs,
-    job: usize,
-    place: usize,
-    /// The places that are assembled next.
-    asked: Vec<usize>,
-}
-
-impl Runs {
-    fn new(waiting: VecDeque<(usize, usize)>) -> Self {
-        Self { queue: Mutex::new(Queue { waiting, running: 0 }), changed: Condvar::new() }
-    }
-
-    /// Waits for a run to begin; `None` if there will be no more.
-    fn next(&self) -> Option<Run<'_>> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some((job, place)) = queue.waiting.pop_front() {
-                queue.running += 1;
-                return Some(Run { runs: self, job, place, asked: Vec::new() });
-            }
-            if queue.running == 0 {
-                return None;
-            }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-impl Drop for Run<'_> {
-    fn drop(&mut self) {
-        let mut queue = self.runs.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.running -= 1;
-        queue.waiting.extend(self.asked.iter().map(|&place| (self.job, place)));
-        self.runs.changed.notify_all();
-    }
 }
 
 /// What is known of the code under the caps of a job.

@@ -16,7 +16,6 @@ use super::variants::{CompileDeadlines, FrontEnds, Macros};
 use super::{Tuner, axes, header_functions, launches};
 use crate::comment::Annotation;
 use crate::diag::Diagnostic;
-use crate::launch::Configuration;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::settings::Mode;
@@ -89,8 +88,9 @@ impl<'a> TuningSession<'a> {
     /// Has each kernel decided by a search within its budget.
     pub fn searched(self) -> Self {
         // What is known already is for code of the whole source.
-        self.toolchain.set_device_code_alone(!self.promising.contains(&true));
-        Self { is_searched: true, ..self }
+        let is_known = self.promising.contains(&true);
+        let front_ends = if is_known { self.front_ends } else { self.front_ends.on_device_code() };
+        Self { is_searched: true, front_ends, ..self }
     }
 
     /// Returns the errors of all comments' spaces, so that they end the call before any kernel is
@@ -144,7 +144,7 @@ impl<'a> TuningSession<'a> {
         let is_baseline_alone = self.promising[index] || self.refused[index];
         let ahead = if is_baseline_alone { InitialCompile::Baseline } else { InitialCompile::FirstRound };
         let found = self.look(tuner, index, (begin, ahead));
-        let may_be_of_part = self.toolchain.is_device_code_alone() && self.toolchain.late().is_none();
+        let may_be_of_part = self.are_on_device_code() && self.toolchain.late().is_none();
         if found.as_ref().is_err_and(Problem::depends_on_front_end) && may_be_of_part {
             let made = self.front_ends.begin_with_whole();
             let found = self.look(tuner, index, (begin, InitialCompile::Baseline));
@@ -172,16 +172,9 @@ impl<'a> TuningSession<'a> {
         }
     }
 
-    /// Whether the whole source gives a kernel the code under which its winner was chosen.
-    pub fn is_confirmed(&self, prepared: &Prepared<'_>, winner: &Configuration) -> bool {
-        let info = &prepared.info;
-        [info.baseline().front_end(), winner.front_end()].iter().all(|set| {
-            let options = info.options(set);
-            let symbol = info.entry(set).map(|entry| entry.symbol.clone()).unwrap_or_default();
-            // Those of the session may be of the whole source by now.
-            let made = prepared.front_ends.get(&options).and_then(|made| made.as_ref().ok());
-            made.is_none_or(|made| self.toolchain.is_confirmed(&options, made, &symbol))
-        })
+    /// Returns whether kernels are compiled of what device code needs of the source.
+    pub fn are_on_device_code(&self) -> bool {
+        self.front_ends.are_on_device_code()
     }
 
     fn look(
@@ -227,6 +220,11 @@ impl<'a> TuningSession<'a> {
         let preparing = PrepareOptions { was_refused, is_searched: self.is_searched, begin };
         let (prepared, early) = kernel::prepare(tuner, toolchain, &mut self.front_ends, info, preparing)?;
         Ok(KernelState::Prepared(Arc::new(prepared), early.map(Box::new)))
+    }
+
+    /// Returns the name of a kernel.
+    pub fn name(&self, index: usize) -> &'a str {
+        &self.annotations[index].name
     }
 
     /// Reports why a kernel is not tuned.

@@ -1,7 +1,8 @@
 //! Candidates on the GPU: who wins.
 
+use super::confirmation::OnContender;
 use super::failed_launches::FailedLaunches;
-use super::final_rounds::{Finals, OnContender};
+use super::final_rounds::Finals;
 use super::kernel_info::KernelInfo;
 use super::overlap::{OverlappedRound, OverlappedTiming};
 use super::scoring::Scored;
@@ -98,7 +99,7 @@ pub struct SearchLimits<'a> {
     pub sanitize: Option<Options>,
     /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
-    /// Receives the front-end options of what may win, as soon as that is known.
+    /// Receives the options of what may win, as soon as that is known.
     pub on_contender: Option<OnContender<'a>>,
 }
 

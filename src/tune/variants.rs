@@ -24,7 +24,7 @@ pub struct Assembly {
     pub symbol: String,
     pub cubin: Arc<[u8]>,
     pub digest: String,
-    /// Those of a thread; `None` where that is not known.
+    /// The registers of a thread; `None` if that is not known.
     pub registers: Option<u32>,
 }
 
@@ -59,6 +59,8 @@ pub enum CompileFailure {
 #[derive(Clone)]
 pub struct FrontEnds<'a> {
     toolchain: &'a Toolchain,
+    /// Whether it is run on what device code needs of the source.
+    is_on_device_code: bool,
     made: HashMap<FrontEndOptions, FrontEndResult>,
     /// The files that were read for what is not among it any more.
     files: BTreeSet<String>,
@@ -77,8 +79,28 @@ pub struct CompileDeadlines {
 }
 
 impl<'a> FrontEnds<'a> {
+    /// Runs the front end on the whole source.
     pub fn new(toolchain: &'a Toolchain) -> Self {
-        Self { toolchain, made: HashMap::new(), files: BTreeSet::new(), deadlines: None }
+        let (made, files) = (HashMap::new(), BTreeSet::new());
+        Self { toolchain, is_on_device_code: false, made, files, deadlines: None }
+    }
+
+    /// Has the front end run on what device code needs of the source. Nothing was made yet.
+    pub fn on_device_code(self) -> Self {
+        Self { is_on_device_code: true, ..self }
+    }
+
+    /// Returns whether the front end is run on what device code needs of the source.
+    pub fn are_on_device_code(&self) -> bool {
+        self.is_on_device_code
+    }
+
+    fn run(&self) -> impl Fn(&FrontEndOptions) -> FrontEndResult + Sync + use<'a> {
+        let (toolchain, is_on_device_code) = (self.toolchain, self.is_on_device_code);
+        move |options| match is_on_device_code {
+            true => toolchain.front_end_on_device_code(options),
+            false => toolchain.front_end_on_whole(options),
+        }
     }
 
     /// The front end's output under a set that it was run for; `None` where it failed, too.
@@ -91,9 +113,9 @@ impl<'a> FrontEnds<'a> {
         self.made.clone()
     }
 
-    /// Has the front end run again on the whole source. Returns what it made so far.
+    /// Has the front end run again, on the whole source. Returns what it made so far.
     pub fn begin_with_whole(&mut self) -> HashMap<FrontEndOptions, FrontEndResult> {
-        self.toolchain.set_device_code_alone(false);
+        self.is_on_device_code = false;
         let files: Vec<String> = self.files().cloned().collect();
         self.files.extend(files);
         std::mem::take(&mut self.made)
@@ -101,7 +123,7 @@ impl<'a> FrontEnds<'a> {
 
     /// Goes on from what the front end made before [`Self::begin_with_whole`].
     pub fn end_with_whole(&mut self, made: HashMap<FrontEndOptions, FrontEndResult>) {
-        self.toolchain.set_device_code_alone(true);
+        self.is_on_device_code = true;
         self.made = made;
     }
 
@@ -137,13 +159,13 @@ impl<'a> FrontEnds<'a> {
     pub fn get_in_time(&mut self, sets: &[FrontEndOptions]) -> Vec<FrontEndResult> {
         let mut order = compile_order(sets);
         order.retain(|(_, set)| !self.made.contains_key(*set));
-        let (toolchain, deadline) = (self.toolchain, self.deadlines.map(|deadlines| deadlines.front_ends));
+        let (run, deadline) = (self.run(), self.deadlines.map(|deadlines| deadlines.front_ends));
         // A bridge gives them out in order.
         let made: Vec<(FrontEndOptions, FrontEndResult)> = order
             .into_iter()
             .par_bridge()
             .filter(|(index, _)| *index == 0 || !is_past(deadline))
-            .map(|(_, set)| (set.clone(), toolchain.front_end(set)))
+            .map(|(_, set)| (set.clone(), run(set)))
             .collect();
         self.made.extend(made);
         let late = || Err(Arc::new(ToolError::OutOfTime));
@@ -154,9 +176,9 @@ impl<'a> FrontEnds<'a> {
     /// are missing.
     pub fn get(&mut self, sets: &[FrontEndOptions]) -> Vec<FrontEndResult> {
         let missing: Vec<&FrontEndOptions> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
-        let toolchain = self.toolchain;
+        let run = self.run();
         let made: Vec<(FrontEndOptions, FrontEndResult)> =
-            missing.into_par_iter().map(|set| (set.clone(), toolchain.front_end(set))).collect();
+            missing.into_par_iter().map(|set| (set.clone(), run(set))).collect();
         self.made.extend(made);
         sets.iter().filter_map(|set| self.made.get(set).cloned()).collect()
     }

@@ -20,9 +20,7 @@ __global__ void before(int n, const float *x, float *y) {
 //@tune args(n = 1 << 20, x = random[n], y = out[n])
 __global__ void k(int n, const float *x, float *y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float sum = 0;
-    for (int j = 0; j < 256 / T; ++j) sum = sum * sum + x[i];
-    if (i < n) y[i] = sum;
+    if (i < n) y[i] = x[i] * T;
 }
 
 //@tune define(SCALE = {1, 2}) threads(n) block({64, 256}) default(block = 256)
@@ -34,8 +32,6 @@ __global__ void after(int n, const float *x, float *y) {
 
 //# build clash
 //# args -O3 -arch=sm_90 -c
-//# env NVTUNE=static
-//# env NVTUNE_STRATEGY=es
 //#| nvtune: before: block=*
 //#| nvtune: after: block=*
 //#| nvtune warning : k: not tuned: with -DT=1 the source does not compile: rename it if the name is taken; cicc failed: */cuda_runtime.h(*): error: expected an identifier [N0062]
