@@ -87,6 +87,8 @@ def main():
     nvtune = os.environ.get("NVTUNE_BINARY") or str(REPOSITORY / "target" / "release" / "nvtune")
     names = [word for word in sys.argv[1:] if word != "--steps"]
     sources = [path for path in sorted(KERNELS.glob("*/*.cu")) if not names or path.stem in names]
+    if missing := set(names) - {path.stem for path in sources}:
+        sys.exit(f"static_cost: no kernel of the suite: {', '.join(sorted(missing))}")
     if "--steps" in sys.argv:
         print("source         bytes .ii bytes .ptx  seconds of processor time")
         with tempfile.TemporaryDirectory() as folder:

@@ -10,12 +10,16 @@ use super::register_caps;
 use super::scoring;
 use super::scoring::Scored;
 use super::scoring_input::ScoringInput;
+use super::validity::Refusals;
 use super::variants::{FrontEnds, OnBaselineCode, PtxasRuns, Variants};
 use crate::launch::FrontEndOptions;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
+
+/// Sets of front-end options that are taken to be contenders by the model's prediction.
+const CONTENDERS: usize = 4;
 
 /// Sets of front-end options that are compiled in one step if nothing is timed.
 const SETS_PER_ROUND: usize = 2;
@@ -109,6 +113,8 @@ fn hopeless(sets: &[FrontEndOptions], time: impl Fn(&FrontEndOptions) -> Option<
 pub struct CompileCallbacks<'a> {
     /// Receives the baseline's code.
     pub on_baseline: OnBaselineCode<'a>,
+    /// Receives options that are predicted to be among the fastest.
+    pub on_contender: &'a (dyn Fn(&FrontEndOptions) + Sync),
     /// Receives the space when the first-round variants ([`Edits::is_compiled_first`]) are
     /// compiled and scored. `None`: all are compiled in one step.
     pub first_round: Option<&'a mut dyn FnMut(Scored)>,
@@ -121,7 +127,7 @@ pub fn explore(
     toolchain: &Toolchain,
     info: &mut KernelInfo<'_>,
     (scope, was_refused): (CompileScope, bool),
-    CompileCallbacks { on_baseline, first_round: shown }: CompileCallbacks<'_>,
+    CompileCallbacks { on_baseline, on_contender, first_round: shown }: CompileCallbacks<'_>,
 ) -> Result<CompiledSpace, Problem> {
     let mut sets = info.front_ends();
     let all = PtxasRuns { caps: info.space.caps().to_vec(), operators: info.space.cache_operators() };
@@ -136,7 +142,8 @@ pub fn explore(
     };
     let known = ProfileCache::new(if budget.is_some() { Allowance::UNTIMED } else { Allowance::TIMED });
     let (variants, model) = (Variants::default(), Duration::ZERO);
-    let mut explorer = Explorer { front_ends, toolchain, on_baseline, variants, known, model };
+    let refusals = Refusals::default();
+    let mut explorer = Explorer { front_ends, toolchain, on_baseline, on_contender, variants, known, refusals, model };
     if was_refused {
         let baseline = info.baseline();
         let alone = PtxasRuns { caps: vec![baseline.cap], operators: vec![baseline.cache] };
@@ -181,8 +188,10 @@ struct Explorer<'e, 't> {
     front_ends: &'e mut FrontEnds<'t>,
     toolchain: &'e Toolchain,
     on_baseline: OnBaselineCode<'e>,
+    on_contender: &'e (dyn Fn(&FrontEndOptions) + Sync),
     variants: Variants,
     known: ProfileCache,
+    refusals: Refusals,
     /// Time spent in the model.
     model: Duration,
 }
@@ -232,14 +241,16 @@ impl Explorer<'_, '_> {
     ) -> Result<ScoringInput, Problem> {
         info.learn(self.front_ends, self.toolchain, sets);
         self.variants.compile(self.front_ends, info, sets, written, self.on_baseline);
-        ScoringInput::new(info, self.front_ends, &self.variants)
+        ScoringInput::new(info, self.front_ends, &self.variants, &mut self.refusals)
     }
 
     fn score(&mut self, input: ScoringInput) -> Result<Scored, Problem> {
         let start = Instant::now();
         let scored = scoring::score_again(input, &mut self.known);
         self.model += start.elapsed();
-        Ok(scored?)
+        let scored = scored?;
+        scored.fastest_front_ends(CONTENDERS).iter().for_each(self.on_contender);
+        Ok(scored)
     }
 }
 

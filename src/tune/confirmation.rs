@@ -11,17 +11,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Scope;
 
 /// Receives the front-end options of a configuration that may win.
-pub type OnContender<'a> = Box<dyn Fn(&FrontEndOptions) + Send + Sync + 'a>;
+pub type OnContender<'a> = Arc<dyn Fn(&FrontEndOptions) + Send + Sync + 'a>;
 
-/// The number of cores of which one may run the front end for a configuration that may not win.
-const CORES_PER_RUN: usize = 4;
+/// Returns how many runs of the front end at once the compile of variants can spare cores for.
+pub fn most_during_compile() -> usize {
+    (process::own_permits() / 4).max(1)
+}
 
 /// Returns a function that starts the front end on the whole source in a thread of `scope`, with the
-/// options that it is given, if a core is free. What is not started so is run by [`is_confirmed`].
-pub fn run_ahead<'s, 'b: 's>(scope: &'s Scope<'s, '_>, toolchain: &'b Toolchain) -> OnContender<'s> {
+/// options that it is given, if a core is free and fewer than `most` such runs are under way. What is
+/// not started so is run by [`is_confirmed`].
+pub fn run_ahead<'s, 'b: 's>(scope: &'s Scope<'s, '_>, toolchain: &'b Toolchain, most: usize) -> OnContender<'s> {
     let running = Arc::new(AtomicUsize::new(0));
-    Box::new(move |options| {
-        let most = (process::own_permits() / CORES_PER_RUN).max(1);
+    Arc::new(move |options| {
         let is_free = || running.load(Ordering::Relaxed) < most && process::free_permit().is_some();
         if toolchain.has_begun_whole(options) || !is_free() {
             return;

@@ -3,6 +3,7 @@
 
 use super::compile_space;
 use super::compile_space::{CompileCallbacks, CompileScope, CompiledSpace};
+use super::confirmation::OnContender;
 use super::failure::Problem;
 use super::fingerprint;
 use super::kernel_info::{KernelInfo, UNCOMPARED_MATH};
@@ -15,7 +16,7 @@ use super::scoring::Scored;
 use super::scoring_input::ScoringInput;
 use super::search_journal::SearchJournal;
 use super::validity::Stores;
-use super::variants::{Assembly, CompileFailure, FrontEnds, Variant, Variants};
+use super::variants::{Assembly, CompileFailure, FrontEnds, Variant, Variants, options_for};
 use super::{Tuner, axes, timing};
 use crate::comment::Annotation;
 use crate::diag::{MessageCode, progress};
@@ -67,14 +68,16 @@ impl Prepared<'_> {
 }
 
 /// How a kernel's space is compiled.
-#[derive(Clone, Copy, Debug)]
-pub struct PrepareOptions {
+#[derive(Clone, Copy)]
+pub struct PrepareOptions<'o> {
     /// Whether an earlier build could not tune the kernel: the baseline is compiled alone first.
     pub was_refused: bool,
     /// Whether a search follows, whose first round may be timed during the compile.
     pub is_searched: bool,
     /// When the work on the kernel began.
     pub begin: Instant,
+    /// Receives the options that may win, as soon as they are predicted or timed.
+    pub on_contender: Option<&'o OnContender<'o>>,
 }
 
 /// Compiles and scores the space of one kernel. Meanwhile a free GPU times its first round.
@@ -83,7 +86,7 @@ pub fn prepare<'a>(
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     mut info: KernelInfo<'a>,
-    PrepareOptions { was_refused, is_searched, begin }: PrepareOptions,
+    PrepareOptions { was_refused, is_searched, begin, on_contender }: PrepareOptions<'_>,
 ) -> Result<(Prepared<'a>, Option<OverlappedTiming>), Problem> {
     let loaded = toolchain.loaded(tuner.device_architecture());
     progress::begin(&info.annotation.name, budget(info.annotation, tuner.settings.budget));
@@ -109,6 +112,12 @@ pub fn prepare<'a>(
     let cache = tuner.results.and_then(|results| results.cache.clone());
     let is_trusted = tuner.settings.trust != Trust::Nothing;
     let is_compiled = AtomicBool::new(false);
+    let macros = info.space.baseline().macros.clone();
+    let on_contender = |set: &FrontEndOptions| {
+        if let Some(on_contender) = on_contender {
+            on_contender(&options_for(&macros, set));
+        }
+    };
     let (explored, early, overtime) = std::thread::scope(|scope| {
         let mut thread = None;
         let mut time_first_round = |scored: Scored| {
@@ -119,10 +128,13 @@ pub fn prepare<'a>(
             let place = lookup.as_ref().zip(basis.as_ref()).zip(device);
             let place = place.and_then(|((lookup, basis), device)| lookup.search(planned.input(), basis, device));
             let planned = planned.with_journal(cache.clone().zip(place), is_trusted);
-            let is_compiled = &is_compiled;
+            let (is_compiled, on_contender) = (&is_compiled, &on_contender);
             let begun =
                 process::spawn_or_return(scope, (measurer, ahead, planned), move |(mut measurer, _, planned)| {
                     let early = planned.time(&mut measurer, is_compiled);
+                    if let Some(leader) = early.as_ref().and_then(OverlappedTiming::leader) {
+                        on_contender(&leader.front_end());
+                    }
                     (measurer, early)
                 });
             match begun {
@@ -133,7 +145,7 @@ pub fn prepare<'a>(
         };
         let first_round: Option<&mut dyn FnMut(Scored)> =
             if has_early_first_round { Some(&mut time_first_round) } else { None };
-        let callbacks = CompileCallbacks { on_baseline: &preload, first_round };
+        let callbacks = CompileCallbacks { on_baseline: &preload, on_contender: &on_contender, first_round };
         let explored = compile_space::explore(front_ends, toolchain, &mut info, (effort, was_refused), callbacks);
         is_compiled.store(true, Ordering::Relaxed);
         let clock = Instant::now();

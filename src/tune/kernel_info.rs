@@ -74,6 +74,11 @@ impl KernelInfo<'_> {
         options_for(&self.space.baseline().macros, set)
     }
 
+    /// Whether the comment says how much shared memory a launch has.
+    pub fn has_shared_clause(&self) -> bool {
+        self.annotation.clauses.shared.is_some()
+    }
+
     /// The kernel under these values of the axes.
     pub fn entry(&self, options: &FrontEndOptions) -> Result<&Entry, String> {
         match self.entries.get(options) {

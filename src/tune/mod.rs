@@ -235,21 +235,23 @@ impl<'a> Tuner<'a> {
         self.surroundings = Some(around);
         self.kernels = annotations.len();
         let mut tuned = Vec::new();
-        let session = TuningSession::new(self, toolchain, annotations).map(TuningSession::searched);
+        let session = TuningSession::new(self, toolchain, annotations).map(|session| session.searched(self));
         let wrong = session.as_ref().map(TuningSession::wrong).unwrap_or_default();
         self.console.diagnostics(&wrong);
         if let Some(mut session) = session.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
-                if session.are_on_device_code() {
+                let most = confirmation::most_during_compile();
+                let ahead = session.are_on_device_code().then(|| confirmation::run_ahead(scope, toolchain, most));
+                if let Some(run_ahead) = &ahead {
                     // Most builds need it.
-                    confirmation::run_ahead(scope, toolchain)(&FrontEndOptions::default());
+                    run_ahead(&FrontEndOptions::default());
                 }
                 let mut before: Option<Timing<'_, '_>> = None;
                 for index in 0..annotations.len() {
                     // What is to be said of this kernel comes after what is to be said of the one
                     // before.
                     self.console.hold(before.is_some());
-                    let found = session.find(self, index);
+                    let found = session.find(self, index, ahead.as_ref());
                     if let Some(timing) = before.take() {
                         let held = self.console.release();
                         self.conclude(scope, toolchain, timing, (&mut session, &mut tuned));
@@ -312,7 +314,8 @@ impl<'a> Tuner<'a> {
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does.
         let permit = measurer.runs_here().then(process::wait_for_permit);
-        effort.on_contender = prepared.is_of_device_code().then(|| confirmation::run_ahead(scope, toolchain));
+        let run_ahead = || confirmation::run_ahead(scope, toolchain, usize::MAX);
+        effort.on_contender = prepared.is_of_device_code().then(run_ahead);
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.info.annotation.name.as_str(), &sent.scored.input);
             let journal = SearchJournal::open(of, place, is_trusted && early.is_none());
@@ -427,7 +430,7 @@ impl<'a> Tuner<'a> {
     ) {
         let Some(mut session) = TuningSession::new(self, toolchain, annotations) else { return };
         for index in 0..annotations.len() {
-            let decided = session.find(self, index).and_then(|found| match found {
+            let decided = session.find(self, index, None).and_then(|found| match found {
                 KernelState::Prepared(prepared, _) => decide(self, &prepared),
                 KernelState::Decided(_) | KernelState::NotLocked => Ok(()),
             });

@@ -130,6 +130,17 @@ impl<'a> PlannedRound<'a> {
 }
 
 impl OverlappedTiming {
+    /// Returns the fastest configuration, if it is faster than the baseline.
+    pub fn leader(&self) -> Option<&Configuration> {
+        let Timings { baseline, candidates } = self.result.as_ref().ok()?;
+        let timed = self.sent.iter().zip(candidates).filter_map(|(configuration, outcome)| match outcome {
+            Outcome::Timed(timing) => Some((configuration, timing.median_us)),
+            _ => None,
+        });
+        let fastest = timed.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, time)| *time < baseline.median_us);
+        fastest.map(|(configuration, _)| configuration)
+    }
+
     /// Translates the round to indices into the whole space.
     ///
     /// # Errors

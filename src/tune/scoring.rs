@@ -205,6 +205,21 @@ impl Scored {
         of_set.filter_map(|index| Some(self.scores[index]?.predicted_us)).min_by(f64::total_cmp)
     }
 
+    /// The options of the configurations that are predicted to be the fastest, at most `most`.
+    pub fn fastest_front_ends(&self, most: usize) -> Vec<FrontEndOptions> {
+        let time = |index: usize| Some((index, self.scores[index]?.predicted_us));
+        let mut timed: Vec<(usize, f64)> = (0..self.scores.len()).filter_map(time).collect();
+        timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut fastest = Vec::new();
+        for (index, _) in timed {
+            let options = self.input.configurations[index].front_end();
+            if fastest.len() < most && !fastest.contains(&options) {
+                fastest.push(options);
+            }
+        }
+        fastest
+    }
+
     /// The configurations that a strategy sends to the GPU, in the order of predicted time.
     pub fn candidates(&self, strategy: Strategy) -> Vec<usize> {
         let (indices, points) = self.points();

@@ -7,7 +7,7 @@
 
 use super::failure::Problem;
 use super::kernel_info::KernelInfo;
-use super::validity::Refusals;
+use super::validity::{DoubtfulLaunch, Refusals};
 use super::variants::{FrontEnds, Variant, Variants};
 use super::written_variables;
 use crate::analysis::grid_sync;
@@ -16,6 +16,7 @@ use crate::launch::{Configuration, FrontEndOptions, Launch, MathOption};
 use crate::model::{CALIBRATION, Calibration, Score};
 use crate::ptx::{Destination, Edits, Module, Transplant, calls_by_address};
 use crate::workload::{Entry, Workload, WrittenVariable};
+use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -92,8 +93,13 @@ impl VariantSource {
 
 impl ScoringInput {
     /// Collects the scoring input of a kernel under tuning. Configurations that must not be
-    /// launched get the reason in place of their variant.
-    pub(super) fn new(info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, variants: &Variants) -> Result<Self, Problem> {
+    /// launched get the reason in place of their variant; `refusals` has those of earlier calls.
+    pub(super) fn new(
+        info: &KernelInfo<'_>,
+        front_ends: &FrontEnds<'_>,
+        variants: &Variants,
+        refusals: &mut Refusals,
+    ) -> Result<Self, Problem> {
         let mut configurations = info.space.searched();
         let baseline = info.baseline();
         let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
@@ -101,7 +107,7 @@ impl ScoringInput {
             configurations.len() - 1
         });
         let (sources, source_of) = sources(info, front_ends, &configurations);
-        let written: Vec<_> = sources.iter().map(|source| source.written(info)).collect();
+        let written: Vec<_> = sources.par_iter().map(|source| source.written(info)).collect();
         let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
         let mut launches = Vec::with_capacity(configurations.len());
         let mut known: Vec<Arc<Workload>> = Vec::new();
@@ -132,7 +138,7 @@ impl ScoringInput {
             configurations.iter().map(|configuration| variants.of(configuration)).collect();
         let baseline_launch = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
         let transplants = transplants(info, front_ends, &sources, source_of[baseline]);
-        let mut refusals = Refusals::new(info, baseline_launch);
+        let mut doubtful: Vec<usize> = Vec::new();
         for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
             if variant.is_err() {
                 continue;
@@ -140,12 +146,21 @@ impl ScoringInput {
             let configuration = &configurations[index];
             let by_launch = info.launch_path.refusal(&info.space, configuration, &launches[index]);
             let by_entry = || transplants[source_of[index]].clone().err();
-            let source = (source_of[index], &sources[source_of[index]]);
-            let launched = (&launches[index], workloads[index].as_deref());
             let unproved = || info.launch_path.refuses_uncompared(&info.space, configuration, &launches[index]);
-            let reason = by_launch.or_else(by_entry).or_else(unproved);
-            if let Some(reason) = reason.or_else(|| refusals.refusal(configuration, source, launched)) {
-                *variant = Err(reason);
+            match by_launch.or_else(by_entry).or_else(unproved) {
+                Some(reason) => *variant = Err(reason),
+                None => doubtful.push(index),
+            }
+        }
+        let asked = doubtful.iter().map(|&index| DoubtfulLaunch {
+            configuration: &configurations[index],
+            number: source_of[index],
+            launched: (&sources[source_of[index]], &launches[index], workloads[index].as_deref()),
+        });
+        let found = refusals.find(baseline_launch, &asked.collect::<Vec<_>>(), info.has_shared_clause());
+        for (index, reason) in doubtful.into_iter().zip(found) {
+            if let Some(reason) = reason {
+                of[index] = Err(reason);
             }
         }
         let codes = variants.all.iter();
@@ -199,8 +214,10 @@ pub(super) fn refusal(
         let (sources, source_of) = sources(info, front_ends, &[configuration.clone(), baseline]);
         let [source, of_baseline] = [0, 1].map(|of| &sources[source_of[of]]);
         let by_entry = transplants(info, front_ends, &sources, source_of[1]).swap_remove(source_of[0]).err();
-        let mut refusals = Refusals::new(info, (of_baseline, &before, baseline_launch.as_ref()));
-        by_entry.or_else(|| refusals.refusal(configuration, (source_of[0], source), (&launch, workload.as_ref())))
+        let launched = (source, &launch, workload.as_ref());
+        let asked = DoubtfulLaunch { configuration, number: source_of[0], launched };
+        let baseline = (of_baseline, &before, baseline_launch.as_ref());
+        by_entry.or_else(|| Refusals::default().find(baseline, &[asked], info.has_shared_clause()).pop().flatten())
     })
 }
 
@@ -255,7 +272,7 @@ fn transplants(
         let made = Transplant::new((host_ptx, &host.symbol), (ptx, &source.symbol), Edits::default(), destination);
         made.map(drop).map_err(|error| error.to_string())
     };
-    sources.iter().enumerate().map(is_possible).collect()
+    sources.par_iter().enumerate().map(is_possible).collect()
 }
 
 /// Returns for each configuration the first one with the same machine code and launch. The

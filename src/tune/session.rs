@@ -5,6 +5,7 @@
 //! one is timed.
 
 use super::cache_lookup::ResultLookup;
+use super::confirmation::OnContender;
 use super::failure::Problem;
 use super::kernel;
 use super::kernel::{PrepareOptions, Prepared};
@@ -86,11 +87,24 @@ impl<'a> TuningSession<'a> {
     }
 
     /// Has each kernel decided by a search within its budget.
-    pub fn searched(self) -> Self {
+    pub fn searched(self, tuner: &Tuner<'_>) -> Self {
         // What is known already is for code of the whole source.
-        let is_known = self.promising.contains(&true);
-        let front_ends = if is_known { self.front_ends } else { self.front_ends.on_device_code() };
+        let is_on_whole = self.promising.contains(&true) || self.makes_output_of_build_alone(tuner);
+        let front_ends = if is_on_whole { self.front_ends } else { self.front_ends.on_device_code() };
         Self { is_searched: true, front_ends, ..self }
+    }
+
+    /// Returns whether the search needs no more of the front end than the build, which takes it over.
+    fn makes_output_of_build_alone(&self, tuner: &Tuner<'_>) -> bool {
+        let is_taken_over = tuner.surroundings.as_ref().is_some_and(|around| !around.includes_header);
+        // A search that times is faster if it need not wait for the whole source; one that does not has no
+        // math options.
+        let needs_one = |annotation: &Annotation| {
+            let space = header_functions::space(annotation, self.toolchain.architecture());
+            space.is_ok_and(|space| space.baseline().macros.is_empty() && space.unroll().len() == 1)
+                && !kernel::will_time(tuner, self.toolchain, annotation)
+        };
+        is_taken_over && self.annotations.iter().all(needs_one)
     }
 
     /// Returns the errors of all comments' spaces, so that they end the call before any kernel is
@@ -134,8 +148,14 @@ impl<'a> TuningSession<'a> {
         self.front_ends.set_deadlines(bounds);
     }
 
-    /// Looks a kernel up; without a known result compiles and scores its space.
-    pub fn find(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<KernelState<'a>, Problem> {
+    /// Looks a kernel up; without a known result compiles and scores its space. Passes the front-end
+    /// options that may win to `on_contender` as soon as they are predicted or timed.
+    pub fn find(
+        &mut self,
+        tuner: &mut Tuner<'_>,
+        index: usize,
+        on_contender: Option<&OnContender<'_>>,
+    ) -> Result<KernelState<'a>, Problem> {
         if let Some(problem) = self.problems.get_mut(index).and_then(Option::take) {
             return self.unless_late(Err(problem));
         }
@@ -143,11 +163,11 @@ impl<'a> TuningSession<'a> {
         let begin = if index == 0 { self.toolchain.begin() } else { Instant::now() };
         let is_baseline_alone = self.promising[index] || self.refused[index];
         let ahead = if is_baseline_alone { InitialCompile::Baseline } else { InitialCompile::FirstRound };
-        let found = self.look(tuner, index, (begin, ahead));
+        let found = self.look(tuner, index, (begin, ahead), on_contender);
         let may_be_of_part = self.are_on_device_code() && self.toolchain.late().is_none();
         if found.as_ref().is_err_and(Problem::depends_on_front_end) && may_be_of_part {
             let made = self.front_ends.begin_with_whole();
-            let found = self.look(tuner, index, (begin, InitialCompile::Baseline));
+            let found = self.look(tuner, index, (begin, InitialCompile::Baseline), None);
             if found.is_err() {
                 self.front_ends.end_with_whole(made);
             }
@@ -160,7 +180,7 @@ impl<'a> TuningSession<'a> {
     /// seemed to need of it gives other code.
     pub fn find_in_whole(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<KernelState<'a>, Problem> {
         self.front_ends.begin_with_whole();
-        let found = self.look(tuner, index, (Instant::now(), InitialCompile::FirstRound));
+        let found = self.look(tuner, index, (Instant::now(), InitialCompile::FirstRound), None);
         self.unless_late(found)
     }
 
@@ -182,6 +202,7 @@ impl<'a> TuningSession<'a> {
         tuner: &mut Tuner<'_>,
         index: usize,
         (begin, ahead): (Instant, InitialCompile),
+        on_contender: Option<&OnContender<'_>>,
     ) -> Result<KernelState<'a>, Problem> {
         let (toolchain, annotation, is_promising) = (self.toolchain, &self.annotations[index], self.promising[index]);
         self.front_ends.set_deadlines(None);
@@ -217,7 +238,7 @@ impl<'a> TuningSession<'a> {
         }
         tuner.start();
         self.set_deadlines(tuner, annotation, begin);
-        let preparing = PrepareOptions { was_refused, is_searched: self.is_searched, begin };
+        let preparing = PrepareOptions { was_refused, is_searched: self.is_searched, begin, on_contender };
         let (prepared, early) = kernel::prepare(tuner, toolchain, &mut self.front_ends, info, preparing)?;
         Ok(KernelState::Prepared(Arc::new(prepared), early.map(Box::new)))
     }

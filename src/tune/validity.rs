@@ -2,7 +2,6 @@
 //! access memory out of bounds or assume another block, and launches that do less work than the
 //! baseline, which the model must not choose.
 
-use super::kernel_info::KernelInfo;
 use super::scoring::Scored;
 use super::scoring_input::VariantSource;
 use crate::analysis::{memory_check, ptx_facts};
@@ -10,66 +9,99 @@ use crate::launch::{Configuration, Dim3, Launch};
 use crate::ptx::Module;
 use crate::space::Overrun;
 use crate::workload::{Fill, Workload};
+use rayon::prelude::*;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 /// A source with a launch of its kernel, and the workload of that.
 pub type Launched<'a> = (&'a VariantSource, &'a Launch, Option<&'a Workload>);
 
-/// Finds and caches the reasons why launches are refused.
-pub struct Refusals<'a> {
-    info: &'a KernelInfo<'a>,
-    baseline: Launched<'a>,
-    /// By number of the source.
+/// A launch that may be refused.
+pub struct DoubtfulLaunch<'a> {
+    pub configuration: &'a Configuration,
+    /// The number of its source, which is the same in all calls.
+    pub number: usize,
+    pub launched: Launched<'a>,
+}
+
+/// The reasons why launches of a kernel are refused, kept for later calls.
+#[derive(Default)]
+pub struct Refusals {
+    /// By number of the source; `None` where its PTX is not understood.
     modules: HashMap<usize, Option<Module>>,
     /// By number of the source, block, and whether the grid is an axis.
-    known: HashMap<(usize, Dim3, bool), Option<String>>,
-    /// Out-of-bounds accesses, by number of the source and launch.
-    overruns: HashMap<(usize, Launch), Option<String>>,
+    by_block: HashMap<(usize, Dim3, bool), Option<String>>,
+    /// By number of the source and launch.
+    overruns: HashMap<(usize, Launch), Vec<Overrun>>,
     /// The buffers that the baseline itself overruns, once that was asked for: the comment gives
     /// them a wrong size.
     baseline_overruns: OnceCell<Vec<String>>,
 }
 
-impl<'a> Refusals<'a> {
-    /// For a kernel, and how its baseline is launched.
-    pub fn new(info: &'a KernelInfo<'a>, baseline: Launched<'a>) -> Self {
-        let (modules, known, overruns) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { info, baseline, modules, known, overruns, baseline_overruns: OnceCell::new() }
+impl Refusals {
+    /// Returns why each of these must not be launched. `has_shared`: whether the comment says how much
+    /// shared memory a launch has.
+    pub fn find(
+        &mut self,
+        baseline: Launched<'_>,
+        launches: &[DoubtfulLaunch<'_>],
+        has_shared: bool,
+    ) -> Vec<Option<String>> {
+        let with_ptx = launches.iter().filter(|asked| asked.launched.0.ptx.is_some());
+        let by_source = with_ptx.map(|asked| (asked.number, asked));
+        add_missing(&mut self.modules, by_source, |asked| parsed(asked.launched.0));
+        let module_of = |number: usize| self.modules.get(&number).and_then(Option::as_ref);
+        let may_overrun = |asked: &&DoubtfulLaunch<'_>| asked.launched.1.threads() > baseline.1.threads();
+        let by_launch = launches.iter().filter(may_overrun).map(|asked| (asked.overrun_key(), asked));
+        add_missing(&mut self.overruns, by_launch, |asked| {
+            let (source, launch, workload) = asked.launched;
+            let run = module_of(asked.number).zip(workload);
+            let overruns =
+                |(module, workload)| memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload));
+            run.map(overruns).unwrap_or_default()
+        });
+        let overrun = |asked: &DoubtfulLaunch<'_>| {
+            let mut found = self.overruns.get(&asked.overrun_key())?.iter();
+            let own = || self.baseline_overruns.get_or_init(|| overrun_buffers(baseline));
+            let Overrun { buffer, has, .. } = found.find(|overrun| !own().contains(&overrun.buffer))?;
+            Some(format!(
+                "more threads reach beyond `{buffer}` ({has} elements): make it longer in program and comment, as in out[grid.x * block.x]"
+            ))
+        };
+        let found: Vec<Option<String>> = launches.iter().map(overrun).collect();
+        let others = launches.iter().zip(&found).filter(|(_, overrun)| overrun.is_none());
+        let by_block = others.map(|(asked, _)| (asked.block_key(), asked));
+        add_missing(&mut self.by_block, by_block, |asked| {
+            let (source, launch, workload) = asked.launched;
+            let run = module_of(asked.number).zip(workload)?;
+            memory_check::explain_refusal(&source.symbol, launch, run, has_shared)
+        });
+        let of_block = |asked: &DoubtfulLaunch<'_>| self.by_block.get(&asked.block_key()).cloned().flatten();
+        found.into_iter().zip(launches).map(|(overrun, asked)| overrun.or_else(|| of_block(asked))).collect()
+    }
+}
+
+impl DoubtfulLaunch<'_> {
+    fn overrun_key(&self) -> (usize, Launch) {
+        (self.number, *self.launched.1)
     }
 
-    /// Why a configuration must not be launched so.
-    pub fn refusal(
-        &mut self,
-        configuration: &Configuration,
-        (number, source): (usize, &VariantSource),
-        (launch, workload): (&Launch, Option<&Workload>),
-    ) -> Option<String> {
-        let module = self.modules.entry(number).or_insert_with(|| parsed(source));
-        let run = module.as_ref().zip(workload);
-        let (_, before, _) = self.baseline;
-        if let Some((module, workload)) = run.filter(|_| launch.threads() > before.threads()) {
-            let overruns = self.overruns.entry((number, *launch)).or_insert_with(|| {
-                let baseline_overruns = || self.baseline_overruns.get_or_init(|| baseline_overruns(self.baseline));
-                let mut found = memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload)).into_iter();
-                let Overrun { buffer, has, .. } = found.find(|overrun| !baseline_overruns().contains(&overrun.buffer))?;
-                Some(format!(
-                    "more threads reach beyond `{buffer}` ({has} elements): make it longer in program and comment, as in out[grid.x * block.x]"
-                ))
-            });
-            if overruns.is_some() {
-                return overruns.clone();
-            }
-        }
-        let key = (number, configuration.block, configuration.grid.is_some());
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
-        }
-        let says_how_much = self.info.annotation.clauses.shared.is_some();
-        let refusal = memory_check::explain_refusal(&source.symbol, launch, run?, says_how_much);
-        self.known.insert(key, refusal.clone());
-        refusal
+    fn block_key(&self) -> (usize, Dim3, bool) {
+        (self.number, self.configuration.block, self.configuration.grid.is_some())
     }
+}
+
+/// Finds in parallel what is not known yet, of the first launch with each key.
+fn add_missing<'l, 'a: 'l, K: Clone + Eq + Hash + Send, V: Send>(
+    known: &mut HashMap<K, V>,
+    launches: impl Iterator<Item = (K, &'l DoubtfulLaunch<'a>)>,
+    find: impl Fn(&DoubtfulLaunch<'a>) -> V + Sync,
+) {
+    let mut seen = HashSet::new();
+    let missing = launches.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone()));
+    let missing: Vec<(K, &DoubtfulLaunch<'a>)> = missing.collect();
+    known.extend(missing.into_par_iter().map(|(key, asked)| (key, find(asked))).collect::<Vec<_>>());
 }
 
 fn parsed(source: &VariantSource) -> Option<Module> {
@@ -77,7 +109,7 @@ fn parsed(source: &VariantSource) -> Option<Module> {
 }
 
 /// Returns the buffers that a launch overruns.
-fn baseline_overruns((source, launch, workload): Launched<'_>) -> Vec<String> {
+fn overrun_buffers((source, launch, workload): Launched<'_>) -> Vec<String> {
     let run = parsed(source).zip(workload);
     let found = run.map(|(module, workload)| memory_check::beyond_buffers(&module, &source.symbol, (launch, workload)));
     found.into_iter().flatten().map(|overrun| overrun.buffer).collect()
