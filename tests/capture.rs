@@ -752,6 +752,22 @@ fn template_without_a_recording_is_nvccs_with_one_line() {
 }
 
 #[test]
+fn kernel_that_the_program_left_out_is_named_besides_those_that_are_tuned() {
+    let (folder, _) = recorded("0", &[]);
+    let kernel = folder.path().join("launches.capture/read_128");
+    std::fs::create_dir_all(&kernel).expect("made");
+    std::fs::write(kernel.join("left_out"), "bytes 1395864371 1073741824\n").expect("written");
+    let captures = ("NVTUNE_CAPTURE_DIR", folder.path().to_str().expect("text"));
+    let settings = [captures, ("NVTUNE_KERNELS", "all"), ("NVTUNE_CANDIDATES", "2")];
+    let (passed, said) = built_without_comments("static", &settings);
+    assert!(passed, "{said}");
+    let expected = "\
+nvtune: launches.cu: not tuned: no launch of read_128 is recorded: its buffers take at least 1.3 GiB, more than \
+NVTUNE_CAPTURE_BYTES (1.0 GiB): build with NVTUNE=capture and run it with NVTUNE_CAPTURE_BYTES=2G [N0094]";
+    assert_eq!(decisions(&said), [expected, "nvtune: scaled", "nvtune: viewed", "nvtune: filled_double"]);
+}
+
+#[test]
 fn all_means_kernels_with_a_share_of_the_recorded_work() {
     let (folder, _) = recorded("0", &[]);
     let captures = folder.path().join("launches.capture");

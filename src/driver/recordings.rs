@@ -91,6 +91,18 @@ impl Build<'_> {
         });
         if annotations.is_empty() && !names.is_empty() && total == 0 {
             self.note_nothing_recorded(source.name(), &names, &names.iter().map(recorded).collect::<Vec<_>>());
+            return;
+        }
+        self.note_left_out(source.name(), folder, annotations);
+    }
+
+    /// Names the kernels of a source that the program launched and did not record.
+    fn note_left_out(&self, source: impl Display, folder: &Path, tuned: &[Annotation]) {
+        let is_tuned = |name: &String| tuned.iter().any(|annotation| annotation.name == *name);
+        let left_out = recording::left_out(folder).into_iter().filter(|(name, _)| !is_tuned(name));
+        let (names, kernels): (Vec<String>, Vec<RecordedKernel>) = left_out.unzip();
+        if !names.is_empty() {
+            self.note_nothing_recorded(source, &names, &kernels);
         }
     }
 
@@ -102,9 +114,14 @@ impl Build<'_> {
             let names: Vec<String> =
                 templates.iter().filter(|(file, _)| file == source).map(|(_, name)| name.clone()).collect();
             let folder = self.capture_folder(&source.file_stem().unwrap_or_default().to_string_lossy());
-            if !names.is_empty() && recording::total_work(folder.parent().unwrap_or(&folder)) == 0 {
+            if names.is_empty() {
+                continue;
+            }
+            if recording::total_work(folder.parent().unwrap_or(&folder)) == 0 {
                 let kernels: Vec<RecordedKernel> = recording::kernels(&folder).collect();
                 self.note_nothing_recorded(source.display(), &names, &kernels);
+            } else {
+                self.note_left_out(source.display(), &folder, &[]);
             }
         }
     }

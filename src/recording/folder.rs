@@ -171,6 +171,16 @@ pub fn kernels(folder: &Path) -> impl Iterator<Item = RecordedKernel> {
     entries.filter_map(|entry| Some(RecordedKernel::read(folder, entry.file_name().to_str()?)))
 }
 
+/// The kernels of a folder of which no launch is recorded, for a reason that is known, by name.
+pub fn left_out(folder: &Path) -> BTreeMap<String, RecordedKernel> {
+    let named = std::fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let kernel = RecordedKernel::read(folder, &name);
+        Some((name, kernel))
+    });
+    named.filter(|(_, kernel)| kernel.launches.is_empty() && !kernel.left_out.is_empty()).collect()
+}
+
 /// The instances of templates that are recorded in a folder.
 pub fn instances(folder: &Path) -> TemplateInstances {
     let mut found = TemplateInstances::default();
