@@ -8,7 +8,7 @@ use super::confirmation::OnContender;
 use super::kernel_info::KernelInfo;
 use super::refinement;
 use super::scoring_input::ScoringInput;
-use super::timing::{candidate, finalists, median, rounds, settled};
+use super::timing::{SearchClock, affordable_contenders, candidate, finalists, median, rounds, settled};
 use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure;
@@ -32,6 +32,10 @@ const MAX_SPEEDUP: f64 = 10_000.0;
 /// refused. What is wrong with one, such as its block shape, is often wrong with its group.
 const MAX_FINALIST_GROUPS: usize = 3;
 
+/// Launches that take this many seconds are as fast with cold caches as with warm ones: to fill the
+/// second-level cache takes less than 0.1 ms.
+const CACHES_MATTER_S: f64 = 0.05;
+
 /// Number of spilling configurations, besides the finalists, that are tried with their spills in
 /// shared memory: about two of the register caps of a kernel make it spill a little.
 const MAX_SPILLING: usize = 2;
@@ -42,8 +46,8 @@ pub struct Finals<'a> {
     pub input: &'a ScoringInput,
     /// Compiles refined finalists; `None` if the driver compiles the PTX.
     pub toolchain: Option<&'a Toolchain>,
-    /// Seconds that remain of the budget.
-    pub remaining_s: f64,
+    /// The time of the search.
+    pub clock: SearchClock,
     /// Configurations that may still be timed.
     pub remaining: usize,
     /// How the measuring process is started where a winner is run under compute-sanitizer.
@@ -124,6 +128,7 @@ impl Finals<'_> {
         }
         let refined = refinement::contenders(self, (&contenders, &others), permit, measurer, decision);
         contenders.extend(refined);
+        self.keep_affordable(&mut contenders, measurer, decision);
         let Some(baseline) = contenders.first().filter(|first| first.row == self.input.baseline).cloned() else {
             return Ok(false);
         };
@@ -170,7 +175,7 @@ impl Finals<'_> {
         decision: &mut Decision,
     ) -> Result<Option<PairedSamples>, Error> {
         let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
-        let rounds = self.rounds(contenders, 1, decision);
+        let rounds = self.rounds(contenders, 1, measurer, decision);
         let samples = measurer.time_paired(&candidates, rounds, Caches::Cold)?;
         let samples_by_contender =
             contenders.iter().zip(samples).filter_map(|(contender, samples)| Some((contender.clone(), samples?)));
@@ -187,13 +192,19 @@ impl Finals<'_> {
         Ok(Some((reference, samples_by_contender)))
     }
 
+    /// Leaves out the slowest contenders that there is no time for. The first is the baseline.
+    fn keep_affordable(&self, contenders: &mut Vec<Contender>, measurer: &impl Measurer, decision: &Decision) {
+        let Some(baseline) = contenders.first() else { return };
+        let baseline_s = seconds(baseline, decision);
+        contenders[1..].sort_by(|a, b| seconds(a, decision).total_cmp(&seconds(b, decision)));
+        let others: Vec<f64> = contenders[1..].iter().map(|other| seconds(other, decision)).collect();
+        contenders.truncate(1 + affordable_contenders(baseline_s, &others, self.clock.left_s(measurer)));
+    }
+
     /// The rounds of a duel of these contenders, of which each is launched so often in a round.
-    fn rounds(&self, contenders: &[Contender], launches: u32, decision: &Decision) -> u32 {
-        let us = |contender: &Contender| {
-            decision.configurations[contender.row].timing.as_ref().map(|timing| timing.median_us)
-        };
-        let round_us: f64 = contenders.iter().filter_map(us).sum();
-        rounds(f64::from(launches) * round_us / 1e6, self.remaining_s)
+    fn rounds(&self, contenders: &[Contender], launches: u32, measurer: &impl Measurer, decision: &Decision) -> u32 {
+        let round_s: f64 = contenders.iter().map(|contender| seconds(contender, decision)).sum();
+        rounds(f64::from(launches) * round_s, self.clock.left_s(measurer))
     }
 
     /// Tells whether a configuration is tried with its spills in shared memory. It must spill
@@ -234,10 +245,12 @@ impl Finals<'_> {
             let reason = format!("{ratio:.0} times as fast as the baseline is faster than any configuration can be");
             return Ok(Some(Objection { by: " for the time that was said of it", reason }));
         }
-        // With warm caches each launch comes after one that is not timed.
-        let rounds = self.rounds(&[baseline.clone(), winner.clone()], 2, decision);
-        if let Some(reason) = warm_cache_objection((baseline, winner), ratio, (rounds, measurer), decision)? {
-            return Ok(Some(Objection { by: "", reason }));
+        if seconds(winner, decision) < CACHES_MATTER_S {
+            // With warm caches each launch comes after one that is not timed.
+            let rounds = self.rounds(&[baseline.clone(), winner.clone()], 2, measurer, decision);
+            if let Some(reason) = warm_cache_objection((baseline, winner), ratio, (rounds, measurer), decision)? {
+                return Ok(Some(Objection { by: "", reason }));
+            }
         }
         match compare_on_other_contents(baseline, winner, measurer)? {
             SecondCheck::Equal => {}
@@ -352,6 +365,12 @@ impl Finals<'_> {
             Some(Outcome::Skipped) | None => Some("there was no time to try it".to_owned()),
         })
     }
+}
+
+/// The time of one launch of a contender in seconds; 0 where it is not known.
+fn seconds(contender: &Contender, decision: &Decision) -> f64 {
+    let timing = decision.configurations[contender.row].timing.as_ref();
+    timing.map_or(0.0, |timing| timing.median_us / 1e6)
 }
 
 /// Why the fastest may not win.

@@ -115,7 +115,7 @@ pub fn contenders(
     measurer: &mut impl Measurer,
     decision: &mut Decision,
 ) -> Vec<Contender> {
-    let Some(baseline) = unrefined.first().filter(|_| finals.remaining_s > 0.0) else { return Vec::new() };
+    let Some(baseline) = unrefined.first().filter(|_| finals.clock.left_s(measurer) > 0.0) else { return Vec::new() };
     // A call that may run one tool at a time runs ptxas now, and nothing is measured meanwhile.
     let is_permitted = permit.take().is_some();
     let mut compiled = compile(finals, (unrefined, others), decision);
@@ -125,7 +125,7 @@ pub fn contenders(
     if candidates.is_empty() {
         return Vec::new();
     }
-    let plan = Plan { budget_s: finals.remaining_s, ..Plan::default() };
+    let plan = Plan { budget_s: finals.clock.left_s(measurer) / 2.0, ..Plan::default() };
     let timings = match measurer.time(&baseline.candidate, &candidates, &plan) {
         Ok(timings) => timings,
         Err(error) => {

@@ -18,7 +18,7 @@ use crate::process::Permit;
 use crate::record::{Decision, PointOutcome, RecordedTiming};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many of the fastest candidates meet the baseline in paired rounds.
 const FINALISTS: usize = 4;
@@ -31,17 +31,56 @@ pub const ROUNDS: u32 = 41;
 /// [`LAST_VERDICT`].
 const LEAST_ROUNDS: u32 = 9;
 
-/// Share of what is left of the budget before the first duel that the rounds of each may take.
+/// Share of what is left of the budget before a duel that its rounds may take.
 const DUEL_SHARE: f64 = 0.2;
 
 /// Seconds that they may take in any case, so that a search that used its budget up does not end
 /// in a doubtful verdict.
 const LEAST_DUEL_S: f64 = 1.0;
 
-/// The rounds of a duel in which one round takes `round_s` seconds, where `remaining_s` seconds
-/// of the budget are left.
-pub(super) fn rounds(round_s: f64, remaining_s: f64) -> u32 {
-    let affordable = (DUEL_SHARE * remaining_s).max(LEAST_DUEL_S) / round_s;
+/// Share of a search's budget for what comes before its duels.
+const SEARCH_SHARE: f64 = 2.0 / 3.0;
+
+/// The time of a search, without what it waited for a GPU.
+#[derive(Clone, Copy)]
+pub(super) struct SearchClock {
+    begin: Instant,
+    waited: Duration,
+    budget_s: f64,
+}
+
+impl SearchClock {
+    fn start(budget_s: f64, measurer: &impl Measurer) -> Self {
+        Self { begin: Instant::now(), waited: measurer.waited(), budget_s }
+    }
+
+    /// Seconds that are left of the budget; negative where it is exceeded.
+    pub fn left_s(&self, measurer: &impl Measurer) -> f64 {
+        let waited = measurer.waited().saturating_sub(self.waited);
+        self.budget_s - self.begin.elapsed().saturating_sub(waited).as_secs_f64()
+    }
+}
+
+/// How many of the contenders in a duel there is time for, by the seconds that the baseline and
+/// these take in a round, the fastest first: at least one.
+pub(super) fn affordable_contenders(baseline_s: f64, contenders_s: &[f64], left_s: f64) -> usize {
+    let most_s = duel_s(left_s) / f64::from(LEAST_ROUNDS);
+    let rounds_s = contenders_s.iter().scan(baseline_s, |sum, own| {
+        *sum += own;
+        Some(*sum)
+    });
+    rounds_s.take_while(|round_s| *round_s <= most_s).count().max(1)
+}
+
+/// Seconds that a duel may take.
+fn duel_s(left_s: f64) -> f64 {
+    (DUEL_SHARE * left_s).max(LEAST_DUEL_S)
+}
+
+/// The rounds of a duel in which one round takes `round_s` seconds, where `left_s` seconds of the
+/// budget are left.
+pub(super) fn rounds(round_s: f64, left_s: f64) -> u32 {
+    let affordable = duel_s(left_s) / round_s;
     // Where nothing is known of the time, it is short.
     if affordable.is_finite() { (affordable as u32).clamp(LEAST_ROUNDS, ROUNDS) } else { ROUNDS }
 }
@@ -149,8 +188,8 @@ fn decide_on<M: Measurer>(
 ) -> Result<(), Error> {
     let input = &scored.input;
     let baseline = baseline(input)?;
-    let (clock, waited) = (Instant::now(), measurer.waited());
-    let left = |measurer: &M| budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
+    let clock = SearchClock::start(budget_s, measurer);
+    let left = |measurer: &M| clock.left_s(measurer) - (1.0 - SEARCH_SHARE) * budget_s;
     let mut tally = Tally::default();
     let early = early.map(|early| early.into_round(input)).transpose()?;
     let mut earlier = HashMap::new();
@@ -223,7 +262,7 @@ fn decide_on<M: Measurer>(
         info,
         input,
         toolchain,
-        remaining_s: left(measurer),
+        clock,
         remaining: most.saturating_sub(decision.timed),
         sanitize: sanitize.as_ref(),
         on_contender,
@@ -350,7 +389,7 @@ mod tests {
 
     #[test]
     fn duels_of_long_kernels_have_fewer_rounds() {
-        for (why, round_s, remaining_s, expected) in [
+        for (why, round_s, left_s, expected) in [
             ("a short kernel", 1e-4, 28.0, ROUNDS),
             ("a short kernel, and no time left", 1e-4, -3.0, ROUNDS),
             ("a long kernel", 0.4, 28.0, 14),
@@ -358,7 +397,20 @@ mod tests {
             ("a very long kernel", 5.0, 28.0, LEAST_ROUNDS),
             ("nothing is known of the time", 0.0, 28.0, ROUNDS),
         ] {
-            assert_eq!(rounds(round_s, remaining_s), expected, "{why}");
+            assert_eq!(rounds(round_s, left_s), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn duels_of_long_kernels_have_fewer_contenders() {
+        for (why, seconds, left_s, expected) in [
+            ("short kernels", [1e-4; 3], 28.0, 3),
+            ("short kernels, and no time left", [1e-4; 3], -3.0, 3),
+            ("long kernels", [0.2; 3], 28.0, 2),
+            ("long kernels, and little time left", [0.2; 3], 1.0, 1),
+            ("nothing is known of the time", [0.0; 3], 28.0, 3),
+        ] {
+            assert_eq!(affordable_contenders(seconds[0], &seconds, left_s), expected, "{why}");
         }
     }
 }
