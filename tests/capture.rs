@@ -752,19 +752,25 @@ fn template_without_a_recording_is_nvccs_with_one_line() {
 }
 
 #[test]
-fn kernel_that_the_program_left_out_is_named_besides_those_that_are_tuned() {
+fn kernels_that_the_program_left_out_are_named_by_reason() {
     let (folder, _) = recorded("0", &[]);
-    let kernel = folder.path().join("launches.capture/read_128");
-    std::fs::create_dir_all(&kernel).expect("made");
-    std::fs::write(kernel.join("left_out"), "bytes 1395864371 1073741824\n").expect("written");
+    let too_large = "bytes 1395864371 1073741824\n";
+    for (name, reason) in [("read_128", too_large), ("read_256", too_large), ("sparse", "an array is sparse\n")] {
+        let kernel = folder.path().join("launches.capture").join(name);
+        std::fs::create_dir_all(&kernel).expect("made");
+        std::fs::write(kernel.join("left_out"), reason).expect("written");
+    }
     let captures = ("NVTUNE_CAPTURE_DIR", folder.path().to_str().expect("text"));
     let settings = [captures, ("NVTUNE_KERNELS", "all"), ("NVTUNE_CANDIDATES", "2")];
     let (passed, said) = built_without_comments("static", &settings);
     assert!(passed, "{said}");
-    let expected = "\
-nvtune: launches.cu: not tuned: no launch of read_128 is recorded: its buffers take at least 1.3 GiB, more than \
-NVTUNE_CAPTURE_BYTES (1.0 GiB): build with NVTUNE=capture and run it with NVTUNE_CAPTURE_BYTES=2G [N0094]";
-    assert_eq!(decisions(&said), [expected, "nvtune: scaled", "nvtune: viewed", "nvtune: filled_double"]);
+    expect![[r#"
+        nvtune: launches.cu: not tuned: no launch of sparse is recorded (an array is sparse): build with NVTUNE=capture and run it [N0094]
+        nvtune: launches.cu: not tuned: no launch of read_128, read_256 is recorded: its buffers take at least 1.3 GiB, more than NVTUNE_CAPTURE_BYTES (1.0 GiB): build with NVTUNE=capture and run it with NVTUNE_CAPTURE_BYTES=2G [N0094]
+        nvtune: scaled
+        nvtune: viewed
+        nvtune: filled_double"#]]
+    .assert_eq(&decisions(&said).join("\n"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::settings::bytes_setting;
 use crate::tune;
 use crate::tune::{KernelStub, Preprocessing};
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
@@ -35,12 +35,12 @@ impl Build<'_> {
     /// Gives the comments of a source what the program recorded. A kernel whose launch is then
     /// still unknown is left out with a warning.
     pub(super) fn apply_recordings(&self, source: &MarkedSource, annotations: &mut Vec<Annotation>) {
-        if annotations.iter().all(|annotation| annotation.clauses.args.is_some()) {
-            return;
-        }
         let folder = self.capture_folder(&source.stem);
         if self.settings.kernels.is_all() {
             self.leave_out_minor(source, &folder, annotations);
+        }
+        if annotations.iter().all(|annotation| annotation.clauses.args.is_some()) {
+            return;
         }
         let program = OnceCell::new();
         let members = |kind: &str, bytes: usize| {
@@ -90,19 +90,24 @@ impl Build<'_> {
             }
         });
         if annotations.is_empty() && !names.is_empty() && total == 0 {
-            self.note_nothing_recorded(source.name(), &names, &names.iter().map(recorded).collect::<Vec<_>>());
+            let kernels: Vec<RecordedKernel> = names.iter().map(recorded).collect();
+            self.note_nothing_recorded(source.name(), &names, &reason_and_remedy(&kernels));
             return;
         }
         self.note_left_out(source.name(), folder, annotations);
     }
 
-    /// Names the kernels of a source that the program launched and did not record.
+    /// Names the kernels of a source that the program launched and did not record, each reason once.
     fn note_left_out(&self, source: impl Display, folder: &Path, tuned: &[Annotation]) {
-        let is_tuned = |name: &String| tuned.iter().any(|annotation| annotation.name == *name);
-        let left_out = recording::left_out(folder).into_iter().filter(|(name, _)| !is_tuned(name));
-        let (names, kernels): (Vec<String>, Vec<RecordedKernel>) = left_out.unzip();
-        if !names.is_empty() {
-            self.note_nothing_recorded(source, &names, &kernels);
+        let mut by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, kernel) in recording::kernels(folder) {
+            let is_tuned = tuned.iter().any(|annotation| annotation.name == name);
+            if !is_tuned && kernel.launches.is_empty() && !kernel.left_out.is_empty() {
+                by_reason.entry(reason_and_remedy([&kernel])).or_default().push(name);
+            }
+        }
+        for (reason, names) in by_reason {
+            self.note_nothing_recorded(&source, &names, &reason);
         }
     }
 
@@ -118,18 +123,18 @@ impl Build<'_> {
                 continue;
             }
             if recording::total_work(folder.parent().unwrap_or(&folder)) == 0 {
-                let kernels: Vec<RecordedKernel> = recording::kernels(&folder).collect();
-                self.note_nothing_recorded(source.display(), &names, &kernels);
+                let reason = reason_and_remedy(recording::kernels(&folder).values());
+                self.note_nothing_recorded(source.display(), &names, &reason);
             } else {
                 self.note_left_out(source.display(), &folder, &[]);
             }
         }
     }
 
-    /// Says that no launch of these kernels of a source is recorded, and why.
-    fn note_nothing_recorded(&self, source: impl Display, names: &[String], recorded: &[RecordedKernel]) {
-        let (names, remedy) = (listed(names), reason_and_remedy(recorded));
-        let message = format!("{source}: not tuned: no launch of {names} is recorded{remedy}");
+    /// Says that no launch of these kernels of a source is recorded.
+    fn note_nothing_recorded(&self, source: impl Display, names: &[String], reason_and_remedy: &str) {
+        let names = listed(names);
+        let message = format!("{source}: not tuned: no launch of {names} is recorded{reason_and_remedy}");
         self.console.summary(&MessageCode::NotRecorded.tag(message));
     }
 

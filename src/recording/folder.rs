@@ -165,26 +165,17 @@ impl RecordedKernel {
     }
 }
 
-/// The kernels that a folder has recordings of, or the reason that there are none.
-pub fn kernels(folder: &Path) -> impl Iterator<Item = RecordedKernel> {
+/// The kernels that a folder has recordings of, or the reason that there are none, by name.
+pub fn kernels(folder: &Path) -> BTreeMap<String, RecordedKernel> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some(RecordedKernel::read(folder, entry.file_name().to_str()?)))
-}
-
-/// The kernels of a folder of which no launch is recorded, for a reason that is known, by name.
-pub fn left_out(folder: &Path) -> BTreeMap<String, RecordedKernel> {
-    let named = std::fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let kernel = RecordedKernel::read(folder, &name);
-        Some((name, kernel))
-    });
-    named.filter(|(_, kernel)| kernel.launches.is_empty() && !kernel.left_out.is_empty()).collect()
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.map(|name| (name.clone(), RecordedKernel::read(folder, &name))).collect()
 }
 
 /// The instances of templates that are recorded in a folder.
 pub fn instances(folder: &Path) -> TemplateInstances {
     let mut found = TemplateInstances::default();
-    for kernel in kernels(folder) {
+    for kernel in kernels(folder).into_values() {
         kernel.launches.iter().for_each(|counted| found.add(&counted.launch.instance));
     }
     found
@@ -205,7 +196,7 @@ pub fn total_gpu_time_us(parent: &Path) -> f64 {
 fn all_kernels(parent: &Path) -> impl Iterator<Item = RecordedKernel> {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = entries.filter(|path| path.extension() == Some(OsStr::new("capture")));
-    folders.flat_map(|folder| kernels(&folder).collect::<Vec<_>>())
+    folders.flat_map(|folder| kernels(&folder).into_values())
 }
 
 /// Returns how long all launches of a kernel took. Those that were not timed count as the mean of

@@ -39,5 +39,5 @@ pub mod fuzzed {
 
 pub use apply::{apply, load};
 pub use file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, RecordedPointer, RecordingError};
-pub use folder::{LeftOut, RecordedKernel, clear, folder, instances, kernels, left_out, total_gpu_time_us, total_work};
+pub use folder::{LeftOut, RecordedKernel, clear, folder, instances, kernels, total_gpu_time_us, total_work};
 pub use launch_inference::{InferredGrid, KernelHints, KnownLaunch, infer_grid};

@@ -18,7 +18,8 @@ use crate::process;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
 
-/// Sets of front-end options that are taken to be contenders by the model's prediction.
+/// Number of sets of front-end options that are taken for contenders by the model: as many as a
+/// machine of 16 cores runs ahead.
 const CONTENDERS: usize = 4;
 
 /// Sets of front-end options that are compiled in one step if nothing is timed.

@@ -13,26 +13,29 @@ use std::thread::Scope;
 /// Receives the front-end options of a configuration that may win.
 pub type OnContender<'a> = Arc<dyn Fn(&FrontEndOptions) + Send + Sync + 'a>;
 
-/// Returns how many runs of the front end at once the compile of variants can spare cores for.
-pub fn most_during_compile() -> usize {
-    (process::own_permits() / 4).max(1)
-}
+/// The number of cores of which one may run the front end for options that may not win.
+const CORES_PER_RUN: usize = 4;
 
 /// Returns a function that starts the front end on the whole source in a thread of `scope`, with the
-/// options that it is given, if a core is free and fewer than `most` such runs are under way. What is
-/// not started so is run by [`is_confirmed`].
-pub fn run_ahead<'s, 'b: 's>(scope: &'s Scope<'s, '_>, toolchain: &'b Toolchain, most: usize) -> OnContender<'s> {
+/// options that it is given, if a core is free. What is not started is run by [`is_confirmed`].
+pub fn run_ahead<'s, 'b: 's>(scope: &'s Scope<'s, '_>, toolchain: &'b Toolchain) -> OnContender<'s> {
     let running = Arc::new(AtomicUsize::new(0));
     Arc::new(move |options| {
-        let is_free = || running.load(Ordering::Relaxed) < most && process::free_permit().is_some();
-        if toolchain.has_begun_whole(options) || !is_free() {
+        let most = (process::own_permits() / CORES_PER_RUN).max(1);
+        if toolchain.has_begun_whole(options) || process::free_permit().is_none() {
             return;
         }
-        running.fetch_add(1, Ordering::Relaxed);
-        let _ = process::spawn_or_return(scope, (options.clone(), Arc::clone(&running)), |(options, running)| {
+        let add = |runs| (runs < most).then_some(runs + 1);
+        if running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
+            return;
+        }
+        let begun = process::spawn_or_return(scope, (options.clone(), Arc::clone(&running)), |(options, running)| {
             let _ = toolchain.front_end_on_whole(&options);
             running.fetch_sub(1, Ordering::Relaxed);
         });
+        if begun.is_err() {
+            running.fetch_sub(1, Ordering::Relaxed);
+        }
     })
 }
 

@@ -22,6 +22,7 @@ use crate::search::Provenance;
 use crate::space::Space;
 use crate::workload;
 use crate::workload::{Buffer, Fill, Workload};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Maximum speedup that is believed. From one thread a block to full warps on full SMs it is
@@ -32,8 +33,8 @@ const MAX_SPEEDUP: f64 = 10_000.0;
 /// refused. What is wrong with one, such as its block shape, is often wrong with its group.
 const MAX_FINALIST_GROUPS: usize = 3;
 
-/// Launches that take this many seconds are as fast with cold caches as with warm ones: to fill the
-/// second-level cache takes less than 0.1 ms.
+/// A baseline that takes this many seconds is as fast with cold caches as with warm ones, and a winner
+/// gains more than they do: to fill the second-level cache takes less than 0.1 ms.
 const CACHES_MATTER_S: f64 = 0.05;
 
 /// Number of spilling configurations, besides the finalists, that are tried with their spills in
@@ -67,6 +68,14 @@ pub struct Contender {
     pub unrefined: Option<usize>,
 }
 
+impl Contender {
+    /// The time of one launch, in seconds; infinite if it was not timed.
+    pub fn seconds(&self, decision: &Decision) -> f64 {
+        let timing = decision.configurations[self.row].timing.as_ref();
+        timing.map_or(f64::INFINITY, |timing| timing.median_us / 1e6)
+    }
+}
+
 /// A contender and its samples in microseconds.
 type ContenderSamples = (Contender, Vec<f64>);
 
@@ -89,7 +98,9 @@ impl Finals<'_> {
     ) -> Result<(), Error> {
         let mut ranked = ranked.to_vec();
         for _ in 0..MAX_FINALIST_GROUPS {
-            let rows = self.finalists(&ranked, decision);
+            let mut rows = self.finalists(&ranked, decision);
+            // Those that there is no time for now may have it in the next group.
+            rows.truncate(self.affordable(&rows, measurer, decision));
             let is_open = self.decide_among((&rows, &ranked), permit, measurer, decision)?;
             if !is_open {
                 break;
@@ -128,7 +139,7 @@ impl Finals<'_> {
         }
         let refined = refinement::contenders(self, (&contenders, &others), permit, measurer, decision);
         contenders.extend(refined);
-        self.keep_affordable(&mut contenders, measurer, decision);
+        self.drop_refined(&mut contenders, measurer, decision);
         let Some(baseline) = contenders.first().filter(|first| first.row == self.input.baseline).cloned() else {
             return Ok(false);
         };
@@ -192,18 +203,31 @@ impl Finals<'_> {
         Ok(Some((reference, samples_by_contender)))
     }
 
-    /// Leaves out the slowest contenders that there is no time for. The first is the baseline.
-    fn keep_affordable(&self, contenders: &mut Vec<Contender>, measurer: &impl Measurer, decision: &Decision) {
-        let Some(baseline) = contenders.first() else { return };
-        let baseline_s = seconds(baseline, decision);
-        contenders[1..].sort_by(|a, b| seconds(a, decision).total_cmp(&seconds(b, decision)));
-        let others: Vec<f64> = contenders[1..].iter().map(|other| seconds(other, decision)).collect();
-        contenders.truncate(1 + affordable_contenders(baseline_s, &others, self.clock.left_s(measurer)));
+    /// How many of these rows there is time for in a duel with the baseline, the first of them first.
+    fn affordable(&self, rows: &[usize], measurer: &impl Measurer, decision: &Decision) -> usize {
+        let seconds = |row: usize| {
+            let timing = decision.configurations[row].timing.as_ref();
+            timing.map_or(0.0, |timing| timing.median_us / 1e6)
+        };
+        let others: Vec<f64> = rows.iter().map(|&row| seconds(row)).collect();
+        affordable_contenders(seconds(self.input.baseline), &others, self.clock.left_s(measurer))
+    }
+
+    /// Leaves out the slowest refined contenders that there is no time for: each must be proved to be
+    /// faster than the contender that it refines, which stays.
+    fn drop_refined(&self, contenders: &mut Vec<Contender>, measurer: &impl Measurer, decision: &Decision) {
+        contenders.sort_by(|a, b| {
+            let [of_a, of_b] = [a, b].map(|contender| contender.unrefined.map(|_| contender.seconds(decision)));
+            of_a.partial_cmp(&of_b).unwrap_or(Ordering::Equal)
+        });
+        let unrefined = contenders.iter().filter(|contender| contender.unrefined.is_none()).count();
+        let rows: Vec<usize> = contenders.iter().skip(1).map(|contender| contender.row).collect();
+        contenders.truncate((1 + self.affordable(&rows, measurer, decision)).max(unrefined));
     }
 
     /// The rounds of a duel of these contenders, of which each is launched so often in a round.
     fn rounds(&self, contenders: &[Contender], launches: u32, measurer: &impl Measurer, decision: &Decision) -> u32 {
-        let round_s: f64 = contenders.iter().map(|contender| seconds(contender, decision)).sum();
+        let round_s: f64 = contenders.iter().map(|contender| contender.seconds(decision)).sum();
         rounds(f64::from(launches) * round_s, self.clock.left_s(measurer))
     }
 
@@ -245,7 +269,7 @@ impl Finals<'_> {
             let reason = format!("{ratio:.0} times as fast as the baseline is faster than any configuration can be");
             return Ok(Some(Objection { by: " for the time that was said of it", reason }));
         }
-        if seconds(winner, decision) < CACHES_MATTER_S {
+        if baseline.seconds(decision) < CACHES_MATTER_S {
             // With warm caches each launch comes after one that is not timed.
             let rounds = self.rounds(&[baseline.clone(), winner.clone()], 2, measurer, decision);
             if let Some(reason) = warm_cache_objection((baseline, winner), ratio, (rounds, measurer), decision)? {
@@ -365,12 +389,6 @@ impl Finals<'_> {
             Some(Outcome::Skipped) | None => Some("there was no time to try it".to_owned()),
         })
     }
-}
-
-/// The time of one launch of a contender in seconds; 0 where it is not known.
-fn seconds(contender: &Contender, decision: &Decision) -> f64 {
-    let timing = decision.configurations[contender.row].timing.as_ref();
-    timing.map_or(0.0, |timing| timing.median_us / 1e6)
 }
 
 /// Why the fastest may not win.

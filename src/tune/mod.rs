@@ -240,8 +240,7 @@ impl<'a> Tuner<'a> {
         self.console.diagnostics(&wrong);
         if let Some(mut session) = session.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
-                let most = confirmation::most_during_compile();
-                let ahead = session.are_on_device_code().then(|| confirmation::run_ahead(scope, toolchain, most));
+                let ahead = session.are_on_device_code().then(|| confirmation::run_ahead(scope, toolchain));
                 if let Some(run_ahead) = &ahead {
                     // Most builds need it.
                     run_ahead(&FrontEndOptions::default());
@@ -314,8 +313,7 @@ impl<'a> Tuner<'a> {
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does.
         let permit = measurer.runs_here().then(process::wait_for_permit);
-        let run_ahead = || confirmation::run_ahead(scope, toolchain, usize::MAX);
-        effort.on_contender = prepared.is_of_device_code().then(run_ahead);
+        effort.on_contender = prepared.is_of_device_code().then(|| confirmation::run_ahead(scope, toolchain));
         let thread = process::spawn_or_run(scope, move || {
             let of = (sent.info.annotation.name.as_str(), &sent.scored.input);
             let journal = SearchJournal::open(of, place, is_trusted && early.is_none());

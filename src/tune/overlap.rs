@@ -137,8 +137,7 @@ impl OverlappedTiming {
             Outcome::Timed(timing) => Some((configuration, timing.median_us)),
             _ => None,
         });
-        let fastest = timed.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, time)| *time < baseline.median_us);
-        fastest.map(|(configuration, _)| configuration)
+        timing::leader(timed, baseline.median_us)
     }
 
     /// Translates the round to indices into the whole space.

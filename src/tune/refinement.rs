@@ -140,7 +140,7 @@ pub fn contenders(
             refined.push(contender);
         }
     }
-    let time = |of: &Contender| median_us(of, decision);
+    let time = |of: &Contender| of.seconds(decision);
     let least = unrefined.iter().chain(&refined).map(time).fold(f64::INFINITY, f64::min);
     let is_other = |found: &Contender| others.iter().any(|other| Some(other.row) == found.unrefined);
     refined.sort_by(|a, b| time(a).total_cmp(&time(b)));
@@ -196,14 +196,8 @@ fn compile<'a>(
 /// The fastest of the contenders, the very fastest first.
 fn fastest<'a>(contenders: &'a [Contender], decision: &Decision) -> impl Iterator<Item = &'a Contender> + use<'a> {
     let mut ranked: Vec<&Contender> = contenders.iter().collect();
-    ranked.sort_by(|a, b| median_us(a, decision).total_cmp(&median_us(b, decision)));
+    ranked.sort_by(|a, b| a.seconds(decision).total_cmp(&b.seconds(decision)));
     ranked.into_iter().take(MAX_COARSENED_CODE)
-}
-
-/// The time that a contender had in its round, in microseconds; infinite if it was not timed.
-fn median_us(contender: &Contender, decision: &Decision) -> f64 {
-    let timing = decision.configurations[contender.row].timing.as_ref();
-    timing.map_or(f64::INFINITY, |timing| timing.median_us)
 }
 
 /// Whether the blocks that a configuration launches fill the GPU, as the launch stub asks of

@@ -213,8 +213,11 @@ impl Scored {
         let mut fastest = Vec::new();
         for (index, _) in timed {
             let options = self.input.configurations[index].front_end();
-            if fastest.len() < most && !fastest.contains(&options) {
+            if !fastest.contains(&options) {
                 fastest.push(options);
+            }
+            if fastest.len() == most {
+                break;
             }
         }
         fastest

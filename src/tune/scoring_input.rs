@@ -152,12 +152,16 @@ impl ScoringInput {
                 None => doubtful.push(index),
             }
         }
-        let asked = doubtful.iter().map(|&index| DoubtfulLaunch {
+        // The order of the space gives a source the same number in each call.
+        let doubtful_launches = doubtful.iter().map(|&index| DoubtfulLaunch {
             configuration: &configurations[index],
             number: source_of[index],
-            launched: (&sources[source_of[index]], &launches[index], workloads[index].as_deref()),
+            source: &sources[source_of[index]],
+            launch: &launches[index],
+            workload: workloads[index].as_deref(),
         });
-        let found = refusals.find(baseline_launch, &asked.collect::<Vec<_>>(), info.has_shared_clause());
+        let doubtful_launches: Vec<DoubtfulLaunch<'_>> = doubtful_launches.collect();
+        let found = refusals.find(baseline_launch, &doubtful_launches, info.has_shared_clause());
         for (index, reason) in doubtful.into_iter().zip(found) {
             if let Some(reason) = reason {
                 of[index] = Err(reason);
@@ -214,10 +218,10 @@ pub(super) fn refusal(
         let (sources, source_of) = sources(info, front_ends, &[configuration.clone(), baseline]);
         let [source, of_baseline] = [0, 1].map(|of| &sources[source_of[of]]);
         let by_entry = transplants(info, front_ends, &sources, source_of[1]).swap_remove(source_of[0]).err();
-        let launched = (source, &launch, workload.as_ref());
-        let asked = DoubtfulLaunch { configuration, number: source_of[0], launched };
+        let (number, launch, workload) = (source_of[0], &launch, workload.as_ref());
+        let doubtful = DoubtfulLaunch { configuration, number, source, launch, workload };
         let baseline = (of_baseline, &before, baseline_launch.as_ref());
-        by_entry.or_else(|| Refusals::default().find(baseline, &[asked], info.has_shared_clause()).pop().flatten())
+        by_entry.or_else(|| Refusals::default().find(baseline, &[doubtful], info.has_shared_clause()).pop().flatten())
     })
 }
 

@@ -94,11 +94,11 @@ impl<'a> TuningSession<'a> {
         Self { is_searched: true, front_ends, ..self }
     }
 
-    /// Returns whether the search needs no more of the front end than the build, which takes it over.
+    /// Returns whether the search needs no more of the front end than the build, which takes that
+    /// over.
     fn makes_output_of_build_alone(&self, tuner: &Tuner<'_>) -> bool {
-        let is_taken_over = tuner.surroundings.as_ref().is_some_and(|around| !around.includes_header);
-        // A search that times is faster if it need not wait for the whole source; one that does not has no
-        // math options.
+        let is_taken_over = tuner.surroundings().is_some_and(|around| !around.includes_header);
+        // What is timed is faster on device code alone. Without timing there are no math options.
         let needs_one = |annotation: &Annotation| {
             let space = header_functions::space(annotation, self.toolchain.architecture());
             space.is_ok_and(|space| space.baseline().macros.is_empty() && space.unroll().len() == 1)
@@ -148,8 +148,8 @@ impl<'a> TuningSession<'a> {
         self.front_ends.set_deadlines(bounds);
     }
 
-    /// Looks a kernel up; without a known result compiles and scores its space. Passes the front-end
-    /// options that may win to `on_contender` as soon as they are predicted or timed.
+    /// Looks a kernel up; without a known result compiles and scores its space. Front-end options that
+    /// may win go to `on_contender` as soon as they are predicted or timed.
     pub fn find(
         &mut self,
         tuner: &mut Tuner<'_>,

@@ -38,7 +38,8 @@ const DUEL_SHARE: f64 = 0.2;
 /// in a doubtful verdict.
 const LEAST_DUEL_S: f64 = 1.0;
 
-/// Share of a search's budget for what comes before its duels.
+/// Share of a search's budget for what comes before refined code and duels, which of a kernel of
+/// 0.25 s take 9 s at least.
 const SEARCH_SHARE: f64 = 2.0 / 3.0;
 
 /// The time of a search, without what it waited for a GPU.
@@ -61,8 +62,8 @@ impl SearchClock {
     }
 }
 
-/// How many of the contenders in a duel there is time for, by the seconds that the baseline and
-/// these take in a round, the fastest first: at least one.
+/// How many contenders there is time for in a duel with the baseline, the first of them first: at
+/// least one. A launch of each takes these seconds.
 pub(super) fn affordable_contenders(baseline_s: f64, contenders_s: &[f64], left_s: f64) -> usize {
     let most_s = duel_s(left_s) / f64::from(LEAST_ROUNDS);
     let rounds_s = contenders_s.iter().scan(baseline_s, |sum, own| {
@@ -108,6 +109,11 @@ pub(super) fn candidate(input: &ScoringInput, index: usize) -> Option<Candidate>
 /// The baseline, as the measuring process is sent it.
 pub fn baseline(input: &ScoringInput) -> Result<Candidate, Error> {
     candidate(input, input.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
+}
+
+/// The fastest of what was timed, if it is faster than the baseline.
+pub(super) fn leader<T>(timed: impl Iterator<Item = (T, f64)>, baseline_us: f64) -> Option<T> {
+    timed.filter(|(_, time)| *time < baseline_us).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(found, _)| found)
 }
 
 /// The fastest of the timed configurations: those that meet the baseline in paired rounds.
@@ -289,8 +295,7 @@ struct Tally {
 impl Tally {
     /// The fastest candidate, if it is faster than the baseline.
     fn leader(&self) -> Option<usize> {
-        let fastest = self.ranked.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        fastest.filter(|(_, time)| self.baseline_us.is_some_and(|baseline| *time < baseline)).map(|(index, _)| *index)
+        leader(self.ranked.iter().copied(), self.baseline_us?)
     }
 
     /// Notes what was refused, and why.

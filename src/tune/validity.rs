@@ -20,9 +20,11 @@ pub type Launched<'a> = (&'a VariantSource, &'a Launch, Option<&'a Workload>);
 /// A launch that may be refused.
 pub struct DoubtfulLaunch<'a> {
     pub configuration: &'a Configuration,
-    /// The number of its source, which is the same in all calls.
+    /// The number of its source, which a [`Refusals`] knows by it.
     pub number: usize,
-    pub launched: Launched<'a>,
+    pub source: &'a VariantSource,
+    pub launch: &'a Launch,
+    pub workload: Option<&'a Workload>,
 }
 
 /// The reasons why launches of a kernel are refused, kept for later calls.
@@ -40,51 +42,47 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Returns why each of these must not be launched. `has_shared`: whether the comment says how much
-    /// shared memory a launch has.
+    /// Returns why each of these must not be launched. `has_shared`: whether the comment says how
+    /// much shared memory a launch has.
     pub fn find(
         &mut self,
         baseline: Launched<'_>,
         launches: &[DoubtfulLaunch<'_>],
         has_shared: bool,
     ) -> Vec<Option<String>> {
-        let with_ptx = launches.iter().filter(|asked| asked.launched.0.ptx.is_some());
-        let by_source = with_ptx.map(|asked| (asked.number, asked));
-        add_missing(&mut self.modules, by_source, |asked| parsed(asked.launched.0));
+        let by_source = launches.iter().map(|doubtful| (doubtful.number, doubtful));
+        add_missing(&mut self.modules, by_source, |doubtful| parsed(doubtful.source));
         let module_of = |number: usize| self.modules.get(&number).and_then(Option::as_ref);
-        let may_overrun = |asked: &&DoubtfulLaunch<'_>| asked.launched.1.threads() > baseline.1.threads();
-        let by_launch = launches.iter().filter(may_overrun).map(|asked| (asked.overrun_key(), asked));
-        add_missing(&mut self.overruns, by_launch, |asked| {
-            let (source, launch, workload) = asked.launched;
-            let run = module_of(asked.number).zip(workload);
-            let overruns =
-                |(module, workload)| memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload));
-            run.map(overruns).unwrap_or_default()
+        let may_overrun = |doubtful: &&DoubtfulLaunch<'_>| doubtful.launch.threads() > baseline.1.threads();
+        let by_launch = launches.iter().filter(may_overrun).map(|doubtful| (doubtful.overrun_key(), doubtful));
+        add_missing(&mut self.overruns, by_launch, |&DoubtfulLaunch { number, source, launch, workload, .. }| {
+            let run = module_of(number).zip(workload);
+            run.map_or(Vec::new(), |(module, workload)| {
+                memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload))
+            })
         });
-        let overrun = |asked: &DoubtfulLaunch<'_>| {
-            let mut found = self.overruns.get(&asked.overrun_key())?.iter();
+        let overrun = |doubtful: &DoubtfulLaunch<'_>| {
+            let mut overruns = self.overruns.get(&doubtful.overrun_key())?.iter();
             let own = || self.baseline_overruns.get_or_init(|| overrun_buffers(baseline));
-            let Overrun { buffer, has, .. } = found.find(|overrun| !own().contains(&overrun.buffer))?;
+            let Overrun { buffer, has, .. } = overruns.find(|overrun| !own().contains(&overrun.buffer))?;
             Some(format!(
                 "more threads reach beyond `{buffer}` ({has} elements): make it longer in program and comment, as in out[grid.x * block.x]"
             ))
         };
-        let found: Vec<Option<String>> = launches.iter().map(overrun).collect();
-        let others = launches.iter().zip(&found).filter(|(_, overrun)| overrun.is_none());
-        let by_block = others.map(|(asked, _)| (asked.block_key(), asked));
-        add_missing(&mut self.by_block, by_block, |asked| {
-            let (source, launch, workload) = asked.launched;
-            let run = module_of(asked.number).zip(workload)?;
-            memory_check::explain_refusal(&source.symbol, launch, run, has_shared)
+        let overruns: Vec<Option<String>> = launches.iter().map(overrun).collect();
+        let others = launches.iter().zip(&overruns).filter(|(_, overrun)| overrun.is_none());
+        let by_block = others.map(|(doubtful, _)| (doubtful.block_key(), doubtful));
+        add_missing(&mut self.by_block, by_block, |&DoubtfulLaunch { number, source, launch, workload, .. }| {
+            memory_check::explain_refusal(&source.symbol, launch, module_of(number).zip(workload)?, has_shared)
         });
-        let of_block = |asked: &DoubtfulLaunch<'_>| self.by_block.get(&asked.block_key()).cloned().flatten();
-        found.into_iter().zip(launches).map(|(overrun, asked)| overrun.or_else(|| of_block(asked))).collect()
+        let of_block = |doubtful: &DoubtfulLaunch<'_>| self.by_block.get(&doubtful.block_key()).cloned().flatten();
+        overruns.into_iter().zip(launches).map(|(overrun, doubtful)| overrun.or_else(|| of_block(doubtful))).collect()
     }
 }
 
 impl DoubtfulLaunch<'_> {
     fn overrun_key(&self) -> (usize, Launch) {
-        (self.number, *self.launched.1)
+        (self.number, *self.launch)
     }
 
     fn block_key(&self) -> (usize, Dim3, bool) {
@@ -101,7 +99,7 @@ fn add_missing<'l, 'a: 'l, K: Clone + Eq + Hash + Send, V: Send>(
     let mut seen = HashSet::new();
     let missing = launches.filter(|(key, _)| !known.contains_key(key) && seen.insert(key.clone()));
     let missing: Vec<(K, &DoubtfulLaunch<'a>)> = missing.collect();
-    known.extend(missing.into_par_iter().map(|(key, asked)| (key, find(asked))).collect::<Vec<_>>());
+    known.extend(missing.into_par_iter().map(|(key, doubtful)| (key, find(doubtful))).collect::<Vec<_>>());
 }
 
 fn parsed(source: &VariantSource) -> Option<Module> {

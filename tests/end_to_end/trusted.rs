@@ -101,6 +101,24 @@ fn winner_that_fails_on_other_contents_gives_way_to_the_next() {
     assert_eq!(refused[0]["launch"]["block"][0], 512);
 }
 
+/// A duel of two such kernels with the baseline takes longer than there is time for.
+#[test]
+fn long_kernel_that_is_refused_gives_way_to_one_that_there_was_no_time_for() {
+    let (project, ran) = built(
+        r#"{"label": "block=512 seed=2", "refused": {"stray": {"buffer": "x"}}},
+           {"label": "block=512", "time_us": 500000.0}, {"label": "block=1024", "time_us": 600000.0},
+           {"time_us": 1000000.0}"#,
+    );
+    let warning = "saxpy: the fastest is refused for other contents of the buffers: block=512: writes to `x`";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune: saxpy: block=1024 (1.67x"), "{}", ran.stderr);
+    let record = project.record("saxpy.tune.json");
+    let rows = record["kernels"][0]["configurations"].as_array().expect("a list");
+    let paired = rows.iter().filter(|row| row["timing"]["paired_us"].is_number()).count();
+    assert_eq!(paired, 3, "the baseline and one at a time: {rows:?}");
+    assert!(rows.iter().all(|row| row["timing"]["warm_us"].is_null()), "{rows:?}");
+}
+
 #[test]
 fn winner_stays_if_the_baseline_cannot_run_on_other_contents() {
     let (_, ran) = built(
