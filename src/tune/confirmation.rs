@@ -16,6 +16,11 @@ pub type OnContender<'a> = Arc<dyn Fn(&FrontEndOptions) + Send + Sync + 'a>;
 /// The number of cores of which one may run the front end for options that may not win.
 const CORES_PER_RUN: usize = 4;
 
+/// Whether there are cores for what is only predicted to be among the fastest.
+pub fn has_cores_for_predicted() -> bool {
+    process::own_permits() >= CORES_PER_RUN
+}
+
 /// Returns a function that starts the front end on the whole source in a thread of `scope`, with the
 /// options that it is given, if a core is free. What is not started is run by [`is_confirmed`].
 pub fn run_ahead<'s, 'b: 's>(scope: &'s Scope<'s, '_>, toolchain: &'b Toolchain) -> OnContender<'s> {

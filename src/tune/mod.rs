@@ -250,7 +250,8 @@ impl<'a> Tuner<'a> {
                     // What is to be said of this kernel comes after what is to be said of the one
                     // before.
                     self.console.hold(before.is_some());
-                    let found = session.find(self, index, ahead.as_ref());
+                    let on_contender = ahead.as_ref().filter(|_| confirmation::has_cores_for_predicted());
+                    let found = session.find(self, index, on_contender);
                     if let Some(timing) = before.take() {
                         let held = self.console.release();
                         self.conclude(scope, toolchain, timing, (&mut session, &mut tuned));
