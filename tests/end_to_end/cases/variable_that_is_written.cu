@@ -39,7 +39,7 @@ __global__ void add(int n, const unsigned *x) {
 //# args -O3 -arch=sm_90 -c
 //# replace threads(n) => check(total) threads(n)
 //# times {"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}
-//#| nvtune: add: block=512 (2.01x over the baseline, measured*
+//#| nvtune: add: block=512 (1.99x over the baseline, measured*
 
 //# build promised
 //# args -O3 -arch=sm_90 -c
