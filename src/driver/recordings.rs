@@ -75,7 +75,8 @@ impl Build<'_> {
     }
 
     /// Leaves out the kernels that `NVTUNE_KERNELS=all` marks and that have less than 1% of the
-    /// recorded work. Without a recording those count that the lock file has.
+    /// recorded work, and names those that could not be recorded. Without a recording those count that
+    /// the lock file has.
     fn leave_out_minor(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
         let names: Vec<String> = annotations.iter().map(|annotation| annotation.name.clone()).collect();
         let recorded = |name: &String| RecordedKernel::read(folder, name);

@@ -33,8 +33,8 @@ const MAX_SPEEDUP: f64 = 10_000.0;
 /// refused. What is wrong with one, such as its block shape, is often wrong with its group.
 const MAX_FINALIST_GROUPS: usize = 3;
 
-/// A baseline that takes this many seconds is as fast with cold caches as with warm ones, and a winner
-/// gains more than they do: to fill the second-level cache takes less than 0.1 ms.
+/// A winner is timed with warm caches if the baseline takes less than this many seconds. To fill the
+/// second-level cache takes less than 0.1 ms, far below the least gain on such a baseline.
 const CACHES_MATTER_S: f64 = 0.05;
 
 /// Number of spilling configurations, besides the finalists, that are tried with their spills in
@@ -71,9 +71,13 @@ pub struct Contender {
 impl Contender {
     /// The time of one launch, in seconds; infinite if it was not timed.
     pub fn seconds(&self, decision: &Decision) -> f64 {
-        let timing = decision.configurations[self.row].timing.as_ref();
-        timing.map_or(f64::INFINITY, |timing| timing.median_us / 1e6)
+        seconds(self.row, decision)
     }
+}
+
+fn seconds(row: usize, decision: &Decision) -> f64 {
+    let timing = decision.configurations[row].timing.as_ref();
+    timing.map_or(f64::INFINITY, |timing| timing.median_us / 1e6)
 }
 
 /// A contender and its samples in microseconds.
@@ -205,12 +209,8 @@ impl Finals<'_> {
 
     /// How many of these rows there is time for in a duel with the baseline, the first of them first.
     fn affordable(&self, rows: &[usize], measurer: &impl Measurer, decision: &Decision) -> usize {
-        let seconds = |row: usize| {
-            let timing = decision.configurations[row].timing.as_ref();
-            timing.map_or(0.0, |timing| timing.median_us / 1e6)
-        };
-        let others: Vec<f64> = rows.iter().map(|&row| seconds(row)).collect();
-        affordable_contenders(seconds(self.input.baseline), &others, self.clock.left_s(measurer))
+        let others: Vec<f64> = rows.iter().map(|&row| seconds(row, decision)).collect();
+        affordable_contenders(seconds(self.input.baseline, decision), &others, self.clock.left_s(measurer))
     }
 
     /// Leaves out the slowest refined contenders that there is no time for: each must be proved to be

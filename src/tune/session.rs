@@ -89,14 +89,14 @@ impl<'a> TuningSession<'a> {
     /// Has each kernel decided by a search within its budget.
     pub fn searched(self, tuner: &Tuner<'_>) -> Self {
         // What is known already is for code of the whole source.
-        let is_on_whole = self.promising.contains(&true) || self.makes_output_of_build_alone(tuner);
+        let is_on_whole = self.promising.contains(&true) || self.needs_output_of_build_alone(tuner);
         let front_ends = if is_on_whole { self.front_ends } else { self.front_ends.on_device_code() };
         Self { is_searched: true, front_ends, ..self }
     }
 
     /// Returns whether the search needs no more of the front end than the build, which takes that
     /// over.
-    fn makes_output_of_build_alone(&self, tuner: &Tuner<'_>) -> bool {
+    fn needs_output_of_build_alone(&self, tuner: &Tuner<'_>) -> bool {
         let is_taken_over = tuner.surroundings().is_some_and(|around| !around.includes_header);
         // What is timed is faster on device code alone. Without timing there are no math options.
         let needs_one = |annotation: &Annotation| {

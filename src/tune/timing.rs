@@ -38,8 +38,8 @@ const DUEL_SHARE: f64 = 0.2;
 /// in a doubtful verdict.
 const LEAST_DUEL_S: f64 = 1.0;
 
-/// Share of a search's budget for what comes before refined code and duels, which of a kernel of
-/// 0.25 s take 9 s at least.
+/// Share of a search's budget for what comes before refined code and duels: a duel of two takes
+/// 4.5 s at least if a launch takes 0.25 s.
 const SEARCH_SHARE: f64 = 2.0 / 3.0;
 
 /// The time of a search, without what it waited for a GPU.

@@ -20,7 +20,7 @@ pub type Launched<'a> = (&'a VariantSource, &'a Launch, Option<&'a Workload>);
 /// A launch that may be refused.
 pub struct DoubtfulLaunch<'a> {
     pub configuration: &'a Configuration,
-    /// The number of its source, which a [`Refusals`] knows by it.
+    /// The number of its source, which is the same in all calls of one [`Refusals`].
     pub number: usize,
     pub source: &'a VariantSource,
     pub launch: &'a Launch,
