@@ -601,7 +601,7 @@ fn kernels_that_a_pattern_names_are_recorded_without_a_comment() {
 }
 
 /// Every kernel of `selected.cu` by a pattern.
-const SELECTED: &str = "scaled|moved|widened|filled";
+const SELECTED: &str = "scaled|moved|widened|filled|summed";
 
 #[test]
 #[ignore = "long: in the full run"]
@@ -618,7 +618,7 @@ fn overloads_templates_and_what_if_lets_through_are_recorded_and_tuned_without_a
         let lines = said.lines().filter(|line| line.starts_with("nvtune") && !line.contains(": note: "));
         lines.map(|line| line.split(['\'', '=']).next().unwrap_or(line).to_owned()).collect()
     };
-    let names = ["scaled", "scaled_2", "moved", "filled_double", "filled_float"];
+    let names = ["scaled", "scaled_2", "moved", "filled_double", "filled_float", "summed_400", "summed_2_400"];
     let said = built("capture", "all");
     let recorded = |name| format!("nvtune: {name}: launches are recorded below ");
     assert_eq!(kernels(&said), names.map(recorded));
@@ -713,7 +713,7 @@ fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
     let (passed, said) = built_without_comments("static", &[("NVTUNE_KERNELS", "all")]);
     assert!(passed, "{said}");
     expect![[r#"
-        nvtune: launches.cu: not tuned: no launch of scaled, viewed, counted is recorded: build with NVTUNE=capture and run it [N0094]
+        nvtune: launches.cu: not tuned: no launch of scaled, viewed, filled and 1 more is recorded: build with NVTUNE=capture and run it [N0094]
     "#]]
     .assert_eq(&said);
     // Where the program left them out, the line has the reason.
@@ -722,7 +722,7 @@ fn all_kernels_without_a_recording_are_nvccs_with_one_line() {
     let (passed, said) = built_without_comments("static", &[captures, ("NVTUNE_KERNELS", "all")]);
     assert!(passed, "{said}");
     expect![[r#"
-        nvtune: launches.cu: not tuned: no launch of scaled, viewed, counted is recorded: its buffers take at least 11.7 KiB, more than NVTUNE_CAPTURE_BYTES (8 B): build with NVTUNE=capture and run it with NVTUNE_CAPTURE_BYTES=12K [N0094]
+        nvtune: launches.cu: not tuned: no launch of scaled, viewed, filled and 1 more is recorded: its buffers take at least 11.7 KiB, more than NVTUNE_CAPTURE_BYTES (8 B): build with NVTUNE=capture and run it with NVTUNE_CAPTURE_BYTES=12K [N0094]
     "#]]
     .assert_eq(&said);
 }
@@ -886,10 +886,10 @@ fn recording_that_is_damaged_or_of_another_kernel_is_said_and_not_used() {
     std::fs::create_dir(kernels.join("hidden")).expect("a folder");
     std::fs::rename(kernels.join("hidden.launch"), kernels.join("hidden/1.launch")).expect("moved");
     expect![[r#"
+        nvtune warning : filled: not tuned: no launch of an instance is recorded: build with NVTUNE=capture and run it, or write template(...) [N0094]
         nvtune warning : scaled: 'FOLDER/launches.capture/scaled/KIND.launch' is not whole, or no recording [N0095]
         nvtune warning : scaled: 'FOLDER/launches.capture/scaled/KIND.launch' is not whole, or no recording [N0095]
         nvtune warning : scaled: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
-        nvtune warning : filled_double: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
         nvtune warning : hidden: not tuned: its recording cannot be used: 3 arguments for 2 parameters: record it again [N0095]
         nvtune warning : viewed: not tuned: its recording 'FOLDER/launches.capture/viewed/KIND.launch' is damaged: record it again [N0095]
     "#]].assert_eq(&without_kinds(&tuned(folder.path())));

@@ -342,6 +342,8 @@ pub struct RecordedBuffer {
 pub struct Instance {
     pub span: Span,
     pub arguments: Vec<TemplateArgument>,
+    /// Whether a recording names it, or the compiler, and not the comment.
+    pub is_recorded: bool,
 }
 
 /// An argument of a `template` clause; `text` is as written, with even blanks.
@@ -511,6 +513,13 @@ impl Annotation {
     pub fn instance_name(&self) -> Option<String> {
         let arguments: Vec<&str> = self.instance.as_ref()?.arguments.iter().map(TemplateArgument::text).collect();
         Some(format!("{}<{}>", self.kernel.name, arguments.join(", ")))
+    }
+
+    /// The same where a recording names the instance or gives its launch: a build without the
+    /// recording has it from the lock file.
+    pub fn recorded_instance(&self) -> Option<String> {
+        let is_recorded = self.inferred.is_some() || self.instance.as_ref().is_some_and(|of| of.is_recorded);
+        self.instance_name().filter(|_| is_recorded)
     }
 }
 

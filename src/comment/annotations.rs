@@ -182,8 +182,10 @@ fn instances(
         }
         // The clause may be there, with an error.
         (Some(_), None) if problems.len() > before => {}
+        (Some(_), None) if !template_clause::has_no_parameters(source, &annotation.kernel) => return vec![annotation],
+        // A specialization whose arguments follow from its parameters.
         (Some(_), None) => {
-            let message = format!("`{name}` is a template: say which instance to tune, as in template(float, 16)");
+            let message = format!("`{name}` is a specialization: say of which instance, as in template(float, 16)");
             problems.push(source.error(MessageCode::TemplateClause, annotation.kernel.span, message));
         }
         (None, Some(first)) => {

@@ -1,13 +1,12 @@
 //! A source and which kernels are selected -> the same source with a tuning comment above each
 //! of them that has none.
 //!
-//! A template is marked by its instances, which others know: the compiler, a recording, the lock
-//! file. Invariants: no line moves; a source whose comments can be read still can be.
+//! Invariants: no line moves; a source whose comments can be read still can be.
 
 use super::alternatives::Conditions;
 use super::annotation::Annotation;
 use super::annotations::annotations;
-use super::template_instances::TemplateInstances;
+use super::template_clause::has_no_parameters;
 use crate::cuda::{ListedKernel, kernels_of};
 use crate::diag::{Diagnostic, MessageCode, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,18 +20,11 @@ pub struct SelectedKernels {
     pub lines: BTreeSet<u32>,
     /// A warning for each kernel that needs a comment of its own.
     pub unmarked: Vec<Diagnostic>,
-    /// Templates that are selected, and of which no instance is known.
-    pub templates: BTreeSet<String>,
 }
 
-/// Marks the kernels of a file whose names `selects` selects, and these instances of templates;
-/// `None` if it has none, or comments with errors.
-pub fn mark_selected(
-    path: &str,
-    bytes: &[u8],
-    selects: &dyn Fn(&str) -> bool,
-    instances: &TemplateInstances,
-) -> Option<SelectedKernels> {
+/// Marks the kernels of a file whose names `selects` selects; `None` if it has none, or comments
+/// with errors.
+pub fn mark_selected(path: &str, bytes: &[u8], selects: &dyn Fn(&str) -> bool) -> Option<SelectedKernels> {
     memchr::memmem::find(bytes, b"__global__")?;
     let source = Source::new(path, bytes);
     let kernels = kernels_of(&source);
@@ -41,35 +33,18 @@ pub fn mark_selected(
     }
     let commented = annotations(&source).ok()?;
     let is_open = |line: u32| commented.iter().all(|annotation| annotation.kernel.line != line);
-    let (mut marks, mut unmarked, mut templates) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut marks, mut unmarked) = (Vec::new(), Vec::new());
     for (listed, name) in kernels.iter().zip(distinct_names(&source, &kernels, &commented)) {
-        if !selects(&listed.kernel.name) || !is_open(listed.kernel.line) {
+        let kernel = &listed.kernel;
+        // A specialization whose arguments follow from its parameters: its template's instance.
+        let is_instance = kernel.arguments.is_none() && has_no_parameters(&source, kernel);
+        if !selects(&kernel.name) || !is_open(kernel.line) || is_instance {
             continue;
         }
-        let is_template = listed.kernel.template.is_some() && listed.kernel.arguments.is_none();
-        let clauses = match is_template {
-            // A specialization whose arguments follow from its parameters: its template's instance.
-            true if has_no_parameters(&source, listed) => continue,
-            true => {
-                let namesakes = kernels.iter().filter(|other| other.kernel.name == listed.kernel.name);
-                let specialized = namesakes.filter_map(|other| other.kernel.arguments);
-                let specialized: Vec<&str> =
-                    specialized.map(|span| source.slice(span).trim_matches(['<', '>', ' '])).collect();
-                instances.clauses(&listed.kernel.name, &specialized)
-            }
-            false if listed.kernel.name == name => Some(String::new()),
-            false => Some(format!("name({name})")),
-        };
-        match clauses {
-            // All of its instances are specializations.
-            Some(clauses) if is_template && clauses.is_empty() => {}
-            Some(clauses) => match MarkedKernel::new(&source, listed, &clauses) {
-                Ok(mark) => marks.push(mark),
-                Err(reason) => unmarked.push(warning(&source, listed, &reason)),
-            },
-            None => {
-                templates.insert(name);
-            }
+        let clause = if kernel.name == name { String::new() } else { format!("name({name})") };
+        match MarkedKernel::new(&source, listed, &clause) {
+            Ok(mark) => marks.push(mark),
+            Err(reason) => unmarked.push(warning(&source, listed, &reason)),
         }
     }
     // What is wrong with some of them may have no line of theirs: then all are left out.
@@ -87,14 +62,7 @@ pub fn mark_selected(
         });
     }
     let lines = marks.iter().map(|mark| mark.listed.kernel.line).collect();
-    Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked, templates })
-}
-
-/// Whether a kernel's template is `template <>`.
-fn has_no_parameters(source: &Source, listed: &ListedKernel) -> bool {
-    let behind = listed.kernel.template.and_then(|word| source.text.get(word.end..));
-    let list = behind.and_then(|text| text.trim_start().strip_prefix('<'));
-    list.is_some_and(|list| list.trim_start().starts_with('>'))
+    Some(SelectedKernels { text: marked_text(bytes, &marks), lines, unmarked })
 }
 
 /// The comment that a kernel gets.
@@ -163,8 +131,8 @@ fn distinct_names(source: &Source, kernels: &[ListedKernel], commented: &[Annota
     let mut names = Vec::new();
     for ListedKernel { kernel, .. } in kernels {
         let own = kernel.name.clone();
-        // A template's instances and what has a comment are called otherwise.
-        if kernel.template.is_some() || is_commented(kernel.line) {
+        // Specializations and what has a comment are called otherwise.
+        if kernel.arguments.is_some() || has_no_parameters(source, kernel) || is_commented(kernel.line) {
             names.push(own);
             continue;
         }
@@ -183,14 +151,10 @@ fn distinct_names(source: &Source, kernels: &[ListedKernel], commented: &[Annota
 
 #[cfg(test)]
 mod tests {
-    use super::{SelectedKernels, TemplateInstances, mark_selected};
+    use super::{SelectedKernels, mark_selected};
 
     fn selected(text: &str) -> Option<SelectedKernels> {
-        let mut instances = TemplateInstances::default();
-        for name in ["kt<float, 4>", "kt<ns::Pair<int> *, (ns::Mode)1>", "kd<char>", "k"] {
-            instances.add(name);
-        }
-        mark_selected("a.cu", text.as_bytes(), &|name| name.starts_with('k'), &instances)
+        mark_selected("a.cu", text.as_bytes(), &|name| name.starts_with('k'))
     }
 
     fn marked(text: &str) -> String {
@@ -237,15 +201,24 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_marked_by_their_instances() {
-        assert_eq!(
-            marked("template <class T, int N> __global__ void kt(T x) {}\n"),
-            "/*@tune template(float, 4) template(ns::Pair<int> *, (ns::Mode)1)*/ template <class T, int N> __global__ void kt(T x) {}\n"
-        );
-        let found = selected("template <class T> __global__ void k(T x) {}\n__global__ void k2() {}\n");
-        let found = found.expect("kernels are selected");
-        assert_eq!(found.templates.into_iter().collect::<Vec<_>>(), ["k"]);
-        assert_eq!(found.lines.into_iter().collect::<Vec<_>>(), [2]);
+    fn templates_and_their_specializations_are_marked() {
+        for (text, expected) in [
+            (
+                "template <class T> __global__ void k(T x) {}\ntemplate <class T> __global__ void k(T x, int n) {}\n",
+                "/*@tune*/ template <class T> __global__ void k(T x) {}\n/*@tune name(k_2)*/ template <class T> __global__ void k(T x, int n) {}\n",
+            ),
+            (
+                "template <class T> __global__ void k(T x) {}\ntemplate <> __global__ void k<int>(int x) {}\n",
+                "/*@tune*/ template <class T> __global__ void k(T x) {}\n/*@tune*/ template <> __global__ void k<int>(int x) {}\n",
+            ),
+            // The compiler finds the arguments.
+            (
+                "template <class T> __global__ void k(T x) {}\ntemplate <> __global__ void k(float x) {}\n",
+                "/*@tune*/ template <class T> __global__ void k(T x) {}\ntemplate <> __global__ void k(float x) {}\n",
+            ),
+        ] {
+            assert_eq!(marked(text), expected);
+        }
     }
 
     #[test]
@@ -274,28 +247,6 @@ mod tests {
             found.unmarked.iter().map(|warning| (warning.line, warning.message.as_str())).collect();
         let [(3, refused)] = said[..] else { panic!("{said:?}") };
         assert!(refused.ends_with("`kd`: another kernel has its name: write a comment with name(...)"), "{refused}");
-    }
-
-    #[test]
-    fn instance_that_is_specialized_is_marked_there() {
-        for (specialization, expected) in [
-            (
-                "template <> __global__ void kt<float,4u>(float x) {}",
-                "/*@tune template(ns::Pair<int> *, (ns::Mode)1)*/ template <class T, int N> __global__ void kt(T x) {}\n\
-                 /*@tune*/ template <> __global__ void kt<float,4u>(float x) {}\n",
-            ),
-            // The compiler finds the arguments.
-            (
-                "template <> __global__ void kt(float x) {}",
-                "/*@tune template(float, 4) template(ns::Pair<int> *, (ns::Mode)1)*/ template <class T, int N> __global__ void kt(T x) {}\n\
-                 template <> __global__ void kt(float x) {}\n",
-            ),
-        ] {
-            let text = format!("template <class T, int N> __global__ void kt(T x) {{}}\n{specialization}\n");
-            let found = selected(&text).expect("kernels are selected");
-            assert_eq!(String::from_utf8(found.text).expect("text"), expected);
-            assert_eq!(found.unmarked, []);
-        }
     }
 
     #[test]

@@ -5,9 +5,12 @@
 
 use super::annotation::{Annotation, Instance, TemplateArgument};
 use super::constants::Constants;
+use super::expression::{Expr, Node};
 use super::lexer::tokens;
 use super::parsed::{Parsed, RawArgument, RawInstance};
 use super::parser::Cursor;
+use super::value::Fault;
+use crate::cuda::Kernel;
 use crate::cuda::brackets::Depth;
 use crate::diag::Diagnostic;
 use crate::diag::{Source, Span};
@@ -36,12 +39,35 @@ fn instance(cursor: &Cursor<'_>, span: Span) -> Result<RawInstance, Diagnostic> 
     Ok(RawInstance { span, arguments })
 }
 
+/// Whether a kernel is declared with `template <>`.
+pub(super) fn has_no_parameters(source: &Source, kernel: &Kernel) -> bool {
+    let behind = kernel.template.and_then(|word| source.text.get(word.end..));
+    let list = behind.and_then(|text| text.trim_start().strip_prefix('<'));
+    list.is_some_and(|list| list.trim_start().starts_with('>'))
+}
+
 /// The instance that an explicit specialization is, by the arguments behind its name; `None`
 /// where they hold what no clause can say.
 pub(super) fn specialized(source: &Source, arguments: Span) -> Option<RawInstance> {
     let mut unreadable = Vec::new();
     let tokens = tokens(source, &[arguments], &mut unreadable);
     instance(&Cursor::new(source, &tokens, arguments), arguments).ok().filter(|_| unreadable.is_empty())
+}
+
+/// The instance with these arguments, as a compiler spells them; `None` where no clause can say
+/// them. `place` is that of the kernel's name.
+pub(super) fn instance_of(arguments: &str, place: Span) -> Option<Instance> {
+    let text = Source::new("", arguments.as_bytes());
+    let raw = specialized(&text, Span { start: 0, end: text.text.len() })?;
+    let argument = |RawArgument { text, expression }: RawArgument| {
+        let no_name = |name: &String| Err(Fault::NoValue(name.clone()));
+        match expression.and_then(|expression| expression.evaluate(&no_name).ok()) {
+            Some(value) => TemplateArgument::Value { text, expression: Expr { span: place, node: Node::Value(value) } },
+            None => TemplateArgument::Text(text),
+        }
+    };
+    let arguments = raw.arguments.into_iter().map(argument).collect();
+    Some(Instance { span: place, arguments, is_recorded: true })
 }
 
 impl RawInstance {
@@ -79,6 +105,6 @@ impl RawInstance {
                 }
             });
         }
-        Instance { span: self.span, arguments }
+        Instance { span: self.span, arguments, is_recorded: false }
     }
 }

@@ -1,41 +1,149 @@
-//! Instances of templates by name, as a compiler, a recording or a lock file has them -> the
-//! `template` clauses that name them.
+//! Comments of templates without a `template` clause, and instances by name, as a compiler, a
+//! recording or a lock file has them -> a comment for each of these instances.
+//!
+//! Invariant: an instance has the same name in every build, whichever others are known.
 
+use super::annotation::Annotation;
+use super::template_clause::instance_of;
+use super::template_parameters;
+use crate::cuda::kernels_of;
 use crate::cuda::template_instance::{arguments_agree, template_arguments};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::diag::Diagnostic;
+use std::collections::BTreeSet;
 
-/// Instances of templates: the arguments of each, as a source has them, by the template's name.
+/// Tuned instances of templates: the name of the tuned kernel, and the instance as a source has
+/// it (`k<float, 4>`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TemplateInstances(BTreeMap<String, BTreeSet<String>>);
+pub struct TemplateInstances(BTreeSet<(String, String)>);
 
 impl TemplateInstances {
-    /// Adds one by its name with arguments, as in `k<float, 4>`; a name without any adds nothing.
-    pub fn add(&mut self, name: &str) {
-        if let Some((template, arguments)) = name.split_once('<')
-            && let Some(arguments) = arguments.strip_suffix('>')
-        {
-            self.0.entry(template.to_owned()).or_default().insert(arguments.to_owned());
+    /// Adds one; an instance without arguments adds nothing.
+    pub fn add(&mut self, kernel: &str, instance: &str) {
+        if instance.ends_with('>') {
+            self.0.insert((kernel.to_owned(), instance.to_owned()));
         }
     }
 
-    /// The clauses that name a template's instances, without those of these arguments, as the source
-    /// spells them; `None` where none is known.
-    pub(super) fn clauses(&self, template: &str, without: &[&str]) -> Option<String> {
-        let is_other = |arguments: &&String| !without.iter().any(|written| are_same(written, arguments));
-        let others = self.0.get(template)?.iter().filter(is_other);
-        let clauses: Vec<String> = others.map(|arguments| format!("template({arguments})")).collect();
-        Some(clauses.join(" "))
+    /// The comments of the known instances of a template, in the order of their names.
+    ///
+    /// # Errors
+    /// What its comment says that an instance has no value for.
+    pub fn of(&self, template: &Annotation) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
+        let mut found = Vec::new();
+        for (kernel, instance) in &self.0 {
+            // Of two templates of one name each has instances of its own.
+            if let Some(annotation) = template.of_instance(instance).transpose()?
+                && annotation.name == *kernel
+            {
+                found.push(annotation);
+            }
+        }
+        Ok(found)
     }
 }
 
-/// Whether two lists of template arguments are of one instance, however they are spelled.
-fn are_same(written: &str, compiled: &str) -> bool {
-    let (written, compiled) = (format!("k<{written}>"), format!("k<{compiled}>"));
-    match (template_arguments(&written), template_arguments(&compiled)) {
+impl Annotation {
+    /// Whether it is of a template and does not say of which instance: it stands for all that are
+    /// recorded.
+    pub fn is_open(&self) -> bool {
+        self.kernel.template.is_some() && self.instance.is_none()
+    }
+
+    /// Whether it is of this kernel, as an instance of its template or as it is.
+    pub fn is_of(&self, kernel: &str) -> bool {
+        match kernel.strip_prefix(self.name.as_str()) {
+            Some(suffix) => suffix.is_empty() || self.is_open() && suffix.starts_with('_'),
+            None => false,
+        }
+    }
+
+    /// The comment of one instance of its template; `None` for that of another template.
+    ///
+    /// # Errors
+    /// What its comment says that the instance has no value for.
+    pub fn of_instance(&self, instance: &str) -> Option<Result<Annotation, Vec<Diagnostic>>> {
+        let arguments = instance.strip_prefix(self.kernel.name.as_str())?;
+        let instance = instance_of(arguments.strip_prefix('<')?.strip_suffix('>')?, self.kernel.span)?;
+        let (mut annotation, mut problems) = (self.clone(), Vec::new());
+        template_parameters::give(&mut annotation, Some(&instance), &mut problems);
+        annotation.name.push_str(&instance.suffix());
+        annotation.instance = Some(instance);
+        Some(if problems.is_empty() { Ok(annotation) } else { Err(problems) })
+    }
+
+    /// Whether an instance of its template is specialized in its file, where it may have a comment
+    /// of its own.
+    pub fn is_specialized(&self, instance: &str) -> bool {
+        let specializations =
+            kernels_of(&self.source).into_iter().filter(|listed| listed.kernel.name == self.kernel.name);
+        let mut arguments = specializations.filter_map(|listed| listed.kernel.arguments);
+        arguments.any(|arguments| are_same(self.source.slice(arguments), instance))
+    }
+}
+
+/// Whether a source's template arguments and an instance are the same, however they are spelled.
+fn are_same(arguments: &str, instance: &str) -> bool {
+    let written = format!("k<{}>", arguments.trim_matches(['<', '>', ' ']));
+    match (template_arguments(&written), template_arguments(instance)) {
         (Some(written), Some(compiled)) => {
             let mut pairs = written.iter().zip(&compiled);
             written.len() == compiled.len() && pairs.all(|(written, compiled)| arguments_agree(written, compiled))
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TemplateInstances;
+    use crate::comment::annotations;
+    use crate::diag::Source;
+
+    const TEXT: &str = "\
+        //@tune threads(n * N) block(64)\n\
+        template <class T, int N> __global__ void k(int n, T *x) {}\n\
+        //@tune name(k_2)\n\
+        template <int N> __global__ void k(int n, float *x, float *y) {}\n\
+        template <> __global__ void k<double, 4>(int n, double *x) {}\n";
+
+    /// Names of the tuned instances, and their threads.
+    fn instances(known: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut instances = TemplateInstances::default();
+        known.iter().for_each(|(kernel, instance)| instances.add(kernel, instance));
+        let open = annotations(&Source::new("a.cu", TEXT.as_bytes())).expect("comments");
+        assert!(open.iter().all(super::Annotation::is_open));
+        let found = open.iter().flat_map(|template| instances.of(template).expect("no problem"));
+        let threads = |of: &super::Annotation| {
+            of.clauses.threads.iter().flat_map(|threads| &threads.value).next().map(|threads| threads.to_string())
+        };
+        found.map(|annotation| (annotation.name.clone(), threads(&annotation).unwrap_or_default())).collect()
+    }
+
+    #[test]
+    fn each_template_has_the_instances_that_bear_its_name() {
+        let known = [
+            ("k_float_4", "k<float, 4>"),
+            ("k_ns_Pair_int_ptr_minus_2", "k<ns::Pair<int> *, -2>"),
+            ("k_2_8", "k<8>"),
+            ("other_8", "other<8>"),
+            ("k", "k"),
+        ];
+        let named = |name: &str, threads: &str| (name.to_owned(), threads.to_owned());
+        assert_eq!(
+            instances(&known),
+            [named("k_float_4", "(n * 4)"), named("k_ns_Pair_int_ptr_minus_2", "(n * -2)"), named("k_2_8", "")]
+        );
+        assert_eq!(instances(&[]), []);
+    }
+
+    #[test]
+    fn specialized_instances_and_names_of_instances_are_known() {
+        let open = annotations(&Source::new("a.cu", TEXT.as_bytes())).expect("comments");
+        for (instance, is_specialized) in [("k<double, 4u>", true), ("k<double, 8>", false), ("k<4>", false)] {
+            assert_eq!(open[0].is_specialized(instance), is_specialized, "{instance}");
+        }
+        for (kernel, is_of) in [("k", true), ("k_float_4", true), ("kernel", false), ("j", false)] {
+            assert_eq!(open[0].is_of(kernel), is_of, "{kernel}");
+        }
     }
 }

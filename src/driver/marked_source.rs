@@ -2,7 +2,7 @@
 //! for it.
 
 use crate::comment;
-use crate::comment::{Annotation, TemplateInstances};
+use crate::comment::Annotation;
 use crate::cuda::{
     CompiledFile, HostCode, HostProgram, JoinedNames, Side, compiled_files, compiled_text, left_out, may_be_used,
 };
@@ -53,8 +53,6 @@ pub struct MarkedSources {
     pub nearly: Vec<MarkedFile>,
     /// Warnings of kernels that `NVTUNE_KERNELS` selects and that need a comment of their own.
     pub unmarked: Vec<Diagnostic>,
-    /// Templates that `NVTUNE_KERNELS` selects, and of which no instance is known: file, and name.
-    pub templates: BTreeSet<(PathBuf, String)>,
 }
 
 impl MarkedSource {
@@ -62,28 +60,21 @@ impl MarkedSource {
     pub fn of(invocation: &Invocation) -> Vec<Self> {
         // A selection that cannot be read is an error of the build.
         let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
-        Self::find(invocation, &selection, &|_| TemplateInstances::default()).marked
+        Self::find(invocation, &selection).marked
     }
 
-    /// The same, and what may have been meant to be marked. Of a source's templates the
-    /// `instances` are marked that `selection` selects.
-    pub fn find(
-        invocation: &Invocation,
-        selection: &KernelSelection,
-        instances: &dyn Fn(&Path) -> TemplateInstances,
-    ) -> MarkedSources {
+    /// The same, and what may have been meant to be marked.
+    pub fn find(invocation: &Invocation, selection: &KernelSelection) -> MarkedSources {
         let mut sources = MarkedSources::default();
         if invocation.phase == Phase::NoCode || invocation.dry {
             return sources;
         }
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
-            let found = marked_files(path, &invocation.search, &Header::file_name(&stem), selection, &instances(path));
-            let ScannedFiles { marked: files, selected, unmarked, templates, nearly, header_includes, missing_headers } =
-                found;
+            let found = marked_files(path, &invocation.search, &Header::file_name(&stem), selection);
+            let ScannedFiles { marked: files, selected, unmarked, nearly, header_includes, missing_headers } = found;
             sources.nearly.extend(nearly);
             sources.unmarked.extend(unmarked);
-            sources.templates.extend(templates);
             if !files.is_empty() {
                 let search = invocation.search.clone();
                 let (path, includes_header) = (path.clone(), !header_includes.is_empty());
@@ -437,21 +428,17 @@ pub fn reads_header(invocation: &Invocation) -> bool {
 /// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.
 pub fn is_marked(arguments: &[OsString]) -> bool {
     let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
-    read(arguments).is_some_and(|invocation| {
-        let found = MarkedSource::find(&invocation, &selection, &|_| TemplateInstances::default());
-        !(found.marked.is_empty() && found.templates.is_empty())
-    })
+    read(arguments).is_some_and(|invocation| !MarkedSource::find(&invocation, &selection).marked.is_empty())
 }
 
-/// The names of the kernels that a source of a call has, `None` where its comments cannot be
-/// read.
-pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option<Vec<String>> {
+/// The comments of the kernels that a source of a call has, `None` where they cannot be read.
+pub fn kernel_comments(folder: &Path, arguments: &[String], source: &str) -> Option<Vec<Annotation>> {
     let arguments: Vec<OsString> = arguments.iter().map(|word| word.into()).collect();
     let mut invocation = read(&arguments)?;
     invocation.sources.retain(|path| path.as_os_str() == source);
     invocation.sources.iter_mut().for_each(|path| *path = folder.join(&*path));
     invocation.search.seen_from(folder);
-    let mut names = Vec::new();
+    let mut comments = Vec::new();
     for marked in MarkedSource::of(&invocation) {
         let (annotations, problems) = marked.annotations(None);
         if !problems.is_empty() {
@@ -460,9 +447,9 @@ pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option
         // Which of all kernels are tuned depends on recordings.
         let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
         let is_named = |annotation: &Annotation| !(selection.is_all() && marked.is_selected(annotation));
-        names.extend(annotations.into_iter().filter(is_named).map(|annotation| annotation.name));
+        comments.extend(annotations.into_iter().filter(is_named));
     }
-    Some(names)
+    Some(comments)
 }
 
 /// A call of nvcc with the flags of the environment; `None` where it cannot be understood.

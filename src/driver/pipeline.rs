@@ -9,7 +9,6 @@ use super::call_cache::CallLookup;
 use super::marked_source;
 use super::marked_source::{MarkedSource, MarkedSources};
 use super::tuning::Tuning;
-use crate::comment::TemplateInstances;
 use crate::diag::console::Console;
 use crate::diag::{FATAL, MessageCode};
 use crate::emit::Header;
@@ -54,10 +53,9 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
             return FATAL;
         }
     };
-    let found = invocation
-        .map(|invocation| (MarkedSource::find(&invocation, &selection, &|_| TemplateInstances::default()), invocation));
-    let (mut found, invocation) = match found {
-        Ok((found, invocation)) if !(found.marked.is_empty() && found.templates.is_empty()) => (found, invocation),
+    let found = invocation.map(|invocation| (MarkedSource::find(&invocation, &selection), invocation));
+    let (found, invocation) = match found {
+        Ok((found, invocation)) if !found.marked.is_empty() => (found, invocation),
         // What nvtune cannot read, nvcc has the better message for.
         found => {
             let console = Console::new(false);
@@ -90,21 +88,13 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
         written: WrittenFiles::default(),
     };
     build.set_fallback(&[]);
-    if !found.templates.is_empty() {
-        found = build.find_with_instances();
-    }
-    let MarkedSources { marked, nearly, unmarked, templates } = found;
+    let MarkedSources { marked, nearly, unmarked } = found;
     let files: BTreeMap<&Path, &MarkedFile> =
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
     files.values().for_each(|file| console.diagnostics(&file.near_misses()));
     // Of all kernels, only a recording says which matter.
     if !selection.is_all() || settings.mode == Mode::Capture {
         console.diagnostics(&unmarked);
-    }
-    if !selection.is_all() {
-        build.warn_of_templates(&templates);
-    } else if settings.mode != Mode::Capture {
-        build.note_templates_not_recorded(&templates, &marked);
     }
     let code = build.compile(marked).unwrap_or_else(|code| code);
     console.print_end();
@@ -207,13 +197,12 @@ impl Build<'_> {
         let mut tunings = Vec::new();
         for mut source in marked {
             self.console.compiling(&source.name());
-            let files = self.settings.files.as_deref();
-            let (mut annotations, mut problems) = source.annotations(files);
+            let (mut annotations, mut problems) = self.annotations(&source);
             if !problems.is_empty()
                 && let Ok(dryrun) = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments)
                 && source.leave_out_uncompiled(&dryrun)
             {
-                (annotations, problems) = source.annotations(files);
+                (annotations, problems) = self.annotations(&source);
             }
             source.leave_out_unused(&mut annotations);
             // What makes no machine code that could be tuned needs no recording.
@@ -223,10 +212,13 @@ impl Build<'_> {
                     && let Ok(dryrun) = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments)
                     && source.leave_out_uncompiled(&dryrun)
                 {
-                    (annotations, problems) = source.annotations(files);
+                    (annotations, problems) = self.annotations(&source);
                     source.leave_out_unused(&mut annotations);
                 }
                 self.apply_recordings(&source, &mut annotations);
+            }
+            if self.settings.mode != Mode::Capture {
+                annotations.retain(|annotation| !annotation.is_open());
             }
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));
@@ -251,7 +243,8 @@ impl Build<'_> {
     /// Tunes and builds nothing; returns the records of the marked sources.
     fn decide(&self) -> Result<Vec<Record>, String> {
         let unread = |_| "its tuning comments cannot be read".to_owned();
-        let mut tunings = self.annotate(self.find_with_instances().marked).map_err(unread)?;
+        let mut tunings =
+            self.annotate(MarkedSource::find(self.invocation, &self.settings.kernels).marked).map_err(unread)?;
         let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).map_err(|error| error.to_string())?;
         if self.warn_untunable(&tunings, &dryrun) {
             return Ok(Vec::new());

@@ -12,9 +12,9 @@ use crate::recording;
 use crate::recording::{LeftOut, RecordedKernel};
 use crate::settings::bytes_setting;
 use crate::tune;
-use crate::tune::{KernelStub, Preprocessing};
+use crate::tune::{KernelStub, Preprocessing, Problem};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +39,7 @@ impl Build<'_> {
         if self.settings.kernels.is_all() {
             self.leave_out_minor(source, &folder, annotations);
         }
+        self.leave_out_open(source, &folder, annotations);
         if annotations.iter().all(|annotation| annotation.clauses.args.is_some()) {
             return;
         }
@@ -78,21 +79,20 @@ impl Build<'_> {
     /// recorded work, and names those that could not be recorded. Without a recording those count that
     /// the lock file has.
     fn leave_out_minor(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
-        let names: Vec<String> = annotations.iter().map(|annotation| annotation.name.clone()).collect();
-        let recorded = |name: &String| RecordedKernel::read(folder, name);
+        let all = annotations.clone();
         let total = recording::total_work(folder.parent().unwrap_or(folder));
         annotations.retain(|annotation| {
             if !source.is_selected(annotation) {
                 return true;
             }
-            match recorded(&annotation.name).work() {
+            match RecordedKernel::read(folder, &annotation.name).work() {
                 0 => self.apply_locked(source, &mut annotation.clone()),
                 work => work.saturating_mul(LEAST_SHARE) >= total,
             }
         });
-        if annotations.is_empty() && !names.is_empty() && total == 0 {
-            let kernels: Vec<RecordedKernel> = names.iter().map(recorded).collect();
-            self.note_nothing_recorded(source.name(), &names, &reason_and_remedy(&kernels));
+        if annotations.is_empty() && !all.is_empty() && total == 0 {
+            let names: Vec<String> = all.iter().map(|annotation| annotation.name.clone()).collect();
+            self.note_nothing_recorded(source.name(), &names, &reason_and_remedy(&recorded_of(folder, &all)));
             return;
         }
         self.note_left_out(source.name(), folder, annotations);
@@ -109,26 +109,6 @@ impl Build<'_> {
         }
         for (reason, names) in by_reason {
             self.note_nothing_recorded(&source, &names, &reason);
-        }
-    }
-
-    /// Says of the call's own sources whose kernels are all templates that nothing is recorded:
-    /// only a recording tells `NVTUNE_KERNELS=all` which instances there are.
-    pub(super) fn note_templates_not_recorded(&self, templates: &BTreeSet<(PathBuf, String)>, marked: &[MarkedSource]) {
-        let sources = self.invocation.sources.iter();
-        for source in sources.filter(|source| !marked.iter().any(|other| other.path == **source)) {
-            let names: Vec<String> =
-                templates.iter().filter(|(file, _)| file == source).map(|(_, name)| name.clone()).collect();
-            let folder = self.capture_folder(&source.file_stem().unwrap_or_default().to_string_lossy());
-            if names.is_empty() {
-                continue;
-            }
-            if recording::total_work(folder.parent().unwrap_or(&folder)) == 0 {
-                let reason = reason_and_remedy(recording::kernels(&folder).values());
-                self.note_nothing_recorded(source.display(), &names, &reason);
-            } else {
-                self.note_left_out(source.display(), &folder, &[]);
-            }
         }
     }
 
@@ -231,7 +211,9 @@ impl Build<'_> {
         };
         tuning.cicc_outputs.push(toolchain.cicc_outputs());
         let has_stream_per_thread = has_stream_per_thread(&toolchain.device_source().unwrap_or_default());
-        for (annotation, found) in annotations.iter().zip(found) {
+        // An open comment is now those of its instances.
+        tuning.annotations.retain(|annotation| !annotation.is_open());
+        for (annotation, found) in found {
             match found {
                 Ok(KernelStub { mangled, symbol, toolkit, probe, handles }) => {
                     let (kernel, name) = (annotation.name.clone(), folder.display());
@@ -242,14 +224,24 @@ impl Build<'_> {
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }
-                Err(problem) => problem.print_not_recorded(self.console, annotation),
+                Err(Problem::NoInstance) if !self.concerns(&tuning.source, &annotation) => {}
+                Err(problem) => problem.print_not_recorded(self.console, &annotation),
+            }
+            if annotation.instance.as_ref().is_some_and(|instance| instance.is_recorded) {
+                tuning.annotations.push(annotation);
             }
         }
     }
 }
 
+/// What a folder has of the kernels of these comments.
+pub(super) fn recorded_of(folder: &Path, annotations: &[Annotation]) -> Vec<RecordedKernel> {
+    let is_of_any = |name: &str| annotations.iter().any(|annotation| annotation.is_of(name));
+    recording::kernels(folder).into_iter().filter(|(name, _)| is_of_any(name)).map(|(_, kernel)| kernel).collect()
+}
+
 /// Why launches of these kernels were not recorded, as far as that is known, and what to do.
-fn reason_and_remedy<'a>(kernels: impl IntoIterator<Item = &'a RecordedKernel>) -> String {
+pub(super) fn reason_and_remedy<'a>(kernels: impl IntoIterator<Item = &'a RecordedKernel>) -> String {
     let reasons: Vec<&LeftOut> = kernels.into_iter().flat_map(|kernel| &kernel.left_out).collect();
     let sizes = reasons.iter().filter_map(|reason| match reason {
         LeftOut::TooLarge { needed, most } => Some((*needed, *most)),

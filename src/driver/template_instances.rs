@@ -1,50 +1,56 @@
-//! The templates that `NVTUNE_KERNELS` selects -> the instances of them that a build records or
-//! tunes.
+//! The comments of templates without a `template` clause -> those of the instances that are
+//! recorded or in the lock file.
 
 use super::build::Build;
-use super::marked_source::{MarkedSource, MarkedSources};
-use crate::comment::TemplateInstances;
-use crate::diag::MessageCode;
-use crate::nvcc::{Dryrun, Toolchain};
+use super::marked_source::MarkedSource;
+use super::recordings::{reason_and_remedy, recorded_of};
+use crate::comment::{Annotation, TemplateInstances};
+use crate::diag::{Diagnostic, MessageCode};
 use crate::record::lock;
 use crate::recording;
 use crate::settings::Mode;
-use crate::tune;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 impl Build<'_> {
-    /// Finds the marked sources, with the instances of templates that `NVTUNE_KERNELS` selects:
-    /// those that the compiler makes where launches are to be recorded, else those that are
-    /// recorded or in the lock file.
-    pub(super) fn find_with_instances(&self) -> MarkedSources {
-        let selection = &self.settings.kernels;
-        if self.settings.mode != Mode::Capture {
-            return MarkedSource::find(self.invocation, selection, &|source| self.known_instances(source));
+    /// Reads the comments of a source, and what is wrong with them. A template's comment without a
+    /// `template` clause becomes those of its instances that are recorded, or in the lock file;
+    /// where launches are to be recorded it stays, for the compiler knows all of them.
+    pub(super) fn annotations(&self, source: &MarkedSource) -> (Vec<Annotation>, Vec<Diagnostic>) {
+        let (annotations, mut problems) = source.annotations(self.settings.files.as_deref());
+        if self.settings.mode == Mode::Capture || !annotations.iter().any(Annotation::is_open) {
+            return (annotations, problems);
         }
-        let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments);
-        MarkedSource::find(self.invocation, selection, &|source| {
-            let name = source.to_string_lossy();
-            let dryrun = dryrun.as_ref().ok();
-            let pipeline = dryrun.and_then(|steps| steps.pipelines().into_iter().find(|found| found.source == name));
-            let toolchain = dryrun.zip(pipeline).and_then(|(steps, pipeline)| Toolchain::new(steps, pipeline).ok());
-            // What the compiler does not take, it says itself in the end.
-            toolchain.and_then(|toolchain| tune::template_instances(&toolchain).ok()).unwrap_or_default()
-        })
+        let known = self.known_instances(&source.path);
+        let mut found = Vec::new();
+        for annotation in annotations {
+            match annotation.is_open().then(|| known.of(&annotation)) {
+                Some(Ok(instances)) if !instances.is_empty() => found.extend(instances),
+                Some(Err(others)) => problems.extend(others),
+                _ => found.push(annotation),
+            }
+        }
+        (found, problems)
     }
 
-    /// Warns of the templates of the call's own sources that a pattern names and that stay as they
-    /// are. Those of included files are other sources' too.
-    pub(super) fn warn_of_templates(&self, templates: &BTreeSet<(PathBuf, String)>) {
-        for (_, name) in templates.iter().filter(|(file, _)| self.invocation.sources.contains(file)) {
-            let message = match self.settings.mode {
-                Mode::Capture => format!("{name}: not recorded: the source makes no instance of it"),
-                _ => format!(
-                    "{name}: not tuned: no launch of an instance is recorded: build with NVTUNE=capture and run it"
-                ),
-            };
-            self.console.warning(MessageCode::NotRecorded, message);
-        }
+    /// Leaves out the templates of which no instance is known.
+    pub(super) fn leave_out_open(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
+        annotations.retain(|annotation| {
+            if annotation.is_open() && self.concerns(source, annotation) {
+                let other = if source.is_selected(annotation) { "" } else { ", or write template(...)" };
+                let reason = reason_and_remedy(&recorded_of(folder, std::slice::from_ref(annotation)));
+                let message =
+                    format!("{}: not tuned: no launch of an instance is recorded{reason}{other}", annotation.name);
+                self.console.warning(MessageCode::NotRecorded, message);
+            }
+            !annotation.is_open()
+        });
+    }
+
+    /// Whether to warn of a template without an instance: of one that a pattern selects in an
+    /// included file, other sources may have instances.
+    pub(super) fn concerns(&self, source: &MarkedSource, annotation: &Annotation) -> bool {
+        let is_own = self.invocation.sources.contains(&PathBuf::from(&annotation.source.path));
+        !source.is_selected(annotation) || is_own && !self.settings.kernels.is_all()
     }
 
     /// The instances of a source's templates that are recorded, or in the lock file.
@@ -53,9 +59,10 @@ impl Build<'_> {
         let mut instances = recording::instances(&self.capture_folder(&stem));
         if let Some(file) = self.results.lock(source, self.console) {
             for (key, entry) in &file.lock.entries {
-                let is_of = |(_, kernel, architecture)| file.key(source, kernel, architecture) == *key;
-                if let Some(instance) = entry.basis.instance.as_ref().filter(|_| lock::parts(key).is_some_and(is_of)) {
-                    instances.add(instance);
+                let parts =
+                    lock::parts(key).filter(|(_, kernel, architecture)| file.key(source, kernel, architecture) == *key);
+                if let Some(((_, kernel, _), instance)) = parts.zip(entry.basis.instance.as_ref()) {
+                    instances.add(kernel, instance);
                 }
             }
         }

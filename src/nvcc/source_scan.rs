@@ -4,7 +4,7 @@
 //! This runs at every compile, so it reads files once and looks at nothing but `#include`, what
 //! that may name by a macro, and the marker.
 
-use crate::comment::{Mark, TemplateInstances, mark, mark_selected, near_misses, occurrences, tune_pragma};
+use crate::comment::{Mark, mark, mark_selected, near_misses, occurrences, tune_pragma};
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, Source};
 use crate::record::read_regular;
@@ -68,8 +68,6 @@ pub struct ScannedFiles {
     pub selected: BTreeSet<(PathBuf, u32)>,
     /// Warnings of selected kernels that need a comment of their own.
     pub unmarked: Vec<Diagnostic>,
-    /// Selected templates of which no instance is known: file, and name.
-    pub templates: BTreeSet<(PathBuf, String)>,
     /// Files that are not marked, with what may have been meant as a mark.
     pub nearly: Vec<MarkedFile>,
     /// What they include the header by that is asked for: its name, or a path that ends in
@@ -101,7 +99,6 @@ pub fn marked_files(
     paths: &SearchPaths,
     header_name: &str,
     selection: &KernelSelection,
-    instances: &TemplateInstances,
 ) -> ScannedFiles {
     let mut found = ScannedFiles::default();
     walk_included(&[source], paths, |Visited { path, text, directives, is_quoted }| {
@@ -120,13 +117,12 @@ pub fn marked_files(
         found.header_includes.extend(names.filter(is_header));
         // A library's kernels are not the project's.
         let selected = (!selection.is_nothing() && is_quoted)
-            .then(|| mark_selected(&path.to_string_lossy(), &text, &|name| selection.selects(name), instances))
+            .then(|| mark_selected(&path.to_string_lossy(), &text, &|name| selection.selects(name)))
             .flatten();
         let text = match selected {
             Some(selected) => {
                 found.selected.extend(selected.lines.into_iter().map(|line| (path.clone(), line)));
                 found.unmarked.extend(selected.unmarked);
-                found.templates.extend(selected.templates.into_iter().map(|name| (path.clone(), name)));
                 selected.text
             }
             None => text,
@@ -369,14 +365,13 @@ mod tests {
         );
         let paths = |files: &[MarkedFile]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
         let quoted = SearchPaths { quoted: vec![folder.path().join("inc")], ..SearchPaths::default() };
-        let found =
-            marked_files(&source, &quoted, "main.tune.h", &KernelSelection::Nothing, &TemplateInstances::default());
+        let found = marked_files(&source, &quoted, "main.tune.h", &KernelSelection::Nothing);
         assert_eq!((paths(&found.marked), paths(&found.nearly)), (vec![kernel], vec![nearly]));
         let header_includes = BTreeSet::from(["main.tune.h".to_owned()]);
         assert_eq!(found.header_includes, header_includes);
         let none = SearchPaths::default();
         assert_eq!(
-            marked_files(&source, &none, "main.tune.h", &KernelSelection::Nothing, &TemplateInstances::default()),
+            marked_files(&source, &none, "main.tune.h", &KernelSelection::Nothing),
             ScannedFiles { header_includes, ..ScannedFiles::default() }
         );
     }
@@ -391,13 +386,7 @@ mod tests {
             ("int x; #pragma tune\n", false),
         ] {
             let source = write(&folder, "a.cu", text);
-            let found = marked_files(
-                &source,
-                &SearchPaths::default(),
-                "a.tune.h",
-                &KernelSelection::Nothing,
-                &TemplateInstances::default(),
-            );
+            let found = marked_files(&source, &SearchPaths::default(), "a.tune.h", &KernelSelection::Nothing);
             assert_eq!((found.marked.len(), found.nearly.len()), (0, usize::from(is_nearly)), "{text}");
         }
     }
@@ -419,9 +408,7 @@ mod tests {
             ("#if __has_include(\"sxapy.h\")\n", None),
         ] {
             let source = write(&folder, "saxpy.cu", text);
-            let found =
-                marked_files(&source, &paths, "saxpy.tune.h", &KernelSelection::Nothing, &TemplateInstances::default())
-                    .missing_headers;
+            let found = marked_files(&source, &paths, "saxpy.tune.h", &KernelSelection::Nothing).missing_headers;
             let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
             assert_eq!(names, Vec::from_iter(missing), "{text}");
         }
@@ -451,9 +438,7 @@ mod tests {
             ("#include_next <kernel.cuh>\n#included <kernel.cuh>\n", base.clone(), false),
         ] {
             let source = write("main.cu", text);
-            let found =
-                marked_files(&source, &paths, "main.tune.h", &KernelSelection::Nothing, &TemplateInstances::default())
-                    .marked;
+            let found = marked_files(&source, &paths, "main.tune.h", &KernelSelection::Nothing).marked;
             let found: Vec<PathBuf> = found.into_iter().map(|file| file.path).collect();
             assert_eq!(found, Vec::from_iter(is_found.then(|| kernel.clone())), "{text}");
         }

@@ -175,8 +175,8 @@ pub fn kernels(folder: &Path) -> BTreeMap<String, RecordedKernel> {
 /// The instances of templates that are recorded in a folder.
 pub fn instances(folder: &Path) -> TemplateInstances {
     let mut found = TemplateInstances::default();
-    for kernel in kernels(folder).into_values() {
-        kernel.launches.iter().for_each(|counted| found.add(&counted.launch.instance));
+    for (name, kernel) in kernels(folder) {
+        kernel.launches.iter().for_each(|counted| found.add(&name, &counted.launch.instance));
     }
     found
 }

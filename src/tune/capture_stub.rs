@@ -6,14 +6,15 @@ use super::header_functions;
 use super::kernel_info;
 use super::variants::{FrontEnds, Macros};
 use crate::analysis::{MemoryProbe, texture_handles};
-use crate::comment::{Annotation, TemplateInstances};
+use crate::comment::Annotation;
 use crate::cuda::HandlePlace;
 use crate::cuda::declarations::handle_by_value;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::ptx::Module;
 use crate::workload;
-use std::collections::HashMap;
+use crate::workload::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 /// A kernel's launch stub: the mangled name that it is called after, and the kernel's symbol.
 pub struct KernelStub {
@@ -27,30 +28,15 @@ pub struct KernelStub {
     pub handles: Vec<HandlePlace>,
 }
 
-/// Finds the instances of templates that the compiler makes of a source.
-///
-/// # Errors
-/// Where the front end does not take the source.
-pub fn template_instances(toolchain: &Toolchain) -> Result<TemplateInstances, Problem> {
-    process::start_pool();
-    let mut front_ends = FrontEnds::new(toolchain);
-    let mut instances = TemplateInstances::default();
-    workload::entries(&kernel_info::baseline_front_end(&mut front_ends)?.stub).iter().for_each(|entry| {
-        if let Some(instance) = entry.instance_name() {
-            instances.add(&instance);
-        }
-    });
-    Ok(instances)
-}
+/// An annotation, and the launch stub of its kernel.
+pub type AnnotatedStub = (Annotation, Result<KernelStub, Problem>);
 
-/// Finds the launch stub of each annotation's kernel, in order.
+/// Finds the launch stub of each annotation's kernel, in order. A template's that names no
+/// instance becomes those of all instances that the compiler makes.
 ///
 /// # Errors
 /// Where the front end does not take the source.
-pub fn kernel_stubs(
-    toolchain: &Toolchain,
-    annotations: &[Annotation],
-) -> Result<Vec<Result<KernelStub, Problem>>, Problem> {
+pub fn kernel_stubs(toolchain: &Toolchain, annotations: &[Annotation]) -> Result<Vec<AnnotatedStub>, Problem> {
     process::start_pool();
     let mut front_ends = FrontEnds::new(toolchain);
     let front_end = kernel_info::baseline_front_end(&mut front_ends)?;
@@ -58,10 +44,10 @@ pub fn kernel_stubs(
     let module = Module::parse(&front_end.ptx).ok();
     let probe = |symbol: &str| MemoryProbe::new(&front_end.ptx, module.as_ref()?, symbol).ok();
     let mut lines: HashMap<String, u32> = HashMap::new();
-    let found = annotations.iter().map(|annotation| {
+    let mut stub = |annotation: &Annotation| {
         let baseline = header_functions::baseline(annotation, toolchain.architecture());
         let own = baseline.map(|found| found.macros).unwrap_or_default();
-        let is_known = |entry: &workload::Entry| entry.name() == annotation.kernel.name;
+        let is_known = |entry: &Entry| entry.name() == annotation.kernel.name;
         if !entries.iter().any(is_known) {
             return Err(Problem::Absent);
         }
@@ -80,6 +66,36 @@ pub fn kernel_stubs(
         let mut handles: Vec<HandlePlace> = handles.into_iter().collect();
         handles.dedup_by_key(|place| (place.argument, place.offset));
         Ok(KernelStub { mangled, symbol: entry.symbol, toolkit, probe, handles })
-    });
-    Ok(found.collect())
+    };
+    let mut found = Vec::new();
+    for annotation in annotations {
+        let instances = match annotation.is_open() {
+            true => instances(annotation, &entries),
+            false => Ok(vec![annotation.clone()]),
+        };
+        match instances {
+            Ok(instances) => found.extend(instances.into_iter().map(|instance| {
+                let stub = stub(&instance);
+                (instance, stub)
+            })),
+            Err(problem) => found.push((annotation.clone(), Err(problem))),
+        }
+    }
+    Ok(found)
+}
+
+/// The annotations of a template's instances, except for those that are specialized: their code
+/// may have a comment of its own.
+fn instances(template: &Annotation, entries: &[Entry]) -> Result<Vec<Annotation>, Problem> {
+    let kernel = &template.kernel;
+    let of_template = entries
+        .iter()
+        .filter(|entry| entry.name() == kernel.name && entry.parameters.len() == kernel.parameters.len())
+        .filter_map(Entry::instance_name);
+    let names: BTreeSet<String> = of_template.filter(|instance| !template.is_specialized(instance)).collect();
+    if names.is_empty() {
+        return Err(Problem::NoInstance);
+    }
+    let annotations = names.iter().filter_map(|instance| template.of_instance(instance));
+    annotations.collect::<Result<_, _>>().map_err(Problem::Comment)
 }

@@ -37,6 +37,9 @@ pub enum Problem {
     /// The source's own definition overrides the values of the axis.
     #[error("macro axis `{name}` is also defined in {place}: remove that, or put #ifndef around it")]
     Defined { name: String, place: String },
+    /// A template's comment stands for all of its instances, and there is none.
+    #[error("the source makes no instance of it")]
+    NoInstance,
     /// A `template` clause may name what is specialized elsewhere.
     #[error("the comment of the kernel at line {line} tunes this instance, too: remove one")]
     Twice { line: u32 },
@@ -94,7 +97,7 @@ impl Problem {
     /// Tells whether the front end's output may be the reason.
     pub fn depends_on_front_end(&self) -> bool {
         match self {
-            Self::Source(_) | Self::Macros { .. } | Self::Ptx(_) | Self::Absent => true,
+            Self::Source(_) | Self::Macros { .. } | Self::Ptx(_) | Self::Absent | Self::NoInstance => true,
             Self::Default { .. } | Self::Baseline { .. } => true,
             Self::Comment(_) | Self::Tool(_) | Self::Defined { .. } | Self::Twice { .. } => false,
             Self::Architecture(_) | Self::NotRecorded { .. } | Self::TexturesNotRecorded => false,
@@ -113,7 +116,7 @@ impl Problem {
             Self::Twice { .. } => MessageCode::InstanceTwice,
             Self::Default { .. } => MessageCode::WrongDefault,
             Self::Architecture(_) => MessageCode::UnknownArchitecture,
-            Self::NotRecorded { .. } => MessageCode::NotRecorded,
+            Self::NoInstance | Self::NotRecorded { .. } => MessageCode::NotRecorded,
             Self::TexturesNotRecorded => MessageCode::RecordingNotUsed,
             Self::Baseline { .. } => MessageCode::BaselineUnusable,
         }

@@ -20,7 +20,7 @@ pub fn for_kernel(info: &KernelInfo<'_>, front_ends: &FrontEnds<'_>, toolchain: 
         comment: comment(annotation),
         data: data(annotation),
         inferred: annotation.inferred.as_ref().map(|inferred| inferred.text.clone()),
-        instance: annotation.inferred.as_ref().and_then(|_| annotation.instance_name()),
+        instance: annotation.recorded_instance(),
         flags: toolchain.assembler_options(),
         ptx: code(made, &info.entry)?,
         toolkit: toolkit(&made.ptx).to_owned(),

@@ -40,7 +40,7 @@ mod written_variables;
 
 pub use baseline_run::BaselineRun;
 pub use buffer_files::load as load_files;
-pub use capture_stub::{KernelStub, kernel_stubs, template_instances};
+pub use capture_stub::{KernelStub, kernel_stubs};
 pub use failure::Problem;
 pub use fingerprint::data as workload_data;
 pub use header_functions::{baseline_headers, header};

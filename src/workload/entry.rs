@@ -184,9 +184,13 @@ pub fn find<'a>(
                 let same_file = entry.file.as_deref().and_then(file_name) == file_name(&annotation.source.path);
                 entry.line == Some(kernel.line) && same_file
             };
-            let mut placed = several.iter().filter(here);
-            match (placed.next(), placed.next()) {
-                (Some(only), None) => Ok(*only),
+            // An instance of a template has no place.
+            let one = |is_it: &dyn Fn(&&&Entry) -> bool| {
+                let mut found = several.iter().filter(is_it);
+                found.next().copied().filter(|_| found.next().is_none())
+            };
+            match one(&here).or_else(|| one(&|entry| is_declared_so(annotation, entry))) {
+                Some(only) => Ok(only),
                 _ if several_instances(several).len() > 1 && annotation.instance.is_some() => {
                     let fitting = several_instances(several).into_iter().collect::<Vec<_>>().join(", ");
                     let message = format!(
@@ -231,6 +235,20 @@ fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
     };
     // Under `#if` the types may be those of a branch that is not compiled.
     kernel.alternatives.is_empty() && declared.zip(&entry.parameters).any(differ)
+}
+
+/// Whether an entry's parameters have the very types of the annotation's kernel.
+fn is_declared_so(annotation: &Annotation, entry: &Entry) -> bool {
+    let kernel = &annotation.kernel;
+    let declared = kernel.parameters.iter().zip(&kernel.declarations).map(|(name, declaration)| {
+        let text = declaration.strip_suffix(name.as_deref().unwrap_or_default()).unwrap_or(declaration);
+        let words = text.split(' ').filter(|word| !word.contains("__restrict"));
+        with_arguments(annotation, words.collect::<Vec<_>>().join(" ").trim_start_matches("const "))
+    });
+    let mut pairs = declared.zip(&entry.parameters);
+    pairs.all(|(declared, compiled)| {
+        template_instance::arguments_agree(&declared, compiled.trim_start_matches("const "))
+    })
 }
 
 /// A type of the kernel's declaration with the arguments of its instance that are numbers'

@@ -33,7 +33,7 @@ __global__ void viewed(View view, const View *device, Border border, int height)
     if (x < view.width && y < height) view.data[y * view.width + x] += device->data[x] + target.data[x] + border;
 }
 
-//@tune template(double)
+//@tune
 template <class T> __global__ void filled(unsigned long long n, T value, T *out) {
     const unsigned long long i = blockIdx.x * 1ULL * blockDim.x + threadIdx.x;
     if (i < n) out[i] = value;

@@ -1,4 +1,4 @@
-// Kernels without comments: overloads, alternatives of an `#if`, a template.
+// Kernels without comments: overloads, alternatives of an `#if`, templates.
 #include <stdio.h>
 
 __global__ void scaled(int n, float a, float *x) {
@@ -32,6 +32,24 @@ template <class T> __global__ void filled(int n, T value, T *out) {
     if (i < n) out[i] = value;
 }
 
+// Templates of one name with as many parameters.
+struct Pair {
+    float x, y;
+};
+struct Triple {
+    float x, y, z;
+};
+
+template <int N> __global__ void summed(const Pair *in, float *out) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < N) out[i] = in[i].x + in[i].y;
+}
+
+template <int N> __global__ void summed(const Triple *in, float *out) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < N) out[i] = in[i].x + in[i].y + in[i].z;
+}
+
 int main() {
     float *x;
     double *y;
@@ -44,5 +62,7 @@ int main() {
 #ifndef WIDE
     moved<<<4, 256>>>(x, 1000);
 #endif
+    summed<400><<<2, 256>>>(reinterpret_cast<const Pair *>(y), x);
+    summed<400><<<2, 256>>>(reinterpret_cast<const Triple *>(y), x);
     printf("%g %g\n", x[999], y[999]);
 }

@@ -170,7 +170,8 @@ fn baseline_runs(call: &ExplainedCall, source: &Path) -> Result<Vec<BaselineRun>
     let invocation = read(&arguments).ok_or_else(unread)?;
     let Some(marked) = MarkedSource::of(&invocation).pop() else { return Ok(Vec::new()) };
     console.compiling(&marked.name());
-    let (annotations, problems) = marked.annotations(settings.files.as_deref());
+    let (mut annotations, problems) = marked.annotations(settings.files.as_deref());
+    annotations.retain(|annotation| !annotation.is_open());
     console.diagnostics(&problems);
     if !problems.is_empty() {
         return Err(unread());
