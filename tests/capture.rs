@@ -814,9 +814,7 @@ fn init_proposes_bare_comments_for_recorded_kernels() {
         +++ b/launches.cu
         +//@tune block(auto) regs(auto)
         +//@tune block(auto) regs(auto)
-        +//@tune threads(n) template(double) block(auto) regs(auto) shared(block.size * 8)
-        +//@tune default(block = 128)
-        +//@tune args(n = 600, value = 2.5, out = out[1000])
+        +//@tune block(auto) regs(auto)
         +// One block: it does not read blockDim.x.
         +//@tune threads(32) regs(auto) default(block = 32)
         +//@tune args(step = 0, out = out[2000])

@@ -293,7 +293,7 @@ void run(float *x, int n) { crowded<<<1, 32>>>(x); open<<<1, 32>>>(x); }
         a.cu:5: inner: only device code launches it [N0235]
         a.cu:6: outer: no launch of it is found in host code [N0235]
         a.cu:7: crowded: other code is on the line where its declaration begins [N0235]
-        a.cu:8: open: its launches do not tell its template arguments `N` [N0235]
+        a.cu:8: open: its launches do not tell its template arguments `N`: write //@tune, and build with NVTUNE=capture [N0235]
         nvtune: a.cu: proposed: 0; left out: 6; marked already: 0
     "#]]
     .assert_eq(&said);
@@ -538,7 +538,7 @@ fn parameters_of_templates_around_a_launch_are_no_template_arguments() {
         expect![[r#"
             //@tune threads(256) template(double) block(auto) regs(auto) default(block = 64)
             //@tune args(x = random[256])
-            a.cu:2: add: its launches do not tell its template arguments `T` [N0235]
+            a.cu:2: add: its launches do not tell its template arguments `T`: write //@tune, and build with NVTUNE=capture [N0235]
             nvtune: a.cu: proposed: 1; left out: 1; marked already: 0
         "#]],
     );

@@ -7,7 +7,7 @@ use crate::diag::{MessageCode, Source, render};
 use crate::nvcc::{Invocation, SearchPaths, included_files, quoted_files};
 use crate::proposal::{Basis, FileProposals, Proposal, insert_lines, propose, unified_diff};
 use crate::record::{put_in_place, unfinished};
-use crate::recording::{RecordedKernel, folder};
+use crate::recording;
 use crate::settings::Settings;
 use crate::{say, say_on};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,8 +120,14 @@ fn propose_for(
         files.into_iter().map(|file| Source::new(file.path.to_string_lossy(), &file.text)).collect()
     };
     let recordings = recording_folder(path);
-    let is_recorded = |kernel: &str| !RecordedKernel::read(&recordings, kernel).launches.is_empty();
-    let found = match propose(&source, program, &around, &is_recorded) {
+    // Kernels, and templates of which an instance is recorded.
+    let mut recorded: BTreeSet<String> = BTreeSet::new();
+    for (name, kernel) in recording::kernels(&recordings) {
+        let instances = kernel.launches.iter().filter_map(|counted| counted.launch.instance.split_once('<'));
+        recorded.extend(instances.map(|(template, _)| template.to_owned()));
+        recorded.extend((!kernel.launches.is_empty()).then_some(name));
+    }
+    let found = match propose(&source, program, &around, &|kernel| recorded.contains(kernel)) {
         Ok(found) => found,
         Err(problems) => {
             say_on!("{}", render(&problems));
@@ -183,7 +189,7 @@ fn recording_folder(path: &Path) -> PathBuf {
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
     let parent = settings.captures.or(settings.header_folder);
     let parent = parent.unwrap_or_else(|| path.parent().unwrap_or(Path::new("")).to_path_buf());
-    folder(&parent, path.file_stem().unwrap_or_default())
+    recording::folder(&parent, path.file_stem().unwrap_or_default())
 }
 
 /// Puts a text in the place of a file, whole or not at all.

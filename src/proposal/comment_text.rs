@@ -37,12 +37,12 @@ const COLUMNS: usize = 100;
 pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result<(Vec<String>, Basis), String> {
     let Subject { source, program, listed, .. } = *subject;
     let reads = program.reads_block(&source.path, listed.body.clone());
-    let instance = instance(subject)?;
     if is_recorded {
         let block = reads[0].then(|| "block(auto)".to_owned());
-        let clauses = [instance, block, Some("regs(auto)".to_owned())];
-        return Ok((tune_lines(&clauses.into_iter().flatten().collect::<Vec<_>>()), Basis::Recording));
+        let clauses: Vec<String> = block.into_iter().chain(["regs(auto)".to_owned()]).collect();
+        return Ok((tune_lines(&clauses), Basis::Recording));
     }
+    let instance = instance(subject)?;
     let mut parameters = parameters(subject)?;
     let launches = launches(subject, &parameters)?;
     let launch = &launches[0];

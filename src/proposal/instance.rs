@@ -34,7 +34,8 @@ pub(super) fn template_arguments(subject: &Subject<'_>) -> Result<Option<Vec<Str
             None => "of a pack or without a name".to_owned(),
         };
         let names: Vec<String> = kernel.template_parameters.iter().map(name).collect();
-        format!("its launches do not tell its template arguments {}", names.join(", "))
+        let names = names.join(", ");
+        format!("its launches do not tell its template arguments {names}: write //@tune, and build with NVTUNE=capture")
     };
     let written = launches.iter().find_map(written);
     written.or_else(|| launches.iter().find_map(|launch| deduced(kernel, launch))).map(Some).ok_or_else(missing)

@@ -27,7 +27,7 @@ const MOST_SHARED: u32 = 227 << 10;
 
 /// Proposes a comment for each unmarked kernel of a source. `program` has the source and the
 /// code around it, and `around` its other files. `is_recorded` tells whether there is a
-/// recording of a kernel.
+/// recording of a kernel, or of an instance of it.
 ///
 /// # Errors
 /// What is wrong with the comments that the source has.
@@ -45,7 +45,10 @@ pub fn propose(
             found.marked += 1;
             continue;
         }
-        let proposal = argument_counts(program, source, listed, &all).and_then(|counts| {
+        // The launches of a recorded kernel are not looked for in the text.
+        let is_recorded = is_recorded(&listed.kernel.name);
+        let counts = if is_recorded { Ok(ANY_COUNT) } else { argument_counts(program, source, listed, &all) };
+        let proposal = counts.and_then(|counts| {
             let subject = Subject { source, program, listed, all: &all, counts };
             let proposal = proposal(&subject, is_recorded)?;
             named(proposal, |proposal| check(source, around, &found.proposals, proposal))
@@ -126,14 +129,14 @@ struct Problem {
 }
 
 /// Proposes a comment for one kernel.
-fn proposal(subject: &Subject<'_>, is_recorded: &dyn Fn(&str) -> bool) -> Result<Proposal, String> {
+fn proposal(subject: &Subject<'_>, is_recorded: bool) -> Result<Proposal, String> {
     let Subject { source, program, listed, .. } = subject;
     let kernel = &listed.kernel;
     if !is_compiled(program, source, kernel) {
         return Err("`#if` leaves it out: give the build's macros, as in -- -DNAME".to_owned());
     }
     let indent = listed.indent(source).ok_or("other code is on the line where its declaration begins")?;
-    let (lines, basis) = proposed_lines(subject, is_recorded(&kernel.name))?;
+    let (lines, basis) = proposed_lines(subject, is_recorded)?;
     let lines = lines.into_iter().map(|line| format!("{indent}{line}")).collect();
     Ok(Proposal { kernel: kernel.name.clone(), line: source.line(listed.start), lines, basis })
 }
