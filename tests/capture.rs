@@ -601,7 +601,7 @@ fn kernels_that_a_pattern_names_are_recorded_without_a_comment() {
 }
 
 /// Every kernel of `selected.cu` by a pattern.
-const SELECTED: &str = "scaled|moved|widened|filled|summed";
+const SELECTED: &str = "scaled|moved|widened|filled|summed|applied";
 
 #[test]
 #[ignore = "long: in the full run"]
@@ -618,7 +618,16 @@ fn overloads_templates_and_what_if_lets_through_are_recorded_and_tuned_without_a
         let lines = said.lines().filter(|line| line.starts_with("nvtune") && !line.contains(": note: "));
         lines.map(|line| line.split(['\'', '=']).next().unwrap_or(line).to_owned()).collect()
     };
-    let names = ["scaled", "scaled_2", "moved", "filled_double", "filled_float", "summed_400", "summed_2_400"];
+    let names = [
+        "scaled",
+        "scaled_2",
+        "moved",
+        "filled_double",
+        "filled_float",
+        "summed_400",
+        "summed_2_400",
+        "applied_Sum_float_ptr_const_float_ptr",
+    ];
     let said = built("capture", "all");
     let recorded = |name| format!("nvtune: {name}: launches are recorded below ");
     assert_eq!(kernels(&said), names.map(recorded));

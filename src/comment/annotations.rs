@@ -205,6 +205,10 @@ fn instances(
             annotation.name.push_str(&instance.suffix());
             annotation.name_span = instance.span;
         }
+        // What a comment gives values to has its own names.
+        if annotation.clauses.args.is_none() {
+            annotation.kernel.expand_pack(instance.arguments.len());
+        }
         annotation.instance = Some(instance);
         found.push(annotation);
     }

@@ -67,6 +67,7 @@ impl Annotation {
         let (mut annotation, mut problems) = (self.clone(), Vec::new());
         template_parameters::give(&mut annotation, Some(&instance), &mut problems);
         annotation.name.push_str(&instance.suffix());
+        annotation.kernel.expand_pack(instance.arguments.len());
         annotation.instance = Some(instance);
         Some(if problems.is_empty() { Ok(annotation) } else { Err(problems) })
     }
@@ -134,6 +135,19 @@ mod tests {
             [named("k_float_4", "(n * 4)"), named("k_ns_Pair_int_ptr_minus_2", "(n * -2)"), named("k_2_8", "")]
         );
         assert_eq!(instances(&[]), []);
+    }
+
+    #[test]
+    fn parameter_pack_has_the_parameters_of_the_instance() {
+        let text = "//@tune\ntemplate <class F, class... In> __global__ void k(F f, const In *...in, int n) {}\n";
+        let open = annotations(&Source::new("a.cu", text.as_bytes())).expect("a comment").remove(0);
+        for (instance, declarations) in
+            [("k<Sum>", vec!["F f", "int n"]), ("k<Sum, float, int>", vec!["F f", "const In *", "const In *", "int n"])]
+        {
+            let of_instance = open.of_instance(instance).expect("its instance").expect("no problem");
+            assert_eq!(of_instance.kernel.declarations, declarations);
+            assert_eq!(of_instance.kernel.parameters.len(), declarations.len());
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ use super::tokens::{CxxKind, CxxToken, member_dimension};
 use crate::diag::Diagnostic;
 use crate::diag::{MessageCode, Source, Span};
 
+/// The dots of a parameter pack in a declaration with even blanks.
+const PACK: &str = ". . .";
+
 /// A kernel as its source declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
@@ -52,6 +55,32 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Puts the parameters that an instance with this many template arguments has in place of a
+    /// parameter pack. A pack of one keeps its name.
+    pub(crate) fn expand_pack(&mut self, arguments: usize) {
+        let is_pack = |declaration: &String| declaration.contains(PACK);
+        let (Some(at), Some(length)) =
+            (self.declarations.iter().position(is_pack), arguments.checked_sub(self.template_parameters.len()))
+        else {
+            return;
+        };
+        if length != 1 {
+            let kind = self.declarations[at].split(PACK).next().unwrap_or_default().trim_end().to_owned();
+            self.parameters.splice(at..=at, std::iter::repeat_n(None, length));
+            self.declarations.splice(at..=at, std::iter::repeat_n(kind, length));
+        }
+    }
+
+    /// Whether this may be how many parameters an instance has.
+    pub(crate) fn may_have_parameters(&self, count: usize) -> bool {
+        count == self.parameters.len() || self.has_pack() && count + 1 >= self.parameters.len()
+    }
+
+    /// Whether a parameter stands for any number of them.
+    pub(crate) fn has_pack(&self) -> bool {
+        self.declarations.iter().any(|declaration| declaration.contains(PACK))
+    }
+
     /// Keeps the parameters if they fit. Otherwise takes those that do, of all that `#if` makes,
     /// unless these differ in their names.
     pub(crate) fn choose_parameters(&mut self, fits: impl Fn(&ParameterList) -> bool) {

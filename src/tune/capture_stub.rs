@@ -90,7 +90,7 @@ fn instances(template: &Annotation, entries: &[Entry]) -> Result<Vec<Annotation>
     let kernel = &template.kernel;
     let of_template = entries
         .iter()
-        .filter(|entry| entry.name() == kernel.name && entry.parameters.len() == kernel.parameters.len())
+        .filter(|entry| entry.name() == kernel.name && kernel.may_have_parameters(entry.parameters.len()))
         .filter_map(Entry::instance_name);
     let names: BTreeSet<String> = of_template.filter(|instance| !template.is_specialized(instance)).collect();
     if names.is_empty() {

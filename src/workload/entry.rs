@@ -165,11 +165,10 @@ pub fn find<'a>(
         ))),
         (_, []) => {
             let count = kernel.parameters.len();
-            let is_pack = kernel.declarations.iter().any(|declaration| declaration.contains(". . ."));
             let hint = match !kernel.alternatives.is_empty() {
                 true => ": of those under #if the ones count that args(...) gives a value",
-                false if is_pack => {
-                    ": a parameter pack counts as one parameter, and an instance with another number of them cannot be given"
+                false if kernel.has_pack() => {
+                    ": a pack is one parameter here; leave out args(...), give template(...) all arguments, and record a launch"
                 }
                 false => "",
             };

@@ -50,6 +50,15 @@ template <int N> __global__ void summed(const Triple *in, float *out) {
     if (i < N) out[i] = in[i].x + in[i].y + in[i].z;
 }
 
+struct Sum {
+    __device__ float operator()(float x, float y) const { return x + y; }
+};
+
+template <class F, class... Inputs> __global__ void applied(F f, int n, float *out, Inputs... in) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = f(in[i]...);
+}
+
 int main() {
     float *x;
     double *y;
@@ -64,5 +73,6 @@ int main() {
 #endif
     summed<400><<<2, 256>>>(reinterpret_cast<const Pair *>(y), x);
     summed<400><<<2, 256>>>(reinterpret_cast<const Triple *>(y), x);
+    applied<<<2, 256>>>(Sum(), 400, x, x + 400, reinterpret_cast<const float *>(y));
     printf("%g %g\n", x[999], y[999]);
 }
