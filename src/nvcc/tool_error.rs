@@ -33,11 +33,17 @@ pub enum ToolError {
     /// Relocatable code that cannot be linked alone; the names as the source has them.
     #[error("it needs {} of another file: -rdc code is tuned if its own file has all that it uses", .0.join(", "))]
     Elsewhere(Vec<String>),
+    /// The code calls the device runtime, with which it would have to be linked.
+    #[error("it launches kernels itself (dynamic parallelism), which nvtune does not tune")]
+    LaunchesKernels,
     #[error(transparent)]
     Ptx(#[from] ptx::PtxError),
     #[error(transparent)]
     Code(#[from] CodeDigestError),
 }
+
+/// The beginning of the functions that launch kernels from device code (CUDA's `libcudadevrt`).
+const DEVICE_RUNTIME: &str = "`__cudaCDP";
 
 /// What nvlink's complaint means where it misses names.
 pub(super) fn elsewhere(error: ToolError) -> ToolError {
@@ -49,7 +55,11 @@ pub(super) fn elsewhere(error: ToolError) -> ToolError {
             names.push(name);
         }
     }
-    if names.is_empty() { error } else { ToolError::Elsewhere(names) }
+    match names.first() {
+        None => error,
+        Some(_) if names.iter().any(|name| name.starts_with(DEVICE_RUNTIME)) => ToolError::LaunchesKernels,
+        Some(_) => ToolError::Elsewhere(names),
+    }
 }
 
 /// Turns the error of nvtune's own use of a file into that of a tool. It is one that may not

@@ -524,9 +524,14 @@ impl Advisor<'_> {
         for Overrun { buffer, element, has, is_read } in &facts.overruns {
             let name = &self.annotation.kernel.name;
             let does = if *is_read { "reads" } else { "writes" };
-            let message = format!(
-                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: make it longer"
-            );
+            let message = match self.annotation.clauses.recorded {
+                Some(_) => format!(
+                    "`{name}` {does} element {element} of `{buffer}` in the recorded launch, where it has {has}: correct the program"
+                ),
+                None => format!(
+                    "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: make it longer"
+                ),
+            };
             // A buffer within a structure is called by its way there.
             let parameter = buffer.split(['.', '[']).next();
             let given =

@@ -14,7 +14,7 @@ use crate::process;
 use crate::ptx::Module;
 use crate::workload;
 use crate::workload::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// A kernel's launch stub: the mangled name that it is called after, and the kernel's symbol.
 pub struct KernelStub {
@@ -88,14 +88,16 @@ pub fn kernel_stubs(toolchain: &Toolchain, annotations: &[Annotation]) -> Result
 /// may have a comment of its own.
 fn instances(template: &Annotation, entries: &[Entry]) -> Result<Vec<Annotation>, Problem> {
     let kernel = &template.kernel;
-    let of_template = entries
-        .iter()
-        .filter(|entry| entry.name() == kernel.name && kernel.may_have_parameters(entry.parameters.len()))
-        .filter_map(Entry::instance_name);
-    let names: BTreeSet<String> = of_template.filter(|instance| !template.is_specialized(instance)).collect();
-    if names.is_empty() {
-        return Err(Problem::NoInstance);
+    let mut found: BTreeMap<String, Annotation> = BTreeMap::new();
+    for entry in entries {
+        if entry.name() == kernel.name
+            && kernel.may_have_parameters(entry.parameters.len())
+            && let Some(name) = entry.instance_name().filter(|name| !template.is_specialized(name))
+            && let Some(instance) = template.of_instance(&name).transpose().map_err(Problem::Comment)?
+            && !workload::takes_others(&instance, entry)
+        {
+            found.insert(name, instance);
+        }
     }
-    let annotations = names.iter().filter_map(|instance| template.of_instance(instance));
-    annotations.collect::<Result<_, _>>().map_err(Problem::Comment)
+    if found.is_empty() { Err(Problem::NoInstance) } else { Ok(found.into_values().collect()) }
 }

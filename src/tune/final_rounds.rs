@@ -8,7 +8,7 @@ use super::confirmation::OnContender;
 use super::kernel_info::KernelInfo;
 use super::refinement;
 use super::scoring_input::ScoringInput;
-use super::timing::{SearchClock, affordable_contenders, candidate, finalists, median, rounds, settled};
+use super::timing::{SearchClock, affordable_contenders, candidate, finalists, first_of, median, rounds, settled};
 use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure;
@@ -100,12 +100,29 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<(), Error> {
+        let mut refused = Vec::new();
+        let decided = self.decide_among_groups(ranked, &mut refused, permit, measurer, decision);
+        if let Some(first) = first_of(&refused) {
+            decision.note(MessageCode::WinnerRefused, format!("the fastest is refused{first}"));
+        }
+        decided
+    }
+
+    /// As [`Finals::decide`]; what is refused comes to `refused`.
+    fn decide_among_groups(
+        &self,
+        ranked: &[(usize, f64)],
+        refused: &mut Vec<String>,
+        permit: &mut Option<Permit>,
+        measurer: &mut impl Measurer,
+        decision: &mut Decision,
+    ) -> Result<(), Error> {
         let mut ranked = ranked.to_vec();
         for _ in 0..MAX_FINALIST_GROUPS {
             let mut rows = self.finalists(&ranked, decision);
             // Those that there is no time for now may have it in the next group.
             rows.truncate(self.affordable(&rows, measurer, decision));
-            let is_open = self.decide_among((&rows, &ranked), permit, measurer, decision)?;
+            let is_open = self.decide_among((&rows, &ranked), refused, permit, measurer, decision)?;
             if !is_open {
                 break;
             }
@@ -129,6 +146,7 @@ impl Finals<'_> {
     fn decide_among(
         &self,
         (rows, ranked): (&[usize], &[(usize, f64)]),
+        refused: &mut Vec<String>,
         permit: &mut Option<Permit>,
         measurer: &mut impl Measurer,
         decision: &mut Decision,
@@ -167,10 +185,7 @@ impl Finals<'_> {
                 decision.speedup = ratio;
                 return Ok(false);
             };
-            decision.note(
-                MessageCode::WinnerRefused,
-                format!("the fastest is refused{by}: {}: {reason}", winner.configuration),
-            );
+            refused.push(format!("{by}: {}: {reason}", winner.configuration));
             decision.configurations[winner.row].refused = Some(reason);
             is_open = true;
             // Those that dropped out for this one had too few rounds to be judged.

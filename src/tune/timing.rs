@@ -292,6 +292,15 @@ struct Tally {
     failed_launches: FailedLaunches,
 }
 
+/// The first of what was refused, and how many others were.
+pub(super) fn first_of(refused: &[String]) -> Option<String> {
+    let first = refused.first()?;
+    Some(match refused.len() {
+        1 => first.clone(),
+        all => format!("{first} (and {} more, see the record)", all - 1),
+    })
+}
+
 impl Tally {
     /// The fastest candidate, if it is faster than the baseline.
     fn leader(&self) -> Option<usize> {
@@ -300,12 +309,8 @@ impl Tally {
 
     /// Notes what was refused, and why.
     fn say_refused(&self, decision: &mut Decision) {
-        if let Some(first) = self.refused.first() {
-            let rest = match self.refused.len() {
-                1 => String::new(),
-                all => format!(" (and {} more, see the record)", all - 1),
-            };
-            decision.note(MessageCode::CandidateRefused, format!("candidate refused: {first}{rest}"));
+        if let Some(first) = first_of(&self.refused) {
+            decision.note(MessageCode::CandidateRefused, format!("candidate refused: {first}"));
         }
         if self.may_wait {
             decision.note(MessageCode::BlocksMayWait, MAY_WAIT);

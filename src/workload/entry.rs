@@ -220,7 +220,7 @@ fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
 
 /// Whether an entry is surely an overload of the annotation's kernel: where both types of a
 /// parameter are known, by the declaration and by the compiler, and are not the same.
-fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
+pub fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
     let kernel = &annotation.kernel;
     let declared = kernel.parameters.iter().zip(&kernel.declarations).map(|(name, declaration)| {
         let text = declaration.strip_suffix(name.as_deref()?)?;

@@ -70,6 +70,7 @@ cases! {
     idle_workload,
     instruction_that_ptxas_refuses,
     kernel_of_two_comments,
+    kernel_that_launches_kernels,
     macro_that_clashes_with_a_name,
     macros_that_nvtune_does_not_set,
     macros_varied_in_vain,
