@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes programs of public projects into folders that kernels/unmarked.py takes: the sources, and a Makefile to build and run them.
 
-In: a folder with checkouts of the projects, each under its own name (karpathy/llm.c, sgrauerg/polybenchGpu, yuhc/gpu-rodinia), and
-foreign_programs.json: for each program its files, what is replaced in their text, and the lines that build and run it. Out: a folder
+In: a folder with checkouts of the projects, each under its own name (karpathy/llm.c, sgrauerg/polybenchGpu, yuhc/gpu-rodinia,
+NVIDIA-developer-blog/code-samples, deeperlearning/professional-cuda-c-programming, PacktPublishing/Learn-CUDA-Programming,
+Infatoshi/cuda-course), and foreign_programs.json: for each program its files, what is replaced in their text, and the lines that build and run it. Out: a folder
 for each program. Nothing of the projects is kept here.
 
     kernels/foreign_programs.py CHECKOUTS OUT

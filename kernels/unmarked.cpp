@@ -30,9 +30,13 @@ void write_times() {
     }
 }
 
-template <class Launch> cudaError_t timed(cudaStream_t stream, Launch launch) {
+template <class Launch> cudaError_t timed(const void *kernel, cudaStream_t stream, Launch launch) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaStreamIsCapturing(stream, &status);
+    // Its code is loaded now, and not between the events of its first launch.
+    cudaFuncAttributes attributes;
+    cudaFuncGetAttributes(&attributes, kernel);
+    cudaGetLastError();
     std::pair<cudaEvent_t, cudaEvent_t> events;
     {
         std::lock_guard<std::mutex> lock(mutex);
@@ -53,15 +57,15 @@ template <class Function> Function next(const char *name) { return reinterpret_c
 
 extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) {
     static const auto launch = next<cudaError_t (*)(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t)>("__cudaLaunchKernel");
-    return timed(stream, [&] { return launch(kernel, grid, block, arguments, shared, stream); });
+    return timed(kernel, stream, [&] { return launch(kernel, grid, block, arguments, shared, stream); });
 }
 
 extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) {
     static const auto launch = next<cudaError_t (*)(const void *, dim3, dim3, void **, size_t, cudaStream_t)>("cudaLaunchKernel");
-    return timed(stream, [&] { return launch(kernel, grid, block, arguments, shared, stream); });
+    return timed(kernel, stream, [&] { return launch(kernel, grid, block, arguments, shared, stream); });
 }
 
 extern "C" cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments) {
     static const auto launch = next<cudaError_t (*)(const cudaLaunchConfig_t *, const void *, void **)>("cudaLaunchKernelExC");
-    return timed(configuration->stream, [&] { return launch(configuration, kernel, arguments); });
+    return timed(kernel, configuration->stream, [&] { return launch(configuration, kernel, arguments); });
 }
