@@ -32,6 +32,12 @@ pub(crate) fn integer_value(value: u64, kind: Scalar) -> i128 {
 
 /// Computes the result of `alu` in type `kind`.
 pub(crate) fn compute_result(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
+    inlined_result(alu, kind, mode, v)
+}
+
+/// The same for callers that know operation and type: nothing is chosen where it runs.
+#[inline(always)]
+pub(crate) fn inlined_result(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
     match alu {
         Alu::Convert { from } => return convert_value(v[0], from, kind, mode),
         Alu::ConvertPair { from } => {
@@ -92,6 +98,7 @@ fn f32_of(bits: u64) -> f32 {
 }
 
 /// Returns whether `a relation b` holds in type `kind`.
+#[inline(always)]
 pub(crate) fn compare_values(relation: Compare, kind: Scalar, a: u64, b: u64) -> bool {
     let ordering = match kind {
         Scalar::F32 => f32_of(a).partial_cmp(&f32_of(b)),
@@ -110,6 +117,7 @@ pub(crate) fn compare_values(relation: Compare, kind: Scalar, a: u64, b: u64) ->
     relation.holds_for(ordering)
 }
 
+#[inline(always)]
 fn compute_integer(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
     let width = bit_count(kind);
     let [a, b, c, d] = v;
@@ -310,6 +318,7 @@ fn round_single(value: f64, round: Round) -> f32 {
     }
 }
 
+#[inline(always)]
 fn compute_single(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
     let [a, b, c] = [f32_of(v[0]), f32_of(v[1]), f32_of(v[2])];
     let (wide_a, wide_b, wide_c) = (f64::from(a), f64::from(b), f64::from(c));
@@ -387,6 +396,7 @@ fn compute_double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
 }
 
 /// `cvt`: a value of type `from` as type `to`.
+#[inline(always)]
 fn convert_value(value: u64, from: Scalar, to: Scalar, mode: Mode) -> u64 {
     if !is_float(from) && !is_float(to) {
         let exact = integer_value(value, from);
