@@ -33,10 +33,11 @@ void write_times() {
 template <class Launch> cudaError_t timed(const void *kernel, cudaStream_t stream, Launch launch) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaStreamIsCapturing(stream, &status);
-    // Its code is loaded now, and not between the events of its first launch.
+    // Its code is loaded now, and not between the events of its first launch. Errors of the program stay.
     cudaFuncAttributes attributes;
-    cudaFuncGetAttributes(&attributes, kernel);
-    cudaGetLastError();
+    if (status == cudaStreamCaptureStatusNone && cudaPeekAtLastError() == cudaSuccess &&
+        cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess)
+        cudaGetLastError();
     std::pair<cudaEvent_t, cudaEvent_t> events;
     {
         std::lock_guard<std::mutex> lock(mutex);

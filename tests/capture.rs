@@ -622,10 +622,10 @@ fn overloads_templates_and_what_if_lets_through_are_recorded_and_tuned_without_a
         "scaled",
         "scaled_2",
         "moved",
-        "filled_double",
         "filled_float",
+        "filled_double",
         "summed_400",
-        "summed_2_400",
+        "summed_2_300",
         "applied_Sum_float_ptr_const_float_ptr",
     ];
     let said = built("capture", "all");

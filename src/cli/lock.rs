@@ -4,7 +4,6 @@ use super::exit_status::CommandFailure;
 use super::jobs;
 use super::jobs::{BuildJob, Workers};
 use super::records;
-use crate::comment::Annotation;
 use crate::diag::MessageCode;
 use crate::diag::console::warn;
 use crate::driver::marked_source;
@@ -149,8 +148,6 @@ pub struct Results {
     stale: BTreeMap<String, Stale>,
     /// The kernels that the sources have, by the source as the lock names it.
     kernels: BTreeMap<String, BTreeSet<String>>,
-    /// The comments of their templates that stand for all recorded instances.
-    templates: BTreeMap<String, Vec<Annotation>>,
     jobs: Vec<(BuildJob, Vec<String>)>,
 }
 
@@ -159,13 +156,10 @@ impl Results {
     pub fn add(&mut self, record: &Record, lock: &Path) {
         let folder = lock.parent().unwrap_or(Path::new("/"));
         let source = lock::relative(&Path::new(&record.folder).join(&record.source), folder);
-        let comments = marked_source::kernel_comments(Path::new(&record.folder), &record.arguments, &record.source);
-        let (templates, comments): (Vec<_>, Vec<_>) =
-            comments.unwrap_or_default().into_iter().partition(Annotation::is_open);
-        self.templates.entry(source.clone()).or_default().extend(templates);
+        let names = marked_source::kernel_names(Path::new(&record.folder), &record.arguments, &record.source);
         let known = record.kernels.iter().map(|decision| decision.name.clone());
         let all = self.kernels.entry(source.clone()).or_default();
-        all.extend(comments.into_iter().map(|comment| comment.name));
+        all.extend(names.unwrap_or_default());
         all.extend(known);
         let mut keys = Vec::new();
         for decision in &record.kernels {
@@ -226,9 +220,7 @@ impl Results {
     fn orphans<'a>(&'a self, file: &'a Lock) -> impl Iterator<Item = &'a str> {
         file.entries.keys().map(String::as_str).filter(|key| {
             let Some((source, kernel, _)) = lock::parts(key) else { return true };
-            let is_instance =
-                self.templates.get(source).is_some_and(|of| of.iter().any(|comment| comment.is_of(kernel)));
-            !is_instance && self.kernels.get(source).is_some_and(|names| !names.contains(kernel))
+            self.kernels.get(source).is_some_and(|names| !names.contains(kernel))
         })
     }
 }

@@ -70,6 +70,12 @@ fn are_of_one_file(first: &Annotation, second: &Annotation) -> bool {
     first.source.path == second.source.path
 }
 
+/// Tells whether `#if` may let one of two kernels through without the other.
+pub fn may_be_apart(first: &Annotation, second: &Annotation) -> bool {
+    are_of_one_file(first, second)
+        && Conditions::new(&first.source.text).may_part(first.kernel.line, second.kernel.line)
+}
+
 /// Whether some of a source's kernels are alternatives: only what is compiled tells which of
 /// them there is.
 pub fn has_alternatives(annotations: &[Annotation]) -> bool {

@@ -20,6 +20,7 @@ use super::template_clause;
 use super::template_parameters;
 use super::value::Value;
 use crate::cuda::Kernel;
+use crate::cuda::enclosing_namespaces::enclosing_namespaces;
 use crate::cuda::kernel::find_kernel;
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
 use crate::diag::{Diagnostic, MessageCode, suggestion};
@@ -205,10 +206,6 @@ fn instances(
             annotation.name.push_str(&instance.suffix());
             annotation.name_span = instance.span;
         }
-        // What a comment gives values to has its own names.
-        if annotation.clauses.args.is_none() {
-            annotation.kernel.expand_pack(instance.arguments.len());
-        }
         annotation.instance = Some(instance);
         found.push(annotation);
     }
@@ -233,12 +230,12 @@ fn annotation(
     }
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
-    let before = code.partition_point(|token| token.span.start < first.start);
+    let before_comment = code.partition_point(|token| token.span.start < first.start);
     // Which parameters there are depends on the names that the comment gives values, and what other
     // names are on the parameters.
     let named = clauses(source, &tokens, marker, &mut Vec::new());
     let given: Vec<&str> = named.args.iter().flatten().map(|given| given.name.as_str()).collect();
-    let kernel = find_kernel(source, &code[..before], &code[range], &given, &|| constants.around(), marker);
+    let kernel = find_kernel(source, &code[..before_comment], &code[range], &given, &|| constants.around(), marker);
     let (tokens, constants) = match &kernel {
         Ok(kernel) => named_constants::given(source, &tokens, kernel, axes, constants),
         Err(_) => (tokens, Vec::new()),
@@ -253,7 +250,8 @@ fn annotation(
     if !untyped.is_empty() {
         known.constants.around().iter().for_each(|other| declared(other, &cxx_tokens(&other.text), &mut untyped));
     }
-    let kernel = kernel.map_err(|problem| problems.push(problem)).ok()?;
+    let mut kernel = kernel.map_err(|problem| problems.push(problem)).ok()?;
+    kernel.namespaces = enclosing_namespaces(source, &code[..before_comment]);
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if sound {
         absences(source, marker, &parsed, &kernel, problems);

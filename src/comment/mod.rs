@@ -32,7 +32,7 @@ mod template_parameters;
 mod value;
 mod workload_clause;
 
-pub use alternatives::{are_conditional, has_alternatives, without_alternatives};
+pub use alternatives::{are_conditional, has_alternatives, may_be_apart, without_alternatives};
 pub use annotation::{
     Annotation, Block, CheckClause, Clauses, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol,
     GivenTable, GivenValue, Grid, Inferred, Instance, Launching, MacroAxis, NamedConstant, Power, RecordedBuffer,

@@ -57,6 +57,9 @@ pub(super) fn specialized(source: &Source, arguments: Span) -> Option<RawInstanc
 /// The instance with these arguments, as a compiler spells them; `None` where no clause can say
 /// them. `place` is that of the kernel's name.
 pub(super) fn instance_of(arguments: &str, place: Span) -> Option<Instance> {
+    if arguments.trim().is_empty() {
+        return Some(Instance { span: place, arguments: Vec::new(), is_recorded: true });
+    }
     let text = Source::new("", arguments.as_bytes());
     let raw = specialized(&text, Span { start: 0, end: text.text.len() })?;
     let argument = |RawArgument { text, expression }: RawArgument| {

@@ -6,8 +6,8 @@
 use super::annotation::Annotation;
 use super::template_clause::instance_of;
 use super::template_parameters;
-use crate::cuda::kernels_of;
 use crate::cuda::template_instance::{arguments_agree, template_arguments};
+use crate::cuda::{Kernel, kernels_of};
 use crate::diag::Diagnostic;
 use std::collections::BTreeSet;
 
@@ -17,51 +17,49 @@ use std::collections::BTreeSet;
 pub struct TemplateInstances(BTreeSet<(String, String)>);
 
 impl TemplateInstances {
-    /// Adds one; an instance without arguments adds nothing.
+    /// Adds one; a kernel that is no instance adds nothing.
     pub fn add(&mut self, kernel: &str, instance: &str) {
         if instance.ends_with('>') {
             self.0.insert((kernel.to_owned(), instance.to_owned()));
         }
     }
 
-    /// The comments of the known instances of a template, in the order of their names.
-    ///
-    /// # Errors
-    /// What its comment says that an instance has no value for.
-    pub fn of(&self, template: &Annotation) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
-        let mut found = Vec::new();
+    /// Returns the comments of a template's known instances in the order of their names, with
+    /// warnings of those that the comment does not fit. Of templates of one name each has
+    /// instances under names of its own.
+    pub fn comments_of(&self, template: &Annotation) -> (Vec<Annotation>, Vec<Diagnostic>) {
+        let (mut found, mut problems) = (Vec::new(), Vec::new());
         for (kernel, instance) in &self.0 {
-            // Of two templates of one name each has instances of its own.
-            if let Some(annotation) = template.of_instance(instance).transpose()?
-                && annotation.name == *kernel
-            {
-                found.push(annotation);
+            match template.for_instance(instance) {
+                Some((annotation, misfits)) if annotation.name == *kernel => match misfits.is_empty() {
+                    true => found.push(annotation),
+                    false => problems.extend(misfits.into_iter().map(Diagnostic::as_warning)),
+                },
+                _ => {}
             }
         }
-        Ok(found)
+        (found, problems)
     }
 }
 
 impl Annotation {
-    /// Whether it is of a template and does not say of which instance: it stands for all that are
-    /// recorded.
-    pub fn is_open(&self) -> bool {
+    /// Tells whether the comment is a template's and names no instance: it stands for all that
+    /// are recorded.
+    pub fn is_for_all_instances(&self) -> bool {
         self.kernel.template.is_some() && self.instance.is_none()
     }
 
-    /// Whether it is of this kernel, as an instance of its template or as it is.
-    pub fn is_of(&self, kernel: &str) -> bool {
-        match kernel.strip_prefix(self.name.as_str()) {
-            Some(suffix) => suffix.is_empty() || self.is_open() && suffix.starts_with('_'),
+    /// Tells whether a tuned kernel of this name may come from the comment.
+    pub fn may_be_named(&self, name: &str) -> bool {
+        match name.strip_prefix(self.name.as_str()) {
+            Some(suffix) => suffix.is_empty() || self.is_for_all_instances() && suffix.starts_with('_'),
             None => false,
         }
     }
 
-    /// The comment of one instance of its template; `None` for that of another template.
-    ///
-    /// # Errors
-    /// What its comment says that the instance has no value for.
-    pub fn of_instance(&self, instance: &str) -> Option<Result<Annotation, Vec<Diagnostic>>> {
+    /// Returns the comment of one instance of the template, and what is wrong with it there;
+    /// `None` for an instance of another template.
+    pub fn for_instance(&self, instance: &str) -> Option<(Annotation, Vec<Diagnostic>)> {
         let arguments = instance.strip_prefix(self.kernel.name.as_str())?;
         let instance = instance_of(arguments.strip_prefix('<')?.strip_suffix('>')?, self.kernel.span)?;
         let (mut annotation, mut problems) = (self.clone(), Vec::new());
@@ -69,22 +67,35 @@ impl Annotation {
         annotation.name.push_str(&instance.suffix());
         annotation.kernel.expand_pack(instance.arguments.len());
         annotation.instance = Some(instance);
-        Some(if problems.is_empty() { Ok(annotation) } else { Err(problems) })
+        Some((annotation, problems))
     }
 
-    /// Whether an instance of its template is specialized in its file, where it may have a comment
-    /// of its own.
+    /// Tells whether an instance of the template is specialized in its file, where it may have a
+    /// comment of its own.
     pub fn is_specialized(&self, instance: &str) -> bool {
-        let specializations =
-            kernels_of(&self.source).into_iter().filter(|listed| listed.kernel.name == self.kernel.name);
-        let mut arguments = specializations.filter_map(|listed| listed.kernel.arguments);
+        let mut arguments = self.namesakes().filter_map(|kernel| kernel.arguments);
         arguments.any(|arguments| are_same(self.source.slice(arguments), instance))
+    }
+
+    /// Returns the same comment above each other template of the kernel's name in its file.
+    pub fn for_other_templates(&self) -> Vec<Annotation> {
+        let is_other = |kernel: &Kernel| {
+            kernel.span != self.kernel.span && kernel.template.is_some() && kernel.arguments.is_none()
+        };
+        self.namesakes().filter(is_other).map(|kernel| Annotation { kernel, ..self.clone() }).collect()
+    }
+
+    /// Returns the kernels of this name in the file.
+    fn namesakes(&self) -> impl Iterator<Item = Kernel> + '_ {
+        let kernels = kernels_of(&self.source).into_iter().map(|listed| listed.kernel);
+        kernels.filter(|kernel| kernel.name == self.kernel.name)
     }
 }
 
-/// Whether a source's template arguments and an instance are the same, however they are spelled.
+/// Tells whether a source's template arguments and an instance are the same, however they are
+/// spelled.
 fn are_same(arguments: &str, instance: &str) -> bool {
-    let written = format!("k<{}>", arguments.trim_matches(['<', '>', ' ']));
+    let written = format!("k<{arguments}>");
     match (template_arguments(&written), template_arguments(instance)) {
         (Some(written), Some(compiled)) => {
             let mut pairs = written.iter().zip(&compiled);
@@ -112,8 +123,8 @@ mod tests {
         let mut instances = TemplateInstances::default();
         known.iter().for_each(|(kernel, instance)| instances.add(kernel, instance));
         let open = annotations(&Source::new("a.cu", TEXT.as_bytes())).expect("comments");
-        assert!(open.iter().all(super::Annotation::is_open));
-        let found = open.iter().flat_map(|template| instances.of(template).expect("no problem"));
+        assert!(open.iter().all(super::Annotation::is_for_all_instances));
+        let found = open.iter().flat_map(|template| instances.comments_of(template).0);
         let threads = |of: &super::Annotation| {
             of.clauses.threads.iter().flat_map(|threads| &threads.value).next().map(|threads| threads.to_string())
         };
@@ -138,15 +149,28 @@ mod tests {
     }
 
     #[test]
+    fn instance_that_the_comment_does_not_fit_is_warned_of() {
+        let text = "//@tune threads(n * sizeof(T)) block(64)\ntemplate <class T> __global__ void k(int n, T *x) {}\n";
+        let template = annotations(&Source::new("a.cu", text.as_bytes())).expect("a comment").remove(0);
+        let mut known = TemplateInstances::default();
+        ["k_float", "k_Gone"].iter().for_each(|name| known.add(name, &format!("k<{}>", &name[2..])));
+        let (found, problems) = known.comments_of(&template);
+        assert_eq!(found.iter().map(|found| found.name.as_str()).collect::<Vec<_>>(), ["k_float"]);
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        let said = crate::diag::render(std::slice::from_ref(problem));
+        assert!(said.contains("warning: only the compiler knows the size of `Gone`"), "{said}");
+    }
+
+    #[test]
     fn parameter_pack_has_the_parameters_of_the_instance() {
         let text = "//@tune\ntemplate <class F, class... In> __global__ void k(F f, const In *...in, int n) {}\n";
         let open = annotations(&Source::new("a.cu", text.as_bytes())).expect("a comment").remove(0);
         for (instance, declarations) in
             [("k<Sum>", vec!["F f", "int n"]), ("k<Sum, float, int>", vec!["F f", "const In *", "const In *", "int n"])]
         {
-            let of_instance = open.of_instance(instance).expect("its instance").expect("no problem");
-            assert_eq!(of_instance.kernel.declarations, declarations);
-            assert_eq!(of_instance.kernel.parameters.len(), declarations.len());
+            let found = open.for_instance(instance).expect("its instance").0;
+            assert_eq!(found.kernel.declarations, declarations);
+            assert_eq!(found.kernel.parameters.len(), declarations.len());
         }
     }
 
@@ -157,7 +181,7 @@ mod tests {
             assert_eq!(open[0].is_specialized(instance), is_specialized, "{instance}");
         }
         for (kernel, is_of) in [("k", true), ("k_float_4", true), ("kernel", false), ("j", false)] {
-            assert_eq!(open[0].is_of(kernel), is_of, "{kernel}");
+            assert_eq!(open[0].may_be_named(kernel), is_of, "{kernel}");
         }
     }
 }

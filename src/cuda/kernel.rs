@@ -14,6 +14,14 @@ use super::tokens::{CxxKind, CxxToken, member_dimension};
 use crate::diag::Diagnostic;
 use crate::diag::{MessageCode, Source, Span};
 
+/// Tells whether a declaration is of a parameter pack (`T ... x`), and not of one parameter whose
+/// type has a pack's arguments (`Tuple < T ... > x`).
+fn is_pack(declaration: &str) -> bool {
+    declaration
+        .split_once(PACK)
+        .is_some_and(|(before, _)| before.matches(['<', '(']).count() == before.matches(['>', ')']).count())
+}
+
 /// The dots of a parameter pack in a declaration with even blanks.
 const PACK: &str = ". . .";
 
@@ -37,6 +45,8 @@ pub struct Kernel {
     /// The template's parameters in order, as far as they are known; `None` for a template,
     /// and for one without a name.
     pub template_parameters: Vec<Option<TemplateParameter>>,
+    /// The namespaces around it, from the outermost, without those that have no name.
+    pub namespaces: Vec<String>,
     /// What stands between the angle brackets behind the name of an explicit specialization
     /// (`template <> ... k<float>(...)`).
     pub arguments: Option<Span>,
@@ -58,10 +68,10 @@ impl Kernel {
     /// Puts the parameters that an instance with this many template arguments has in place of a
     /// parameter pack. A pack of one keeps its name.
     pub(crate) fn expand_pack(&mut self, arguments: usize) {
-        let is_pack = |declaration: &String| declaration.contains(PACK);
-        let (Some(at), Some(length)) =
-            (self.declarations.iter().position(is_pack), arguments.checked_sub(self.template_parameters.len()))
-        else {
+        let (Some(at), Some(length)) = (
+            self.declarations.iter().position(|declaration| is_pack(declaration)),
+            arguments.checked_sub(self.template_parameters.len()),
+        ) else {
             return;
         };
         if length != 1 {
@@ -71,14 +81,9 @@ impl Kernel {
         }
     }
 
-    /// Whether this may be how many parameters an instance has.
-    pub(crate) fn may_have_parameters(&self, count: usize) -> bool {
-        count == self.parameters.len() || self.has_pack() && count + 1 >= self.parameters.len()
-    }
-
     /// Whether a parameter stands for any number of them.
     pub(crate) fn has_pack(&self) -> bool {
-        self.declarations.iter().any(|declaration| declaration.contains(PACK))
+        self.declarations.iter().any(|declaration| is_pack(declaration))
     }
 
     /// Keeps the parameters if they fit. Otherwise takes those that do, of all that `#if` makes,
@@ -208,6 +213,7 @@ pub(crate) fn find_kernel<'a>(
                     alternatives: if alternatives.len() > 1 { alternatives } else { Vec::new() },
                     template: template.map(|at| code[at].span),
                     template_parameters: template.map_or_else(Vec::new, |at| template_parameters(&code, source, at)),
+                    namespaces: Vec::new(),
                     // `k<>` leaves all of them to the types of the parameters.
                     arguments: arguments
                         .filter(|open| open + 2 < at)

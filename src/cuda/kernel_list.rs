@@ -1,6 +1,7 @@
 //! A source -> the kernels that it defines, marked or not, and the line above which a tuning
 //! comment belongs.
 
+use super::enclosing_namespaces::enclosing_namespaces;
 use super::kernel::{Kernel, find_kernel};
 use super::macros;
 use super::tokens::{CxxKind, CxxToken, cxx_tokens};
@@ -42,6 +43,7 @@ pub fn kernels_of(source: &Source) -> Vec<ListedKernel> {
         let Some(first) = code.get(start) else { continue };
         let none: &[Source] = &[];
         let Ok(kernel) = find_kernel(source, &[], &code[start..end], &[], &|| none, first.span) else { continue };
+        let kernel = Kernel { namespaces: enclosing_namespaces(source, &code[..start]), ..kernel };
         // A declaration has several words of `__global__` only by mistake.
         if listed.last().is_some_and(|other: &ListedKernel| other.kernel.span == kernel.span) {
             continue;

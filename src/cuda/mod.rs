@@ -9,6 +9,7 @@ mod conditionals;
 pub mod declarations;
 mod device_source;
 mod element;
+pub(crate) mod enclosing_namespaces;
 mod evaluated_launch;
 mod host_callers;
 mod host_definitions;

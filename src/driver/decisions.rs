@@ -30,7 +30,9 @@ impl Build<'_> {
         let dryrun = self.ask_steps(tunings)?;
         let programs = Programs::new(&dryrun, self.nvcc);
         let mut started = None;
-        if !self.warn_untunable(tunings, &dryrun) {
+        let is_untunable = self.warn_untunable(tunings, &dryrun);
+        tunings.iter_mut().for_each(|tuning| tuning.annotations.retain(|of| !of.is_for_all_instances()));
+        if !is_untunable {
             started = self.start_final_build(&programs, tunings);
             let tuner = self.tune_all(&dryrun, tunings);
             if let Some(warm) = warm {

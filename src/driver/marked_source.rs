@@ -431,14 +431,15 @@ pub fn is_marked(arguments: &[OsString]) -> bool {
     read(arguments).is_some_and(|invocation| !MarkedSource::find(&invocation, &selection).marked.is_empty())
 }
 
-/// The comments of the kernels that a source of a call has, `None` where they cannot be read.
-pub fn kernel_comments(folder: &Path, arguments: &[String], source: &str) -> Option<Vec<Annotation>> {
+/// The names of the kernels that a source of a call has, `None` where its comments cannot be
+/// read. Those of instances that are recorded are not among them.
+pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option<Vec<String>> {
     let arguments: Vec<OsString> = arguments.iter().map(|word| word.into()).collect();
     let mut invocation = read(&arguments)?;
     invocation.sources.retain(|path| path.as_os_str() == source);
     invocation.sources.iter_mut().for_each(|path| *path = folder.join(&*path));
     invocation.search.seen_from(folder);
-    let mut comments = Vec::new();
+    let mut names = Vec::new();
     for marked in MarkedSource::of(&invocation) {
         let (annotations, problems) = marked.annotations(None);
         if !problems.is_empty() {
@@ -446,10 +447,12 @@ pub fn kernel_comments(folder: &Path, arguments: &[String], source: &str) -> Opt
         }
         // Which of all kernels are tuned depends on recordings.
         let selection = KernelSelection::new(|name| std::env::var_os(name)).unwrap_or_default();
-        let is_named = |annotation: &Annotation| !(selection.is_all() && marked.is_selected(annotation));
-        comments.extend(annotations.into_iter().filter(is_named));
+        let is_named = |annotation: &Annotation| {
+            !(annotation.is_for_all_instances() || selection.is_all() && marked.is_selected(annotation))
+        };
+        names.extend(annotations.into_iter().filter(is_named).map(|annotation| annotation.name));
     }
-    Some(comments)
+    Some(names)
 }
 
 /// A call of nvcc with the flags of the environment; `None` where it cannot be understood.

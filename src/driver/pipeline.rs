@@ -131,7 +131,7 @@ pub fn run_without_name(arguments: &[OsString]) -> u8 {
 pub fn decide(call: &[OsString], anew: bool) -> u8 {
     let (mut settings, problems) = Settings::new(|name| std::env::var_os(name));
     settings.trust = if anew { Trust::Nothing } else { Trust::Timed };
-    if matches!(settings.mode, Mode::Off | Mode::Locked) {
+    if matches!(settings.mode, Mode::Off | Mode::Locked | Mode::Capture) {
         settings.mode = Mode::Measure;
     }
     let console = Console::new(settings.strict);
@@ -216,9 +216,6 @@ impl Build<'_> {
                     source.leave_out_unused(&mut annotations);
                 }
                 self.apply_recordings(&source, &mut annotations);
-            }
-            if self.settings.mode != Mode::Capture {
-                annotations.retain(|annotation| !annotation.is_open());
             }
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));

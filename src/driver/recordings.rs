@@ -187,6 +187,7 @@ impl Build<'_> {
         if !self.warn_untunable(tunings, &dryrun) {
             tunings.iter_mut().for_each(|tuning| self.capture_source(&dryrun, tuning));
         }
+        tunings.iter_mut().for_each(|tuning| tuning.annotations.retain(|of| !of.is_for_all_instances()));
         Ok(Programs::new(&dryrun, self.nvcc))
     }
 
@@ -211,8 +212,6 @@ impl Build<'_> {
         };
         tuning.cicc_outputs.push(toolchain.cicc_outputs());
         let has_stream_per_thread = has_stream_per_thread(&toolchain.device_source().unwrap_or_default());
-        // An open comment is now those of its instances.
-        tuning.annotations.retain(|annotation| !annotation.is_open());
         for (annotation, found) in found {
             match found {
                 Ok(KernelStub { mangled, symbol, toolkit, probe, handles }) => {
@@ -234,9 +233,9 @@ impl Build<'_> {
     }
 }
 
-/// What a folder has of the kernels of these comments.
+/// Returns what a folder has of the kernels of these comments.
 pub(super) fn recorded_of(folder: &Path, annotations: &[Annotation]) -> Vec<RecordedKernel> {
-    let is_of_any = |name: &str| annotations.iter().any(|annotation| annotation.is_of(name));
+    let is_of_any = |name: &str| annotations.iter().any(|annotation| annotation.may_be_named(name));
     recording::kernels(folder).into_iter().filter(|(name, _)| is_of_any(name)).map(|(_, kernel)| kernel).collect()
 }
 

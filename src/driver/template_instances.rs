@@ -4,7 +4,7 @@
 use super::build::Build;
 use super::marked_source::MarkedSource;
 use super::recordings::{reason_and_remedy, recorded_of};
-use crate::comment::{Annotation, TemplateInstances};
+use crate::comment::{Annotation, TemplateInstances, may_be_apart};
 use crate::diag::{Diagnostic, MessageCode};
 use crate::record::lock;
 use crate::recording;
@@ -17,16 +17,27 @@ impl Build<'_> {
     /// where launches are to be recorded it stays, for the compiler knows all of them.
     pub(super) fn annotations(&self, source: &MarkedSource) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (annotations, mut problems) = source.annotations(self.settings.files.as_deref());
-        if self.settings.mode == Mode::Capture || !annotations.iter().any(Annotation::is_open) {
+        if self.settings.mode == Mode::Capture || !annotations.iter().any(Annotation::is_for_all_instances) {
             return (annotations, problems);
         }
         let known = self.known_instances(&source.path);
-        let mut found = Vec::new();
+        let own: Vec<Annotation> = annotations.iter().filter(|of| !of.is_for_all_instances()).cloned().collect();
+        let mut found: Vec<Annotation> = Vec::new();
         for annotation in annotations {
-            match annotation.is_open().then(|| known.of(&annotation)) {
-                Some(Ok(instances)) if !instances.is_empty() => found.extend(instances),
-                Some(Err(others)) => problems.extend(others),
-                _ => found.push(annotation),
+            let (mut instances, misfits) = match annotation.is_for_all_instances() {
+                true => known.comments_of(&annotation),
+                false => (Vec::new(), Vec::new()),
+            };
+            problems.extend(misfits);
+            // A specialization with a comment, or a kernel that is called so, is itself.
+            let is_taken = |instance: &Annotation| {
+                let mut others = own.iter().chain(&found);
+                others.any(|other| other.name == instance.name && !may_be_apart(other, instance))
+            };
+            instances.retain(|instance| !is_taken(instance));
+            match instances.is_empty() {
+                true => found.push(annotation),
+                false => found.extend(instances),
             }
         }
         (found, problems)
@@ -35,14 +46,14 @@ impl Build<'_> {
     /// Leaves out the templates of which no instance is known.
     pub(super) fn leave_out_open(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
         annotations.retain(|annotation| {
-            if annotation.is_open() && self.concerns(source, annotation) {
+            if annotation.is_for_all_instances() && self.concerns(source, annotation) {
                 let other = if source.is_selected(annotation) { "" } else { ", or write template(...)" };
                 let reason = reason_and_remedy(&recorded_of(folder, std::slice::from_ref(annotation)));
                 let message =
                     format!("{}: not tuned: no launch of an instance is recorded{reason}{other}", annotation.name);
                 self.console.warning(MessageCode::NotRecorded, message);
             }
-            !annotation.is_open()
+            !annotation.is_for_all_instances()
         });
     }
 

@@ -9,12 +9,13 @@ use crate::analysis::{MemoryProbe, texture_handles};
 use crate::comment::Annotation;
 use crate::cuda::HandlePlace;
 use crate::cuda::declarations::handle_by_value;
+use crate::diag::Diagnostic;
 use crate::nvcc::Toolchain;
 use crate::process;
 use crate::ptx::Module;
 use crate::workload;
-use crate::workload::Entry;
-use std::collections::{BTreeMap, HashMap};
+use crate::workload::{Entry, TemplateFit};
+use std::collections::HashMap;
 
 /// A kernel's launch stub: the mangled name that it is called after, and the kernel's symbol.
 pub struct KernelStub {
@@ -31,8 +32,8 @@ pub struct KernelStub {
 /// An annotation, and the launch stub of its kernel.
 pub type AnnotatedStub = (Annotation, Result<KernelStub, Problem>);
 
-/// Finds the launch stub of each annotation's kernel, in order. A template's that names no
-/// instance becomes those of all instances that the compiler makes.
+/// Finds the launch stub of each annotation's kernel, in order. An annotation of a template that
+/// names no instance becomes those of all instances that the compiler makes.
 ///
 /// # Errors
 /// Where the front end does not take the source.
@@ -67,37 +68,50 @@ pub fn kernel_stubs(toolchain: &Toolchain, annotations: &[Annotation]) -> Result
         handles.dedup_by_key(|place| (place.argument, place.offset));
         Ok(KernelStub { mangled, symbol: entry.symbol, toolkit, probe, handles })
     };
-    let mut found = Vec::new();
-    for annotation in annotations {
-        let instances = match annotation.is_open() {
-            true => instances(annotation, &entries),
-            false => Ok(vec![annotation.clone()]),
-        };
-        match instances {
-            Ok(instances) => found.extend(instances.into_iter().map(|instance| {
-                let stub = stub(&instance);
-                (instance, stub)
-            })),
-            Err(problem) => found.push((annotation.clone(), Err(problem))),
+    let has_symbol = |found: &[AnnotatedStub], symbol: &str| {
+        found.iter().any(|(_, stub)| stub.as_ref().is_ok_and(|stub| stub.symbol == symbol))
+    };
+    // A comment of its own goes before that of a template.
+    let (templates, own): (Vec<_>, Vec<_>) = annotations.iter().partition(|of| of.is_for_all_instances());
+    let mut found: Vec<AnnotatedStub> = own.into_iter().map(|of| (of.clone(), stub(of))).collect();
+    for template in templates {
+        let before = found.len();
+        for (instance, problems, symbol) in instances(template, &entries) {
+            let stub = match problems.is_empty() {
+                _ if has_symbol(&found, symbol) => continue,
+                _ if found.iter().any(|(other, _)| other.name == instance.name) => Err(Problem::NameTaken),
+                _ if instance.name.len() > LONGEST_NAME => Err(Problem::LongName { bytes: instance.name.len() }),
+                true => stub(&instance),
+                false => Err(Problem::Comment(problems.into_iter().map(Diagnostic::as_warning).collect())),
+            };
+            found.push((instance, stub));
+        }
+        if found.len() == before {
+            found.push((template.clone(), Err(Problem::NoInstance)));
         }
     }
+    let place = |of: &Annotation| {
+        annotations.iter().position(|other| other.comment == of.comment && other.source.path == of.source.path)
+    };
+    found.sort_by_key(|(annotation, _)| place(annotation));
     Ok(found)
 }
 
-/// The annotations of a template's instances, except for those that are specialized: their code
-/// may have a comment of its own.
-fn instances(template: &Annotation, entries: &[Entry]) -> Result<Vec<Annotation>, Problem> {
-    let kernel = &template.kernel;
-    let mut found: BTreeMap<String, Annotation> = BTreeMap::new();
-    for entry in entries {
-        if entry.name() == kernel.name
-            && kernel.may_have_parameters(entry.parameters.len())
-            && let Some(name) = entry.instance_name().filter(|name| !template.is_specialized(name))
-            && let Some(instance) = template.of_instance(&name).transpose().map_err(Problem::Comment)?
-            && !workload::takes_others(&instance, entry)
-        {
-            found.insert(name, instance);
-        }
-    }
-    if found.is_empty() { Err(Problem::NoInstance) } else { Ok(found.into_values().collect()) }
+/// The longest name of a kernel in bytes: that of a folder in the file systems in use.
+const LONGEST_NAME: usize = 255;
+
+/// Returns the annotations of the instances that are surely of a template, what is wrong with its
+/// comment there, and their symbols. Those that are specialized have other code.
+fn instances<'e>(template: &Annotation, entries: &'e [Entry]) -> Vec<(Annotation, Vec<Diagnostic>, &'e str)> {
+    let others = template.for_other_templates();
+    let named = entries.iter().filter(|entry| entry.name() == template.kernel.name);
+    let of_template = named.filter_map(|entry| {
+        let name = entry.instance_name().filter(|name| !template.is_specialized(name))?;
+        let fit = |of: &Annotation| workload::template_fit(of, &name, entry, entries);
+        let own = fit(template);
+        let is_own = own > TemplateFit::No && others.iter().all(|other| fit(other) < own);
+        let (instance, problems) = template.for_instance(&name).filter(|_| is_own)?;
+        Some((instance, problems, entry.symbol.as_str()))
+    });
+    of_template.collect()
 }

@@ -38,8 +38,16 @@ pub enum Problem {
     #[error("macro axis `{name}` is also defined in {place}: remove that, or put #ifndef around it")]
     Defined { name: String, place: String },
     /// A template's comment stands for all of its instances, and there is none.
-    #[error("the source makes no instance of it")]
+    #[error("the source makes no instance that is surely its own")]
     NoInstance,
+    /// Its name, made of the template's and the arguments, is another kernel's.
+    #[error("another kernel of the source is called so, too: give one of them name(...)")]
+    NameTaken,
+    /// Recordings are kept under the name.
+    #[error(
+        "its name has {bytes} bytes, more than a folder's: name this instance in template(...), by shorter aliases"
+    )]
+    LongName { bytes: usize },
     /// A `template` clause may name what is specialized elsewhere.
     #[error("the comment of the kernel at line {line} tunes this instance, too: remove one")]
     Twice { line: u32 },
@@ -99,8 +107,10 @@ impl Problem {
         match self {
             Self::Source(_) | Self::Macros { .. } | Self::Ptx(_) | Self::Absent | Self::NoInstance => true,
             Self::Default { .. } | Self::Baseline { .. } => true,
-            Self::Comment(_) | Self::Tool(_) | Self::Defined { .. } | Self::Twice { .. } => false,
-            Self::Architecture(_) | Self::NotRecorded { .. } | Self::TexturesNotRecorded => false,
+            Self::Comment(_) | Self::Tool(_) | Self::Defined { .. } | Self::Twice { .. } | Self::LongName { .. } => {
+                false
+            }
+            Self::NameTaken | Self::Architecture(_) | Self::NotRecorded { .. } | Self::TexturesNotRecorded => false,
         }
     }
 
@@ -116,7 +126,8 @@ impl Problem {
             Self::Twice { .. } => MessageCode::InstanceTwice,
             Self::Default { .. } => MessageCode::WrongDefault,
             Self::Architecture(_) => MessageCode::UnknownArchitecture,
-            Self::NoInstance | Self::NotRecorded { .. } => MessageCode::NotRecorded,
+            Self::NoInstance | Self::NameTaken | Self::LongName { .. } => MessageCode::NotRecorded,
+            Self::NotRecorded { .. } => MessageCode::NotRecorded,
             Self::TexturesNotRecorded => MessageCode::RecordingNotUsed,
             Self::Baseline { .. } => MessageCode::BaselineUnusable,
         }

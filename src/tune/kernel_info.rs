@@ -202,6 +202,11 @@ pub fn inspect_kernel<'a>(
     if may_be_absent && !entries.iter().any(|entry| entry.name() == annotation.kernel.name) {
         return Err(Problem::Absent);
     }
+    // Nor need the source still have what was recorded once.
+    let is_recorded = annotation.instance.as_ref().is_some_and(|instance| instance.is_recorded);
+    if is_recorded && !workload::has_instance(&entries, annotation) {
+        return Err(Problem::Absent);
+    }
     check_constants(toolchain, annotation)?;
     let entry = find(toolchain, annotation, &entries, own, &Macros::new())?;
     let layouts = layouts(toolchain, annotation, &entry)?;

@@ -55,6 +55,15 @@ impl Entry {
         plain.rsplit("::").next().unwrap_or(plain)
     }
 
+    /// Returns the namespaces around it, from the outermost, without those that have no name.
+    fn scope(&self) -> Vec<&str> {
+        let plain = self.qualified.split('<').next().unwrap_or("").trim_end();
+        let mut scopes: Vec<&str> = plain.split("::").map(str::trim).filter(|scope| !scope.is_empty()).collect();
+        scopes.pop();
+        scopes.retain(|scope| !template_instance::is_unnamed(scope));
+        scopes
+    }
+
     /// The template arguments as a source has them, in angle brackets; `None` without any.
     fn written_arguments(&self) -> Option<String> {
         let arguments = template_instance::template_arguments(&self.qualified)?;
@@ -168,7 +177,7 @@ pub fn find<'a>(
             let hint = match !kernel.alternatives.is_empty() {
                 true => ": of those under #if the ones count that args(...) gives a value",
                 false if kernel.has_pack() => {
-                    ": a pack is one parameter here; leave out args(...), give template(...) all arguments, and record a launch"
+                    ": a parameter pack counts as one; leave out template(...) and args(...), and record the launches"
                 }
                 false => "",
             };
@@ -218,9 +227,67 @@ fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
     entries.iter().filter_map(|entry| entry.written_arguments()).collect()
 }
 
+/// Tells whether the instance that a comment is about is among the entries, with these very
+/// arguments; true of what is no instance.
+pub fn has_instance(entries: &[Entry], annotation: &Annotation) -> bool {
+    let Some(instance) = &annotation.instance else { return true };
+    let is_it = |entry: &Entry| {
+        let compiled = template_instance::template_arguments(&entry.qualified).unwrap_or_default();
+        let compiled: Vec<&str> = compiled.into_iter().filter(|argument| !argument.trim().is_empty()).collect();
+        let mut pairs = instance.arguments.iter().zip(&compiled);
+        entry.name() == annotation.kernel.name
+            && instance.arguments.len() == compiled.len()
+            && pairs.all(|(argument, compiled)| template_instance::arguments_agree(argument.text(), compiled))
+    };
+    entries.iter().any(is_it)
+}
+
+/// How surely an entry is an instance of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TemplateFit {
+    No,
+    /// Nothing is known against it.
+    Possible,
+    /// The template declares the very types of its parameters.
+    Declared,
+}
+
+/// Tells how surely an entry, one of `entries`, is the instance of this name of a template.
+pub fn template_fit(template: &Annotation, instance: &str, entry: &Entry, entries: &[Entry]) -> TemplateFit {
+    let Some((annotation, _)) = template.for_instance(instance) else { return TemplateFit::No };
+    let is_number = |argument: &TemplateArgument| matches!(argument, TemplateArgument::Value { .. });
+    let is_scalar = |argument: &TemplateArgument| matches!(Type::parse_type(argument.text()), Type::Scalar(_));
+    let arguments = annotation.instance.iter().flat_map(|instance| &instance.arguments);
+    let mut pairs = template.kernel.template_parameters.iter().zip(arguments);
+    let is_other_kind = pairs.any(|(parameter, argument)| {
+        let is_type = parameter.as_ref().map(|parameter| parameter.is_type);
+        is_type == Some(true) && is_number(argument) || is_type == Some(false) && is_scalar(argument)
+    });
+    let is_other = is_other_kind
+        || annotation.kernel.parameters.len() != entry.parameters.len()
+        || !is_in_scope(&template.kernel.namespaces, entry, entries)
+        || takes_others(&annotation, entry);
+    match is_other {
+        true => TemplateFit::No,
+        false if is_declared_so(&annotation, entry) => TemplateFit::Declared,
+        false => TemplateFit::Possible,
+    }
+}
+
+/// Tells whether an entry is of the scope that the text gives a kernel of its name. A macro may open
+/// further namespaces, if all kernels of the name are in them.
+fn is_in_scope(namespaces: &[String], entry: &Entry, entries: &[Entry]) -> bool {
+    let own = entry.scope();
+    let mut namesakes = entries.iter().filter(|other| other.name() == entry.name());
+    own == *namespaces
+        || own.len() > namespaces.len()
+            && own[own.len() - namespaces.len()..] == *namespaces
+            && namesakes.all(|other| other.scope() == own)
+}
+
 /// Whether an entry is surely an overload of the annotation's kernel: where both types of a
 /// parameter are known, by the declaration and by the compiler, and are not the same.
-pub fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
+fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
     let kernel = &annotation.kernel;
     let declared = kernel.parameters.iter().zip(&kernel.declarations).map(|(name, declaration)| {
         let text = declaration.strip_suffix(name.as_deref()?)?;

@@ -39,7 +39,7 @@ pub use bind::bind;
 pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, VariableCheck, Workload, WrittenVariable};
 pub use checks::{default_relative_tolerance, variable_check};
 pub use demangle::demangled_name;
-pub use entry::{Entry, entries, find, takes_others};
+pub use entry::{Entry, TemplateFit, entries, find, has_instance, template_fit};
 pub use floating::floating;
 pub use formula::{Formula, INDEX};
 pub use structure::{Field, Layout};

@@ -32,6 +32,11 @@ template <class T> __global__ void filled(int n, T value, T *out) {
     if (i < n) out[i] = value;
 }
 
+template <> __global__ void filled<double>(int n, double value, double *out) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = value + 1;
+}
+
 // Templates of one name with as many parameters.
 struct Pair {
     float x, y;
@@ -72,7 +77,7 @@ int main() {
     moved<<<4, 256>>>(x, 1000);
 #endif
     summed<400><<<2, 256>>>(reinterpret_cast<const Pair *>(y), x);
-    summed<400><<<2, 256>>>(reinterpret_cast<const Triple *>(y), x);
+    summed<300><<<2, 256>>>(reinterpret_cast<const Triple *>(y), x);
     applied<<<2, 256>>>(Sum(), 400, x, x + 400, reinterpret_cast<const float *>(y));
     printf("%g %g\n", x[999], y[999]);
 }

@@ -78,7 +78,7 @@ fn spills_and_void_caps_have_their_lines() {
           mix         memory 50%, branches 12%, half precision 12%, integer
                       multiplication 12%, uniform 12% (of the code)
           local       0 loads and 0 stores of local memory
-          unknown     coalescing: it has no tuning comment, so that no launch is known
+          unknown     coalescing: no tuning comment names it, so that no launch is known
           some.cu(17): -maxrregcount=24 has no effect: the kernel has launch bounds, and
             takes 10 registers [void-register-cap]
         many (sm_90)
@@ -89,7 +89,7 @@ fn spills_and_void_caps_have_their_lines() {
           mix         memory 80%, single precision 16%, integer multiplication 1%,
                       branches 1%, integer and logic 1%, uniform 1% (of the code)
           local       8 loads and 8 stores of local memory
-          unknown     coalescing: it has no tuning comment, so that no launch is known
+          unknown     coalescing: no tuning comment names it, so that no launch is known
           some.cu(11): spilled registers: 1 loads and 3 stores in the code [spill]
           some.cu(14): spilled registers: 7 loads and 5 stores in the code [spill]
         gather (sm_90)

@@ -128,7 +128,7 @@ fn explanations(
                 Ok(runs) => runs
                     .iter()
                     .find(|run| run.symbol == kernel.name)
-                    .ok_or_else(|| "it has no tuning comment, so that no launch is known".to_owned()),
+                    .ok_or_else(|| "no tuning comment names it, so that no launch is known".to_owned()),
                 Err(problem) => Err(problem.clone()),
             };
             Explanation::new(kernel, &KernelView { call, module: &module, lines: &lines, run })
@@ -171,7 +171,7 @@ fn baseline_runs(call: &ExplainedCall, source: &Path) -> Result<Vec<BaselineRun>
     let Some(marked) = MarkedSource::of(&invocation).pop() else { return Ok(Vec::new()) };
     console.compiling(&marked.name());
     let (mut annotations, problems) = marked.annotations(settings.files.as_deref());
-    annotations.retain(|annotation| !annotation.is_open());
+    annotations.retain(|annotation| !annotation.is_for_all_instances());
     console.diagnostics(&problems);
     if !problems.is_empty() {
         return Err(unread());

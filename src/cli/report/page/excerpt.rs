@@ -33,7 +33,8 @@ pub fn excerpt(record: &Record, kernel: &str) -> Result<Excerpt, &'static str> {
 
 fn from_source(source: &Source, kernel: &str) -> Result<Excerpt, &'static str> {
     let annotations = annotations(source).map_err(|_| "has changed since")?;
-    let annotation = annotations.iter().find(|annotation| annotation.is_of(kernel));
+    let own = annotations.iter().find(|annotation| annotation.name == kernel);
+    let annotation = own.or_else(|| annotations.iter().find(|annotation| annotation.may_be_named(kernel)));
     let annotation = annotation.ok_or("does not have its comment")?;
     let from = source.line(annotation.comment.start);
     let to = source.line(end_of_body(&source.text, annotation.kernel.span.end));
