@@ -650,8 +650,11 @@ fn overloads_templates_and_what_if_lets_through_are_recorded_and_tuned_without_a
     }
     std::fs::remove_file(folder.path().join("nvtune.lock")).expect("removed");
     let said = built("locked", "filled");
-    let expected = "nvtune warning : filled: not tuned: no launch of an instance is recorded: build with NVTUNE=capture and run it [N0094]\n";
-    assert_eq!(said, expected);
+    expect![[r#"
+        nvtune warning : filled: not tuned: no launch of an instance is recorded: build with NVTUNE=capture and run it [N0094]
+        nvtune warning : filled_double: not tuned: no grid is given and no launch recorded: build with NVTUNE=capture and run it [N0094]
+    "#]]
+    .assert_eq(&said);
 }
 
 #[test]
