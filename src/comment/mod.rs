@@ -48,5 +48,5 @@ pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
 pub use selected_kernels::{SelectedKernels, mark_selected};
 pub use symbol_clause::variable_element;
-pub use template_instances::TemplateInstances;
+pub use template_instances::{Namesakes, TemplateInstances};
 pub use value::{Binary, Fault, Function, Math, Unary, Value};

@@ -70,25 +70,32 @@ impl Annotation {
         Some((annotation, problems))
     }
 
-    /// Tells whether an instance of the template is specialized in its file, where it may have a
-    /// comment of its own.
-    pub fn is_specialized(&self, instance: &str) -> bool {
-        let mut arguments = self.namesakes().filter_map(|kernel| kernel.arguments);
-        arguments.any(|arguments| are_same(self.source.slice(arguments), instance))
-    }
-
-    /// Returns the same comment above each other template of the kernel's name in its file.
-    pub fn for_other_templates(&self) -> Vec<Annotation> {
-        let is_other = |kernel: &Kernel| {
-            kernel.span != self.kernel.span && kernel.template.is_some() && kernel.arguments.is_none()
-        };
-        self.namesakes().filter(is_other).map(|kernel| Annotation { kernel, ..self.clone() }).collect()
-    }
-
-    /// Returns the kernels of this name in the file.
-    fn namesakes(&self) -> impl Iterator<Item = Kernel> + '_ {
+    /// Returns the other kernels of this name in the file.
+    pub fn namesakes(&self) -> Namesakes {
         let kernels = kernels_of(&self.source).into_iter().map(|listed| listed.kernel);
-        kernels.filter(|kernel| kernel.name == self.kernel.name)
+        let others = kernels.filter(|kernel| kernel.name == self.kernel.name && kernel.span != self.kernel.span);
+        let (specialized, others): (Vec<Kernel>, Vec<Kernel>) = others.partition(|kernel| kernel.arguments.is_some());
+        let arguments = specialized.iter().filter_map(|kernel| kernel.arguments);
+        let templates = others.into_iter().filter(|kernel| kernel.template.is_some());
+        Namesakes {
+            specialized: arguments.map(|arguments| self.source.slice(arguments).to_owned()).collect(),
+            templates: templates.map(|kernel| Annotation { kernel, ..self.clone() }).collect(),
+        }
+    }
+}
+
+/// Kernels of the name of a template.
+pub struct Namesakes {
+    /// The arguments of its specializations.
+    specialized: Vec<String>,
+    /// The same comment above each other template.
+    pub templates: Vec<Annotation>,
+}
+
+impl Namesakes {
+    /// Tells whether an instance is a specialization, which may have a comment of its own.
+    pub fn has_specialized(&self, instance: &str) -> bool {
+        self.specialized.iter().any(|arguments| are_same(arguments, instance))
     }
 }
 
@@ -177,8 +184,9 @@ mod tests {
     #[test]
     fn specialized_instances_and_names_of_instances_are_known() {
         let open = annotations(&Source::new("a.cu", TEXT.as_bytes())).expect("comments");
+        let namesakes = open[0].namesakes();
         for (instance, is_specialized) in [("k<double, 4u>", true), ("k<double, 8>", false), ("k<4>", false)] {
-            assert_eq!(open[0].is_specialized(instance), is_specialized, "{instance}");
+            assert_eq!(namesakes.has_specialized(instance), is_specialized, "{instance}");
         }
         for (kernel, is_of) in [("k", true), ("k_float_4", true), ("kernel", false), ("j", false)] {
             assert_eq!(open[0].may_be_named(kernel), is_of, "{kernel}");

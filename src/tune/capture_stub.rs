@@ -103,13 +103,13 @@ const LONGEST_NAME: usize = 255;
 /// Returns the annotations of the instances that are surely of a template, what is wrong with its
 /// comment there, and their symbols. Those that are specialized have other code.
 fn instances<'e>(template: &Annotation, entries: &'e [Entry]) -> Vec<(Annotation, Vec<Diagnostic>, &'e str)> {
-    let others = template.for_other_templates();
+    let namesakes = template.namesakes();
     let named = entries.iter().filter(|entry| entry.name() == template.kernel.name);
     let of_template = named.filter_map(|entry| {
-        let name = entry.instance_name().filter(|name| !template.is_specialized(name))?;
+        let name = entry.instance_name().filter(|name| !namesakes.has_specialized(name))?;
         let fit = |of: &Annotation| workload::template_fit(of, &name, entry, entries);
         let own = fit(template);
-        let is_own = own > TemplateFit::No && others.iter().all(|other| fit(other) < own);
+        let is_own = own > TemplateFit::No && namesakes.templates.iter().all(|other| fit(other) < own);
         let (instance, problems) = template.for_instance(&name).filter(|_| is_own)?;
         Some((instance, problems, entry.symbol.as_str()))
     });
