@@ -6,7 +6,7 @@
 use super::annotation::Annotation;
 use super::template_clause::instance_of;
 use super::template_parameters;
-use crate::cuda::template_instance::{arguments_agree, template_arguments};
+use crate::cuda::template_instance::{argument_lists_agree, template_arguments};
 use crate::cuda::{Kernel, kernels_of};
 use crate::diag::Diagnostic;
 use std::collections::BTreeSet;
@@ -104,10 +104,7 @@ impl Namesakes {
 fn are_same(arguments: &str, instance: &str) -> bool {
     let written = format!("k<{arguments}>");
     match (template_arguments(&written), template_arguments(instance)) {
-        (Some(written), Some(compiled)) => {
-            let mut pairs = written.iter().zip(&compiled);
-            written.len() == compiled.len() && pairs.all(|(written, compiled)| arguments_agree(written, compiled))
-        }
+        (Some(written), Some(compiled)) => argument_lists_agree(&written, &compiled),
         _ => false,
     }
 }

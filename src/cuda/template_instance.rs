@@ -79,6 +79,13 @@ pub(crate) fn arguments_agree(written: &str, compiled: &str) -> bool {
         })
 }
 
+/// Returns whether a list of arguments names what the compiler spells as `compiled`, all of it.
+pub(crate) fn argument_lists_agree(written: &[impl AsRef<str>], compiled: &[impl AsRef<str>]) -> bool {
+    let mut pairs = written.iter().zip(compiled);
+    written.len() == compiled.len()
+        && pairs.all(|(written, compiled)| arguments_agree(written.as_ref(), compiled.as_ref()))
+}
+
 /// Reads a number that the compiler spells with cast and suffix: `(unsigned long
 /// long)8ull`.
 pub(crate) fn enumerator_value(compiled: &str) -> Option<u64> {

@@ -39,7 +39,7 @@ impl Build<'_> {
         if self.settings.kernels.is_all() {
             self.leave_out_minor(source, &folder, annotations);
         }
-        self.leave_out_open(source, &folder, annotations);
+        self.leave_out_without_instance(source, &folder, annotations);
         if annotations.iter().all(|annotation| annotation.clauses.args.is_some()) {
             return;
         }
@@ -92,7 +92,7 @@ impl Build<'_> {
         });
         if annotations.is_empty() && !all.is_empty() && total == 0 {
             let names: Vec<String> = all.iter().map(|annotation| annotation.name.clone()).collect();
-            self.note_nothing_recorded(source.name(), &names, &reason_and_remedy(&recorded_of(folder, &all)));
+            self.note_nothing_recorded(source.name(), &names, &reason_and_remedy(&recordings_of(folder, &all)));
             return;
         }
         self.note_left_out(source.name(), folder, annotations);
@@ -223,7 +223,7 @@ impl Build<'_> {
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }
-                Err(Problem::NoInstance) if !self.concerns(&tuning.source, &annotation) => {}
+                Err(Problem::NoInstance) if !self.warns_of(&tuning.source, &annotation) => {}
                 Err(problem) => problem.print_not_recorded(self.console, &annotation),
             }
             if annotation.instance.as_ref().is_some_and(|instance| instance.is_recorded) {
@@ -234,7 +234,7 @@ impl Build<'_> {
 }
 
 /// Returns what a folder has of the kernels of these comments.
-pub(super) fn recorded_of(folder: &Path, annotations: &[Annotation]) -> Vec<RecordedKernel> {
+pub(super) fn recordings_of(folder: &Path, annotations: &[Annotation]) -> Vec<RecordedKernel> {
     let is_of_any = |name: &str| annotations.iter().any(|annotation| annotation.may_be_named(name));
     recording::kernels(folder).into_iter().filter(|(name, _)| is_of_any(name)).map(|(_, kernel)| kernel).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::build::Build;
 use super::marked_source::MarkedSource;
-use super::recordings::{reason_and_remedy, recorded_of};
+use super::recordings::{reason_and_remedy, recordings_of};
 use crate::comment::{Annotation, TemplateInstances, may_be_apart};
 use crate::diag::{Diagnostic, MessageCode};
 use crate::record::lock;
@@ -44,11 +44,16 @@ impl Build<'_> {
     }
 
     /// Leaves out the templates of which no instance is known.
-    pub(super) fn leave_out_open(&self, source: &MarkedSource, folder: &Path, annotations: &mut Vec<Annotation>) {
+    pub(super) fn leave_out_without_instance(
+        &self,
+        source: &MarkedSource,
+        folder: &Path,
+        annotations: &mut Vec<Annotation>,
+    ) {
         annotations.retain(|annotation| {
-            if annotation.is_for_all_instances() && self.concerns(source, annotation) {
+            if annotation.is_for_all_instances() && self.warns_of(source, annotation) {
                 let other = if source.is_selected(annotation) { "" } else { ", or write template(...)" };
-                let reason = reason_and_remedy(&recorded_of(folder, std::slice::from_ref(annotation)));
+                let reason = reason_and_remedy(&recordings_of(folder, std::slice::from_ref(annotation)));
                 let message =
                     format!("{}: not tuned: no launch of an instance is recorded{reason}{other}", annotation.name);
                 self.console.warning(MessageCode::NotRecorded, message);
@@ -57,9 +62,9 @@ impl Build<'_> {
         });
     }
 
-    /// Whether to warn of a template without an instance: of one that a pattern selects in an
+    /// Tells whether to warn of a template without an instance: of one that a pattern selects in an
     /// included file, other sources may have instances.
-    pub(super) fn concerns(&self, source: &MarkedSource, annotation: &Annotation) -> bool {
+    pub(super) fn warns_of(&self, source: &MarkedSource, annotation: &Annotation) -> bool {
         let is_own = self.invocation.sources.contains(&PathBuf::from(&annotation.source.path));
         !source.is_selected(annotation) || is_own && !self.settings.kernels.is_all()
     }

@@ -2,7 +2,7 @@
 //! tell launches of a template from those of its explicit specializations.
 
 use super::subject::{Subject, no_launch};
-use crate::cuda::template_instance::arguments_agree;
+use crate::cuda::template_instance::argument_lists_agree;
 use crate::cuda::{EvaluatedLaunch, Kernel, ListedKernel, TemplateParameter, instance_arguments};
 
 /// The `template` clause of a template.
@@ -53,8 +53,7 @@ pub(super) fn is_of_instance(subject: &Subject<'_>, launch: &EvaluatedLaunch) ->
         let arguments = arguments.as_deref().and_then(instance_arguments).unwrap_or_default();
         let resolved = arguments.iter().map(|text| subject.program.parameter_type(&subject.source.path, text));
         let resolved: Vec<String> = resolved.collect();
-        let mut pairs = launched.iter().zip(&resolved);
-        launched.len() == resolved.len() && pairs.all(|(launched, own)| arguments_agree(launched, own))
+        argument_lists_agree(&launched, &resolved)
     };
     match own.arguments {
         Some(_) => is_launched(own),

@@ -524,14 +524,11 @@ impl Advisor<'_> {
         for Overrun { buffer, element, has, is_read } in &facts.overruns {
             let name = &self.annotation.kernel.name;
             let does = if *is_read { "reads" } else { "writes" };
-            let message = match self.annotation.clauses.recorded {
-                Some(_) => format!(
-                    "`{name}` {does} element {element} of `{buffer}` in the recorded launch, where it has {has}: correct the program"
-                ),
-                None => format!(
-                    "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: make it longer"
-                ),
+            let (place, remedy) = match self.annotation.clauses.recorded {
+                Some(_) => ("in the recorded launch, where it", "correct the program"),
+                None => ("on this workload, which", "make it longer"),
             };
+            let message = format!("`{name}` {does} element {element} of `{buffer}` {place} has {has}: {remedy}");
             // A buffer within a structure is called by its way there.
             let parameter = buffer.split(['.', '[']).next();
             let given =

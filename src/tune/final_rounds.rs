@@ -8,7 +8,7 @@ use super::confirmation::OnContender;
 use super::kernel_info::KernelInfo;
 use super::refinement;
 use super::scoring_input::ScoringInput;
-use super::timing::{SearchClock, affordable_contenders, candidate, finalists, first_of, median, rounds, settled};
+use super::timing::{SearchClock, affordable_contenders, candidate, finalists, median, name_first, rounds, settled};
 use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure;
@@ -102,7 +102,7 @@ impl Finals<'_> {
     ) -> Result<(), Error> {
         let mut refused = Vec::new();
         let decided = self.decide_among_groups(ranked, &mut refused, permit, measurer, decision);
-        if let Some(first) = first_of(&refused) {
+        if let Some(first) = name_first(&refused) {
             decision.note(MessageCode::WinnerRefused, format!("the fastest is refused{first}"));
         }
         decided

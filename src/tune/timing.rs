@@ -292,8 +292,8 @@ struct Tally {
     failed_launches: FailedLaunches,
 }
 
-/// The first of what was refused, and how many others were.
-pub(super) fn first_of(refused: &[String]) -> Option<String> {
+/// Names the first of what was refused, and says how many others were.
+pub(super) fn name_first(refused: &[String]) -> Option<String> {
     let first = refused.first()?;
     Some(match refused.len() {
         1 => first.clone(),
@@ -309,7 +309,7 @@ impl Tally {
 
     /// Notes what was refused, and why.
     fn say_refused(&self, decision: &mut Decision) {
-        if let Some(first) = first_of(&self.refused) {
+        if let Some(first) = name_first(&self.refused) {
             decision.note(MessageCode::CandidateRefused, format!("candidate refused: {first}"));
         }
         if self.may_wait {

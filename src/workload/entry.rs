@@ -231,13 +231,11 @@ fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
 /// arguments; true of what is no instance.
 pub fn has_instance(entries: &[Entry], annotation: &Annotation) -> bool {
     let Some(instance) = &annotation.instance else { return true };
+    let written: Vec<&str> = instance.arguments.iter().map(TemplateArgument::text).collect();
     let is_it = |entry: &Entry| {
         let compiled = template_instance::template_arguments(&entry.qualified).unwrap_or_default();
         let compiled: Vec<&str> = compiled.into_iter().filter(|argument| !argument.trim().is_empty()).collect();
-        let mut pairs = instance.arguments.iter().zip(&compiled);
-        entry.name() == annotation.kernel.name
-            && instance.arguments.len() == compiled.len()
-            && pairs.all(|(argument, compiled)| template_instance::arguments_agree(argument.text(), compiled))
+        entry.name() == annotation.kernel.name && template_instance::argument_lists_agree(&written, &compiled)
     };
     entries.iter().any(is_it)
 }
