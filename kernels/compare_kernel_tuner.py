@@ -14,6 +14,7 @@ import io
 import os
 import re
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -33,6 +34,8 @@ import trust
 
 STRATEGIES = ("random_sample", "genetic_algorithm", "hybrid_vndx")
 BUDGETS = (22, 60)
+# A strategy that has used up a small space may look for new points for ever.
+RACE_LIMIT_S = 20
 
 # What the kernels take from headers that NVRTC does not have.
 PRELUDE = """
@@ -172,6 +175,10 @@ def configuration(chosen):
     return found
 
 
+def give_up(*_):
+    raise TimeoutError(f"no answer within {RACE_LIMIT_S} s")
+
+
 def race(name, strategy, budget):
     """One search of Kernel Tuner: its seconds, evaluations, and winner."""
     problem = SPACES[name]()
@@ -180,10 +187,14 @@ def race(name, strategy, budget):
     # What an earlier search compiled is no part of this one.
     cupy.clear_memo()
     begin = time.monotonic()
-    with contextlib.redirect_stdout(said):
-        results, _ = kernel_tuner.tune_kernel(
-            name, source(name), lang="CUPY", compiler_options=["--std=c++17"], strategy=strategy, strategy_options={"max_fevals": budget}, quiet=True, **problem
-        )
+    signal.alarm(RACE_LIMIT_S)
+    try:
+        with contextlib.redirect_stdout(said):
+            results, _ = kernel_tuner.tune_kernel(
+                name, source(name), lang="CUPY", compiler_options=["--std=c++17"], strategy=strategy, strategy_options={"max_fevals": budget}, quiet=True, **problem
+            )
+    finally:
+        signal.alarm(0)
     seconds = time.monotonic() - begin
     timed = [result for result in results if isinstance(result.get("time"), float)]
     best = min(timed, key=lambda result: result["time"])
@@ -244,6 +255,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     begin = time.monotonic()
+    signal.signal(signal.SIGALRM, give_up)
     facts = machine.gpu()
     spaces = options.spaces or bench.KERNELS / "results" / machine.folder(facts)
     nvcc = Path(shutil.which(options.nvcc) or options.nvcc).resolve()
