@@ -49,7 +49,7 @@ pub struct Plan {
     /// under 20 us get three times as many.
     pub rounds: u32,
     /// A candidate that is slower than this times the best so far after its first sample is not
-    /// sampled again. After three samples the margin is a fifth: 1.2 times for 2.
+    /// sampled again.
     pub keep: f64,
     /// Seconds of launches after which a candidate is not sampled again, however few samples it
     /// has.

@@ -12,7 +12,8 @@ use super::verdict::{ERROR_RATE, Verdict, faster_by, median_interval, ratios};
 const LOOKS: [usize; 5] = [12, 16, 20, 26, 33];
 /// How often a look may be wrong. Small, because what it leaves is the last verdict's.
 const ONE_LOOK: f64 = 0.0005;
-/// The width of an interval in which a ratio is known closely: a fraction of the gain that counts.
+/// A difference that does not matter, and the width of an interval in which a ratio is known
+/// closely: a fraction of the gain that counts.
 const CLOSELY: f64 = 0.003;
 /// How often the verdict after the last round may be wrong.
 pub const LAST_VERDICT: f64 = ERROR_RATE - LOOKS.len() as f64 * ONE_LOOK;
@@ -37,9 +38,9 @@ pub(super) fn is_known<T>(racers: &[Racer<T>]) -> bool {
     LOOKS.contains(&baseline.times.len()) && challengers.iter().all(|racer| is_slower(racer) || is_close(racer))
 }
 
-/// Takes out who surely takes longer than the fastest challenger; the first is the baseline, and
-/// stays. True where it is decided: one challenger is left that is surely faster than the
-/// baseline, or none that may be.
+/// Takes out who is surely not faster than the fastest challenger, but by what does not matter;
+/// the first is the baseline, and stays. True where it is decided: one challenger is left that is
+/// surely faster than the baseline, or none that may be.
 pub(super) fn is_decided<T>(racers: &mut Vec<Racer<T>>) -> bool {
     let Some((baseline, challengers)) = racers.split_first() else { return true };
     if !LOOKS.contains(&baseline.times.len()) {
@@ -50,14 +51,16 @@ pub(super) fn is_decided<T>(racers: &mut Vec<Racer<T>>) -> bool {
         times.sort_by(f64::total_cmp);
         quantile(&times, 0.5).unwrap_or(f64::INFINITY)
     };
-    let Some(leader) = challengers.iter().min_by(|a, b| median(a).total_cmp(&median(b))) else { return true };
-    let leading = leader.times.clone();
-    let is_behind =
-        |racer: &Racer<T>| median_interval(&ratios(&racer.times, &leading), ONE_LOOK).is_some_and(|(low, _)| low > 1.0);
+    let medians: Vec<f64> = challengers.iter().map(median).collect();
+    let Some(leader) = (0..medians.len()).min_by(|&a, &b| medians[a].total_cmp(&medians[b])) else { return true };
+    let leading = challengers[leader].times.clone();
+    let is_behind = |racer: &Racer<T>| {
+        median_interval(&ratios(&racer.times, &leading), ONE_LOOK).is_some_and(|(low, _)| low > 1.0 - CLOSELY)
+    };
     let mut position = 0;
     racers.retain(|racer| {
         position += 1;
-        position == 1 || !is_behind(racer)
+        position == 1 || position == leader + 2 || !is_behind(racer)
     });
     let verdicts: Vec<Verdict> =
         racers[1..].iter().map(|racer| faster_by(&racers[0].times, &racer.times, ONE_LOOK)).collect();
@@ -98,7 +101,7 @@ mod tests {
         for (why, means, rounds, left) in [
             ("one challenger is surely the fastest", vec![100.0, 80.0, 90.0, 85.0], 12, vec![0, 1]),
             ("none is faster than the baseline", vec![100.0, 105.0, 110.0], 12, vec![0, 1]),
-            ("two are as fast as each other", vec![100.0, 80.0, 80.0, 90.0], 41, vec![0, 1, 2]),
+            ("two are equal, as far as the noise shows", vec![100.0, 80.0, 80.0, 90.0], 41, vec![0, 1, 2]),
             ("one is about as much faster as counts", vec![100.0, 99.2], 41, vec![0, 1]),
         ] {
             assert_eq!(race(&means, 7), (rounds, left), "{why}");
@@ -129,8 +132,24 @@ mod tests {
     }
 
     #[test]
-    fn equal_challengers_are_seldom_taken_out() {
-        let wrong = (0..400).filter(|&seed| race(&[100.0, 80.0, 80.0], seed).1.len() < 3).count();
-        assert!(wrong <= 12, "{wrong} of 400");
+    fn faster_challenger_is_seldom_taken_out() {
+        // One is faster by more than does not matter: 0.4%.
+        let wrong = (0..400).filter(|&seed| !race(&[100.0, 80.0, 79.68], seed).1.contains(&2)).count();
+        assert!(wrong <= 4, "{wrong} of 400");
+    }
+
+    #[test]
+    fn one_of_equal_challengers_is_left_where_noise_is_low() {
+        let mut random = Random::new(3);
+        let mut racers = Vec::from([100.0, 80.0, 80.0, 80.0].map(|mean| Racer { contender: mean, times: Vec::new() }));
+        let mut rounds = 0;
+        while rounds < 41 && !is_decided(&mut racers) {
+            for racer in &mut racers {
+                let us = times(racer.contender, 1, &mut random)[0];
+                racer.times.push(racer.contender + 0.1 * (us - racer.contender));
+            }
+            rounds += 1;
+        }
+        assert_eq!((rounds, racers.len()), (12, 2));
     }
 }

@@ -3,11 +3,9 @@
 use super::candidate::Plan;
 use super::protocol::Job;
 
-/// From [`MIN_ROUNDS_TO_NARROW`] rounds on a candidate is sampled again only if it is within
-/// [`NARROW_SHARE`] of the margin of a first sample ([`Plan::keep`]): its time is then known well
-/// enough to tell that it does not win.
-const MIN_ROUNDS_TO_NARROW: u32 = 3;
-const NARROW_SHARE: f64 = 0.2;
+/// From this round on a candidate is not sampled again whose samples are all slower than those of
+/// the fastest: it does not win, and its time is known well enough to tell its rank.
+const MIN_ROUNDS_TO_COMPARE: u32 = 3;
 
 /// From [`MIN_ROUNDS_TO_AGREE`] rounds on a candidate whose samples differ by less than
 /// [`MAX_SPREAD`] is not sampled again.
@@ -45,12 +43,17 @@ impl<'a> SampledCandidate<'a> {
         plan.sample_s.is_none_or(|limit| self.total < limit * 1e6)
     }
 
+    /// Its fastest and slowest samples.
+    pub fn range(&self) -> (f64, f64) {
+        (self.fastest, self.slowest)
+    }
+
     /// Whether another sample could change the verdict, after this number of rounds that count,
-    /// where `best` is the fastest sample of all candidates.
-    pub fn needs_sample(&self, rounds: u32, best: f64, plan: &Plan) -> bool {
-        let share = if rounds < MIN_ROUNDS_TO_NARROW { 1.0 } else { NARROW_SHARE };
-        let may_win = self.least <= (1.0 + share * (plan.keep - 1.0)) * best;
+    /// where `best` are the fastest and slowest samples of the fastest candidate.
+    pub fn needs_sample(&self, rounds: u32, best: (f64, f64), plan: &Plan) -> bool {
+        let is_slow = self.least > plan.keep * best.0;
+        let is_behind = rounds >= MIN_ROUNDS_TO_COMPARE && self.fastest > best.1;
         let agrees = rounds >= MIN_ROUNDS_TO_AGREE && self.slowest < (1.0 + MAX_SPREAD) * self.fastest;
-        may_win && !agrees
+        !is_slow && !is_behind && !agrees
     }
 }
