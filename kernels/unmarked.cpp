@@ -1,72 +1,70 @@
-// The time that a program's kernels take on the GPU: preloaded into a program that is linked with the shared runtime.
+// The time that a program's kernels take on the GPU, by CUPTI's records: preloaded into any program that uses CUDA.
 //
-// In: UNMARKED_TIMES, the file to write. Out: one line, microseconds of all kernels between two events and their number, when
-// the program ends. A launch into a stream that is being captured is passed on and not counted.
-#include <cuda_runtime.h>
-#include <dlfcn.h>
+// In: UNMARKED_TIMES, the file to write. Out: one line for each kernel with its mangled name, launches, and nanoseconds of all of
+// them, when the program ends. What a launch costs the host is no part of them.
+#include <cupti.h>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <mutex>
-#include <vector>
+#include <string>
 
 namespace {
-// The events of more launches than these are not kept: a program's later launches repeat the earlier ones.
-constexpr size_t MOST = 20000;
+constexpr size_t BUFFER_BYTES = 1 << 20;
+struct Kernel {
+    uint64_t launches = 0, nanoseconds = 0;
+};
 std::mutex mutex;
-std::vector<std::pair<cudaEvent_t, cudaEvent_t>> launches;
+
+std::map<std::string, Kernel> &kernels() {
+    // Never destroyed: CUPTI may deliver records while the program ends.
+    static auto &all = *new std::map<std::string, Kernel>;
+    return all;
+}
 
 void write_times() {
+    cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     const char *path = std::getenv("UNMARKED_TIMES");
-    double total = 0;
-    size_t count = 0;
-    cudaDeviceSynchronize();
-    for (auto &[begin, end] : launches) {
-        float milliseconds = 0;
-        if (cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess) total += milliseconds, ++count;
-    }
-    if (FILE *file = path ? std::fopen(path, "w") : nullptr) {
-        std::fprintf(file, "%.1f %zu\n", total * 1e3, count);
-        std::fclose(file);
-    }
+    std::FILE *file = path ? std::fopen(path, "w") : nullptr;
+    if (!file) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    for (const auto &[name, kernel] : kernels())
+        std::fprintf(file, "%s %llu %llu\n", name.c_str(), static_cast<unsigned long long>(kernel.launches), static_cast<unsigned long long>(kernel.nanoseconds));
+    std::fclose(file);
 }
 
-template <class Launch> cudaError_t timed(const void *kernel, cudaStream_t stream, Launch launch) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    cudaStreamIsCapturing(stream, &status);
-    // Its code is loaded now, and not between the events of its first launch. Errors of the program stay.
-    cudaFuncAttributes attributes;
-    if (status == cudaStreamCaptureStatusNone && cudaPeekAtLastError() == cudaSuccess &&
-        cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess)
-        cudaGetLastError();
-    std::pair<cudaEvent_t, cudaEvent_t> events;
-    {
-        std::lock_guard<std::mutex> lock(mutex);
-        if (launches.empty()) std::atexit(write_times);
-        const bool counted = status == cudaStreamCaptureStatusNone && launches.size() < MOST &&
-                             cudaEventCreate(&events.first) == cudaSuccess && cudaEventCreate(&events.second) == cudaSuccess;
-        if (!counted) return launch();
-        launches.push_back(events);
-    }
-    cudaEventRecord(events.first, stream);
-    const cudaError_t error = launch();
-    cudaEventRecord(events.second, stream);
-    return error;
+void CUPTIAPI provide(uint8_t **buffer, size_t *bytes, size_t *most_records) {
+    // The driver has begun by now, so that this comes before its own end.
+    static const int registered = std::atexit(write_times);
+    static_cast<void>(registered);
+    *buffer = static_cast<uint8_t *>(std::aligned_alloc(8, BUFFER_BYTES));
+    *bytes = *buffer ? BUFFER_BYTES : 0;
+    *most_records = 0;
 }
 
-template <class Function> Function next(const char *name) { return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name)); }
+void CUPTIAPI take(CUcontext, uint32_t, uint8_t *buffer, size_t, size_t valid_bytes) {
+    std::lock_guard<std::mutex> lock(mutex);
+    CUpti_Activity *record = nullptr;
+    while (cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == CUPTI_SUCCESS) {
+        if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
+        // The record of toolkit 13.
+        const auto *launch = reinterpret_cast<const CUpti_ActivityKernel10 *>(record);
+        Kernel &kernel = kernels()[launch->name ? launch->name : "?"];
+        ++kernel.launches;
+        kernel.nanoseconds += launch->end - launch->start;
+    }
+    std::free(buffer);
+}
+
+// What is recorded of a context ends with it, as by cudaDeviceReset.
+void CUPTIAPI flush(void *, CUpti_CallbackDomain, CUpti_CallbackId, const void *) { cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED); }
+
+[[gnu::constructor]] void begin() {
+    CUpti_SubscriberHandle subscriber;
+    if (cuptiSubscribe(&subscriber, flush, nullptr) == CUPTI_SUCCESS)
+        cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
+    cuptiActivityRegisterCallbacks(provide, take);
+    cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+}
 } // namespace
-
-extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) {
-    static const auto launch = next<cudaError_t (*)(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t)>("__cudaLaunchKernel");
-    return timed(kernel, stream, [&] { return launch(kernel, grid, block, arguments, shared, stream); });
-}
-
-extern "C" cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream) {
-    static const auto launch = next<cudaError_t (*)(const void *, dim3, dim3, void **, size_t, cudaStream_t)>("cudaLaunchKernel");
-    return timed(kernel, stream, [&] { return launch(kernel, grid, block, arguments, shared, stream); });
-}
-
-extern "C" cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments) {
-    static const auto launch = next<cudaError_t (*)(const cudaLaunchConfig_t *, const void *, void **)>("cudaLaunchKernelExC");
-    return timed(kernel, configuration->stream, [&] { return launch(configuration, kernel, arguments); });
-}

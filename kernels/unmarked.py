@@ -3,15 +3,11 @@
 
 In: a folder of programs, each with a Makefile that takes CC and ARCH and has a target `run` (as HeCBench's), nvcc, nvtune
 (NVTUNE_BINARY). Out: a JSON file (--out) with, for each program, what nvtune said, the seconds of each step and of each search, what the
-program says of its own results, and the microseconds of all its kernels (kernels/unmarked.cpp); a table on stdout.
+program says of its own results, and the microseconds of its kernels by CUPTI's records (kernels/unmarked.cpp); a table on stdout.
 Invariant: both programs are built by the same Makefile and run in turns, alone on their GPU. A program that plain nvcc does not
 build, or that does not run (data that is not there, too long), is listed with the reason.
 
-What a launch costs the host differs from CPU to CPU by more than kernels of a few microseconds gain: --cpu runs every timed program
-on one CPU.
-
-    kernels/unmarked.py PROGRAMS [NAME...] --out FILE [--gpus N] [--jobs N] [--turns N] [--cpu N] [--run-limit SECONDS]
-                        [--limit SECONDS]
+    kernels/unmarked.py PROGRAMS [NAME...] --out FILE [--gpus N] [--jobs N] [--turns N] [--run-limit SECONDS] [--limit SECONDS]
 """
 
 import argparse
@@ -50,7 +46,6 @@ def arguments():
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=4, help="programs at a time for each GPU; they take turns on it")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--cpu", type=int, help="the CPU that runs the timed programs")
     parser.add_argument("--run-limit", type=float, default=15, metavar="SECONDS", help="leave out programs that run longer")
     parser.add_argument("--limit", type=float, default=500, help="begin no further program after this many seconds")
     parser.add_argument("--nvcc", default=os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc"))
@@ -77,6 +72,11 @@ def verdict(status, output):
     return [status, *words]
 
 
+def total(kernels):
+    """Launches and microseconds of all kernels."""
+    return sum(launches for launches, _ in kernels.values()), sum(microseconds for _, microseconds in kernels.values())
+
+
 class Program:
     """A program in two copies, one for nvcc and one for nvtune."""
 
@@ -85,8 +85,8 @@ class Program:
         self.row = {"program": name, "seconds": {}}
 
     def environment(self, **more):
-        return {**os.environ, "CUDA_VISIBLE_DEVICES": self.gpu, "NVCC_APPEND_FLAGS": "-cudart shared", "NVTUNE_NVCC": self.options.nvcc,
-                "NVTUNE_CACHE_SIZE": "0", "NVTUNE_WAIT": "600", **more}
+        return {**os.environ, "CUDA_VISIBLE_DEVICES": self.gpu, "NVTUNE_NVCC": self.options.nvcc, "NVTUNE_CACHE_SIZE": "0",
+                "NVTUNE_WAIT": "600", **more}
 
     def build(self, folder, compiler, what, **more):
         line = f"make clean >/dev/null 2>&1; make -j2 CC={shlex.quote(compiler)} ARCH={self.tools['arch']}"
@@ -99,22 +99,24 @@ class Program:
         return [line for line in output.splitlines() if "nvtune" in line]
 
     def time(self, folder, what, counted=True, **more):
-        """One run, alone on the GPU: what it says, and microseconds and launches of its kernels."""
+        """One run, alone on the GPU: what it says, and launches and microseconds of each of its kernels."""
         times = folder / "times"
         times.unlink(missing_ok=True)
         preload = {"LD_PRELOAD": self.tools["counter"], "UNMARKED_TIMES": str(times)} if counted else {}
         with self.tools["locks"][self.gpu]:
-            status, output, seconds = run(run_line(folder, preload, self.options.cpu), folder, self.environment(**more), self.options.run_limit)
+            status, output, seconds = run(run_line(folder, preload), folder, self.environment(**more), self.options.run_limit)
         self.row["seconds"][what] = round(seconds, 1)
-        microseconds, launches = map(float, times.read_text().split()) if times.exists() else (math.nan, 0)
-        return verdict(status, output), microseconds, int(launches), output
+        rows = [line.split() for line in times.read_text().splitlines()] if times.exists() else []
+        kernels = {name: (int(launches), int(nanoseconds) / 1e3) for name, launches, nanoseconds in rows}
+        return verdict(status, output), kernels, output
 
     def judge(self, work):
         plain, tuned = work / "plain" / self.name, work / "tuned" / self.name
         for folder in (plain, tuned):
             shutil.copytree(self.options.programs / self.name, folder)
         self.build(plain, self.options.nvcc, "plain build")
-        said, microseconds, launches, output = self.time(plain, "plain run")
+        said, kernels, output = self.time(plain, "plain run")
+        launches, microseconds = total(kernels)
         if said[0] or not launches:
             raise Failure(f"plain program: status {said[0]}, {launches} launches: {output[-200:]}")
         marks = {"NVTUNE_KERNELS": "all"}
@@ -130,11 +132,15 @@ class Program:
         runs = {"plain": [microseconds], "tuned": []}
         for turn in range(self.options.turns):
             for which, folder in (("tuned", tuned), ("plain", plain)):
-                answer, microseconds, count, output = self.time(folder, f"{which} run")
+                answer, kernels, output = self.time(folder, f"{which} run")
+                count, microseconds = total(kernels)
                 if answer != said or count != launches:
                     raise Failure(f"{which}: the program says {answer} after {count} launches, not {said} after {launches}: {output[-300:]}")
                 runs[which].append(microseconds)
+                self.row[f"kernels of the last {which} run"] = kernels
         self.row.update(says=said, launches=launches, runs_us=runs)
+        if not all(runs["plain"] + runs["tuned"]):
+            raise Failure("CUPTI has no times of its kernels")
         # The first run warms up the GPU.
         self.row["speedup"] = statistics.median(runs["plain"][1:]) / statistics.median(runs["tuned"])
 
@@ -153,13 +159,11 @@ def judge(options, name, gpu, tools):
     return row
 
 
-def run_line(folder, variables, cpu):
-    """The shell line of the Makefile's target `run`, with these variables for the program alone, on this CPU if one is named."""
+def run_line(folder, variables):
+    """The shell line of the Makefile's target `run`, with these variables for the program alone."""
     printed = subprocess.run(["make", "-n", "-W", "none", "run", "CC=true"], cwd=folder, capture_output=True, text=True).stdout
     lines = [line for line in printed.splitlines() if not line.startswith(("true", "make"))]
     prefix = " ".join(["env", *(f"{key}={shlex.quote(value)}" for key, value in variables.items())])
-    if cpu is not None:
-        prefix += f" taskset -c {cpu}"
     return "\n".join(re.sub(r"^\s*(?=\./)", f"{prefix} ", line) for line in lines[-1:])
 
 
@@ -170,7 +174,9 @@ def main():
     gpus = subprocess.run(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], capture_output=True, text=True).stdout.split()[: options.gpus]
     with tempfile.TemporaryDirectory(prefix="counter") as folder:
         counter = f"{folder}/counter.so"
-        subprocess.run([options.nvcc, "-O2", "-std=c++17", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC", KERNELS / "unmarked.cpp", "-o", counter, "-ldl"], check=True)
+        libraries = Path(options.nvcc).resolve().parent.parent / "lib64"
+        flags = ["-O2", "-std=c++17", "-shared", "-cudart", "none", "-Xcompiler", "-fPIC", "-Xlinker", f"-rpath={libraries}"]
+        subprocess.run([options.nvcc, *flags, KERNELS / "unmarked.cpp", "-o", counter, "-lcupti"], check=True)
         tools = {"arch": "sm_" + facts["compute_capability"].replace(".", ""), "counter": counter, "locks": {gpu: threading.Lock() for gpu in gpus}}
         with concurrent.futures.ThreadPoolExecutor(options.jobs * len(gpus)) as pool:
             tasks = [pool.submit(judge, options, name, gpus[index % len(gpus)], tools) for index, name in enumerate(names)]
