@@ -56,8 +56,8 @@ fn write_lock(options: &LockOptions) -> Result<u8, CommandFailure> {
         let jobs: Vec<BuildJob> = results
             .jobs
             .iter()
-            .filter(|(_, keys)| keys.iter().any(|key| stale.contains(key.as_str())))
-            .map(|(job, _)| job.clone())
+            .filter(|job| job.names.iter().any(|name| stale.contains(name.as_str())))
+            .map(|job| job.build.clone())
             .collect();
         let (records, code) = jobs::run(jobs, &options.workers, Trust::Timed);
         failed = code != 0;
@@ -148,7 +148,14 @@ pub struct Results {
     stale: BTreeMap<String, Stale>,
     /// The kernels that the sources have, by the source as the lock names it.
     kernels: BTreeMap<String, BTreeSet<String>>,
-    jobs: Vec<(BuildJob, Vec<String>)>,
+    jobs: Vec<RecordedJob>,
+}
+
+/// What made a record, and the names of what it has, as [`Results::problems`] gives them: keys of
+/// decisions, and kernels without any.
+struct RecordedJob {
+    build: BuildJob,
+    names: Vec<String>,
 }
 
 impl Results {
@@ -157,11 +164,12 @@ impl Results {
         let folder = lock.parent().unwrap_or(Path::new("/"));
         let source = lock::relative(&Path::new(&record.folder).join(&record.source), folder);
         let names = marked_source::kernel_names(Path::new(&record.folder), &record.arguments, &record.source);
-        let known = record.kernels.iter().map(|decision| decision.name.clone());
+        let known: Vec<String> = record.kernels.iter().map(|decision| decision.name.clone()).collect();
+        let marked = names.unwrap_or_default();
+        let mut names: Vec<String> = marked.iter().filter(|name| !known.contains(name)).cloned().collect();
         let all = self.kernels.entry(source.clone()).or_default();
-        all.extend(names.unwrap_or_default());
+        all.extend(marked);
         all.extend(known);
-        let mut keys = Vec::new();
         for decision in &record.kernels {
             let key = lock::key(&source, &decision.name, &decision.architecture);
             if let Some(pinned) = &decision.pinned {
@@ -175,13 +183,14 @@ impl Results {
                 self.stale.remove(&key);
                 self.stale.extend(decision.stale.clone().map(|stale| (key.clone(), stale)));
             }
-            keys.push(key);
+            names.push(key);
         }
         let arguments = record.arguments.iter().map(Into::into).collect();
-        self.jobs.push((
-            BuildJob { folder: PathBuf::from(&record.folder), file: record.source.clone(), nvcc: None, arguments },
-            keys,
-        ));
+        let folder = PathBuf::from(&record.folder);
+        self.jobs.push(RecordedJob {
+            build: BuildJob { folder, file: record.source.clone(), nvcc: None, arguments },
+            names,
+        });
     }
 
     /// Keys whose entry is not there, or not what it should be, with what is wrong.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Candidate {
     /// The caller's number for it. Not looked at here.
     pub id: u32,
-    /// The configuration as words (`block=128 cap=64 TILE=16`), for messages and as a key of
+    /// The configuration as words (`block=128 regs=64 TILE=16`), for messages and as a key of
     /// recorded timings.
     pub label: String,
     /// The variant's machine code. Sent once, however many candidates share it.

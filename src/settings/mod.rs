@@ -111,7 +111,7 @@ pub const VARIABLES: [Variable; 21] = [
     Variable {
         name: "NVTUNE_BUDGET",
         values: "seconds",
-        meaning: "for one kernel: compiling its variants, in half of them at most, and timing them; the paired rounds of the fastest come besides",
+        meaning: "for one kernel: compiling its variants, in half of them at most, and timing them, a third kept for the paired rounds of the fastest",
         default: "30",
     },
     Variable {

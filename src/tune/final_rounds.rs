@@ -425,7 +425,7 @@ fn warm_cache_objection(
     let candidates = [baseline.candidate.clone(), winner.candidate.clone()];
     let samples = measurer.time_paired(&candidates, rounds, Caches::Warm)?;
     let [Some(before), Some(after)] = samples.as_slice() else {
-        return Ok(Some("it or the default failed when it was launched again and again".to_owned()));
+        return Ok(Some("it or the baseline failed when it was launched again and again".to_owned()));
     };
     for (row, samples) in [(baseline.row, before), (winner.row, after)] {
         if let Some(timing) = &mut decision.configurations[row].timing {
@@ -435,11 +435,11 @@ fn warm_cache_objection(
     let verdict = verdict::faster_by(after, before, LAST_VERDICT);
     let (Verdict::Faster { ratio } | Verdict::NotFaster { ratio } | Verdict::Ambiguous { ratio }) = verdict;
     Ok(if matches!(verdict, Verdict::Faster { .. }) {
-        Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
+        Some(format!("with warm caches it takes {ratio:.2} times as long as the baseline"))
     } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {
         let gain = 100.0 * (cold - 1.0);
         Some(format!(
-            "with warm caches it takes {ratio:.3} times as long as the default, too much for a gain of {gain:.1}%"
+            "with warm caches it takes {ratio:.3} times as long as the baseline, too much for a gain of {gain:.1}%"
         ))
     } else {
         None

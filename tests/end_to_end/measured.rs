@@ -80,11 +80,11 @@ fn fastest_candidate_wins_and_is_recorded_as_measured() {
 fn candidate_that_is_slower_with_warm_caches_does_not_win() {
     // The time with warm caches of the fastest, whose gain is 2.5%, and of the default: why it is refused.
     for (fastest, warm, reason) in [
-        (9.75, [6.0, 5.0], "with warm caches it takes 1.20 times as long as the default"),
+        (9.75, [6.0, 5.0], "with warm caches it takes 1.20 times as long as the baseline"),
         (
             9.75,
             [5.0, 4.96],
-            "with warm caches it takes 1.008 times as long as the default, too much for a gain of 2.6%",
+            "with warm caches it takes 1.008 times as long as the baseline, too much for a gain of 2.6%",
         ),
     ] {
         let project = Project::new(&["saxpy.cu"]);
