@@ -349,6 +349,17 @@ mod tests {
     }
 
     #[test]
+    fn extents_in_bare_braces_are_those_of_a_dim3() {
+        for (launched, grid, block) in [
+            ("k<<<{20, 2}, {64, 1, 1}>>>(640, x)", [20, 2, 1], [64, 1, 1]),
+            ("k<<<{(n + 63) / 64u}, { 64 }>>>(n, x)", [10, 1, 1], [64, 1, 1]),
+        ] {
+            let launch = launch(&[("a.cu", &format!("void f(float *x) {{ const int n = 640; {launched}; }}"))]);
+            assert_eq!((launch.grid, launch.block), (Some(grid), Some(block)), "{launched}");
+        }
+    }
+
+    #[test]
     fn choice_that_a_caller_makes_is_a_guess() {
         let text = "void run(int n, float *x) { k<<<n / 64, 64>>>(n, x); }\n\
                     int main(int c, char **v) { float *x; cudaMalloc(&x, 4 * 640); run(c > 1 ? atoi(v[1]) : 640, x); }";

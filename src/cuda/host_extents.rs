@@ -3,6 +3,7 @@
 use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::last_name;
 use super::host_number::Number;
+use super::host_syntax::braced_extents;
 use tree_sitter::{Node, Parser};
 
 impl Evaluation<'_> {
@@ -10,18 +11,23 @@ impl Evaluation<'_> {
     pub(super) fn extents(&self, node: Node<'_>, text: &str, scope: &Scope) -> Option<[i64; 3]> {
         self.step()?;
         let scope = &scope.deeper()?;
-        let listed = |list: Node<'_>| {
+        let all = |given: &[Node<'_>]| {
             let mut extents = [1; 3];
-            let mut cursor = list.walk();
-            let given: Vec<Node<'_>> =
-                list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect();
-            if let [only] = given[..] {
-                return self.extents(only, text, scope);
+            if let [only] = given {
+                return self.extents(*only, text, scope);
             }
-            for (extent, argument) in extents.iter_mut().zip(&given) {
+            for (extent, argument) in extents.iter_mut().zip(given) {
                 *extent = self.value(*argument, text, scope)?.as_integer();
             }
             (given.len() <= 3).then_some(extents)
+        };
+        if let Some(given) = braced_extents(text, node) {
+            return all(&given);
+        }
+        let listed = |list: Node<'_>| {
+            let mut cursor = list.walk();
+            let given = list.named_children(&mut cursor).filter(|node| node.kind() != "comment");
+            all(&given.collect::<Vec<_>>())
         };
         match node.kind() {
             "call_expression"

@@ -4,12 +4,12 @@
 //! understand, and what may be another value in another build, is unknown.
 
 use super::host_nodes::launch_shape;
+use super::host_syntax::{braced_extents, parse_host_code};
 use super::integer_literal::integer;
-use super::macro_statements::with_semicolons;
 use crate::diag::{Source, Span};
 use crate::launch::Dim3;
 use std::sync::Arc;
-use tree_sitter::{Node, Parser, Tree};
+use tree_sitter::{Node, Tree};
 
 /// How deep names may refer to other names in the value of an extent.
 const DEEPEST: u32 = 8;
@@ -55,9 +55,7 @@ impl HostCode {
     /// Parses the texts.
     pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
         let parse = |source: Arc<Source>| {
-            let mut parser = Parser::new();
-            parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
-            let tree = parser.parse(with_semicolons(&source.text).as_bytes(), None)?;
+            let tree = parse_host_code(&source.text)?;
             Some((source, tree))
         };
         Self { files: sources.into_iter().filter_map(parse).collect() }
@@ -111,7 +109,9 @@ impl HostCode {
 
     /// Returns the extents of a block given as a number or a `dim3`.
     fn block_of(&self, code: Parsed<'_>, node: Node<'_>, depth: u32) -> Option<Dim3> {
-        let mut extents = [1; 3];
+        if let Some(given) = braced_extents(&code.source.text, node) {
+            return self.extents_of(code, &given);
+        }
         let arguments = match node.kind() {
             "call_expression"
                 if node.child_by_field_name("function").is_some_and(|name| node_text(code.source, name) == "dim3") =>
@@ -130,11 +130,17 @@ impl HostCode {
         };
         let mut cursor = arguments.walk();
         let given: Vec<Node<'_>> = arguments.named_children(&mut cursor).collect();
+        self.extents_of(code, &given)
+    }
+
+    /// Returns the extents that are given one by one.
+    fn extents_of(&self, code: Parsed<'_>, given: &[Node<'_>]) -> Option<Dim3> {
         if given.is_empty() || given.len() > 3 {
             return None;
         }
+        let mut extents = [1; 3];
         for (extent, argument) in extents.iter_mut().zip(given) {
-            *extent = self.constant_value(code, argument, DEEPEST)?;
+            *extent = self.constant_value(code, *argument, DEEPEST)?;
         }
         Some(extents)
     }
@@ -307,6 +313,7 @@ mod tests {
             ("void f() { k<<<(n + 255) / 256, 256>>>(x); }", [256, 1, 1]),
             ("void f() { k<float, 2><<<dim3(n / 16, n / 16), dim3(16, 16), 0, s>>>(x); }", [16, 16, 1]),
             ("void f() { ns::k<<<grid(n, 3), dim3{8u, 4, 2}>>>(x); }", [8, 4, 2]),
+            ("void f() { k<<<{n, 3}, {8u, 4, 2}>>>(x); }", [8, 4, 2]),
             ("void f() { const dim3 b(16, 4, 4); k<<<dim3(n / b.x), b>>>(x); }", [16, 4, 4]),
             ("void f() { dim3 b = dim3(32, 8); k<<<g, b>>>(x); }", [32, 8, 1]),
             ("constexpr int W = 4;\nvoid f() { int b = W * 32; k<<<g, b>>>(x); }", [128, 1, 1]),

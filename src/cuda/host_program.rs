@@ -7,11 +7,11 @@
 use super::active_code::{ActiveCode, Macro, Macros};
 use super::host_index::Indexer;
 use super::host_nodes::{LONGEST, last_name};
-use super::macro_statements::with_semicolons;
+use super::host_syntax::parse_host_code;
 use crate::diag::Source;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use tree_sitter::{Node, Parser, Tree};
+use tree_sitter::{Node, Tree};
 
 /// Host code of several files.
 pub struct HostProgram {
@@ -179,9 +179,7 @@ impl HostProgram {
 
     /// Parses a file; returns its number.
     fn add_file(&mut self, path: &str, text: String) -> Option<usize> {
-        let mut parser = Parser::new();
-        parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
-        let tree = parser.parse(with_semicolons(&text).as_bytes(), None)?;
+        let tree = parse_host_code(&text)?;
         self.files.push(HostFile { path: path.to_owned(), text, tree, unit: self.units.len() });
         Some(self.files.len() - 1)
     }

@@ -20,6 +20,7 @@ mod host_launches;
 mod host_nodes;
 mod host_number;
 mod host_program;
+mod host_syntax;
 mod host_types;
 mod integer_literal;
 mod joined_names;

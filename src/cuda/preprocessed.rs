@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_by_the_markers() {
+    fn lines_are_those_of_the_markers() {
         let text = b"# 0 \"a.cu\"\n# 0 \"<command-line>\"\n# 1 \"/usr/include/stdc.h\" 1 3 4\nint c;\n# 0 \"<command-line>\" 2\n# 1 \"a.cu\"\n\
             int a;\n\n\n# 7 \"a.cu\"\nint b;\n# 1 \"in \\\"c/x.h\" 1\n\nint x;\n# 9 \"a.cu\" 2\nint d;\n";
         let found = compiled_files(text);
