@@ -1,7 +1,7 @@
 // The time that a program's kernels take on the GPU, by CUPTI's records: preloaded into any program that uses CUDA.
 //
 // In: UNMARKED_TIMES, the file to write. Out: one line for each kernel with its mangled name, launches, and nanoseconds of all of
-// them, when the program ends. What a launch costs the host is no part of them.
+// them, and how many CUPTI has no times of, when the program ends. What a launch costs the host is no part of them.
 #include <cupti.h>
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace {
 constexpr size_t BUFFER_BYTES = 1 << 20;
 struct Kernel {
-    uint64_t launches = 0, nanoseconds = 0;
+    uint64_t launches = 0, nanoseconds = 0, untimed = 0;
 };
 std::mutex mutex;
 
@@ -30,7 +30,7 @@ void write_times() {
     if (!file) return;
     std::lock_guard<std::mutex> lock(mutex);
     for (const auto &[name, kernel] : kernels())
-        std::fprintf(file, "%s %llu %llu\n", name.c_str(), static_cast<unsigned long long>(kernel.launches), static_cast<unsigned long long>(kernel.nanoseconds));
+        std::fprintf(file, "%s %ju %ju %ju\n", name.c_str(), uintmax_t{kernel.launches}, uintmax_t{kernel.nanoseconds}, uintmax_t{kernel.untimed});
     std::fclose(file);
 }
 
@@ -52,7 +52,10 @@ void CUPTIAPI take(CUcontext, uint32_t, uint8_t *buffer, size_t, size_t valid_by
         const auto *launch = reinterpret_cast<const CUpti_ActivityKernel10 *>(record);
         Kernel &kernel = kernels()[launch->name ? launch->name : "?"];
         ++kernel.launches;
-        kernel.nanoseconds += launch->end - launch->start;
+        if (launch->end > launch->start)
+            kernel.nanoseconds += launch->end - launch->start;
+        else
+            ++kernel.untimed;
     }
     std::free(buffer);
 }

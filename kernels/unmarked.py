@@ -107,7 +107,9 @@ class Program:
             status, output, seconds = run(run_line(folder, preload), folder, self.environment(**more), self.options.run_limit)
         self.row["seconds"][what] = round(seconds, 1)
         rows = [line.split() for line in times.read_text().splitlines()] if times.exists() else []
-        kernels = {name: (int(launches), int(nanoseconds) / 1e3) for name, launches, nanoseconds in rows}
+        if untimed := sum(int(row[3]) for row in rows):
+            raise Failure(f"{what}: CUPTI has no times of {untimed} launches")
+        kernels = {name: (int(launches), int(nanoseconds) / 1e3) for name, launches, nanoseconds, _ in rows}
         return verdict(status, output), kernels, output
 
     def judge(self, work):
@@ -139,8 +141,6 @@ class Program:
                 runs[which].append(microseconds)
                 self.row[f"kernels of the last {which} run"] = kernels
         self.row.update(says=said, launches=launches, runs_us=runs)
-        if not all(runs["plain"] + runs["tuned"]):
-            raise Failure("CUPTI has no times of its kernels")
         # The first run warms up the GPU.
         self.row["speedup"] = statistics.median(runs["plain"][1:]) / statistics.median(runs["tuned"])
 

@@ -56,7 +56,10 @@ fn write_lock(options: &LockOptions) -> Result<u8, CommandFailure> {
         let jobs: Vec<BuildJob> = results
             .jobs
             .iter()
-            .filter(|job| job.names.iter().any(|name| stale.contains(name.as_str())))
+            .filter(|job| {
+                job.keys.iter().any(|key| stale.contains(key.as_str()))
+                    || results.unseen(&file).any(|(source, _)| source == job.source)
+            })
             .map(|job| job.build.clone())
             .collect();
         let (records, code) = jobs::run(jobs, &options.workers, Trust::Timed);
@@ -151,11 +154,13 @@ pub struct Results {
     jobs: Vec<RecordedJob>,
 }
 
-/// What made a record, and the names of what it has, as [`Results::problems`] gives them: keys of
-/// decisions, and kernels without any.
+/// The call that made a record.
 struct RecordedJob {
     build: BuildJob,
-    names: Vec<String>,
+    /// The source as the lock names it.
+    source: String,
+    /// The entries of what the record has decided.
+    keys: Vec<String>,
 }
 
 impl Results {
@@ -164,12 +169,11 @@ impl Results {
         let folder = lock.parent().unwrap_or(Path::new("/"));
         let source = lock::relative(&Path::new(&record.folder).join(&record.source), folder);
         let names = marked_source::kernel_names(Path::new(&record.folder), &record.arguments, &record.source);
-        let known: Vec<String> = record.kernels.iter().map(|decision| decision.name.clone()).collect();
-        let marked = names.unwrap_or_default();
-        let mut names: Vec<String> = marked.iter().filter(|name| !known.contains(name)).cloned().collect();
+        let known = record.kernels.iter().map(|decision| decision.name.clone());
         let all = self.kernels.entry(source.clone()).or_default();
-        all.extend(marked);
+        all.extend(names.unwrap_or_default());
         all.extend(known);
+        let mut keys = Vec::new();
         for decision in &record.kernels {
             let key = lock::key(&source, &decision.name, &decision.architecture);
             if let Some(pinned) = &decision.pinned {
@@ -183,14 +187,11 @@ impl Results {
                 self.stale.remove(&key);
                 self.stale.extend(decision.stale.clone().map(|stale| (key.clone(), stale)));
             }
-            names.push(key);
+            keys.push(key);
         }
         let arguments = record.arguments.iter().map(Into::into).collect();
-        let folder = PathBuf::from(&record.folder);
-        self.jobs.push(RecordedJob {
-            build: BuildJob { folder, file: record.source.clone(), nvcc: None, arguments },
-            names,
-        });
+        let (folder, file) = (PathBuf::from(&record.folder), record.source.clone());
+        self.jobs.push(RecordedJob { build: BuildJob { folder, file, nvcc: None, arguments }, source, keys });
     }
 
     /// Keys whose entry is not there, or not what it should be, with what is wrong.
@@ -208,21 +209,21 @@ impl Results {
                 }
             }
         }
-        for (source, names) in &self.kernels {
-            let is_seen = |name: &String| {
-                let of = |key: &String| lock::parts(key).is_some_and(|(of, kernel, _)| of == source && kernel == name);
-                self.now.keys().any(of) || file.entries.keys().any(of)
-            };
-            problems.extend(
-                names
-                    .iter()
-                    .filter(|name| !is_seen(name))
-                    .map(|name| (name.as_str(), MessageCode::NotLocked.tag(format!("({source}) is not locked")))),
-            );
-        }
+        let not_locked = |source: &str| MessageCode::NotLocked.tag(format!("({source}) is not locked"));
+        problems.extend(self.unseen(file).map(|(source, name)| (name, not_locked(source))));
         problems
             .extend(self.orphans(file).map(|key| (key, MessageCode::EntryOrphaned.tag("is of a kernel that is gone"))));
         problems
+    }
+
+    /// Kernels without a decision and without an entry: source and name.
+    fn unseen<'a>(&'a self, file: &'a Lock) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let all = self.kernels.iter().flat_map(|(source, names)| names.iter().map(move |name| (source, name)));
+        let is_seen = |source: &String, name: &String| {
+            let of = |key: &String| lock::parts(key).is_some_and(|(of, kernel, _)| of == source && kernel == name);
+            self.now.keys().any(of) || file.entries.keys().any(of)
+        };
+        all.filter(move |(source, name)| !is_seen(source, name)).map(|(source, name)| (source.as_str(), name.as_str()))
     }
 
     /// Entries of kernels that the sources no longer have.

@@ -140,7 +140,6 @@ impl Build<'_> {
         }
         let around = tuning.source.surroundings(dryrun);
         tuning.tuned = tuner.tune(&toolchain, &annotations, around);
-        tuning.is_unlocked = self.settings.mode == Mode::Locked && tuning.tuned.is_empty() && !annotations.is_empty();
         tuning.cicc_outputs.push(toolchain.cicc_outputs());
         self.tune_others(dryrun, tuning, &toolchain, tuner);
         for line in tuning.tuned.iter().flat_map(Tuned::summaries) {

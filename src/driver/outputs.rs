@@ -65,7 +65,7 @@ impl Build<'_> {
     /// as it is there. Builds of two objects that write over each other's header would each
     /// have the other done again, without end.
     pub(super) fn choose_lasting(&self, folder: &Path, tunings: &mut [Tuning]) {
-        for tuning in tunings.iter_mut().filter(|tuning| tuning.has_results() || tuning.has_record()) {
+        for tuning in tunings.iter_mut().filter(|tuning| tuning.has_results()) {
             if matches!(self.invocation.phase, Phase::Assembly(_)) {
                 tuning.keeps_results = false;
                 continue;
@@ -92,16 +92,15 @@ impl Build<'_> {
         tuning: &Tuning,
         warm: Option<&CallLookup<'_>>,
     ) -> Result<(), String> {
-        if !tuning.keeps_results {
+        if !tuning.keeps_results || !tuning.has_results() {
             return Ok(());
         }
+        let text = tuning.header_text();
         let (header, path) = tuning.results_in(folder);
         let source = &tuning.source.path;
-        if tuning.has_results() {
-            self.written.write(&header, tuning.header_text().as_bytes(), source)?;
-            self.date_back(&header);
-        }
-        if !tuning.has_record() {
+        self.written.write(&header, text.as_bytes(), source)?;
+        self.date_back(&header);
+        if tuning.tuned.is_empty() {
             return Ok(());
         }
         if let Some(sum) = tuning.record.as_deref().filter(|_| warm.is_some()) {

@@ -28,8 +28,6 @@ pub struct Tuning {
     /// The newest that machine code is made for; empty where there is none.
     pub architecture: String,
     pub tuned: Vec<Tuned>,
-    /// Whether nothing is known of its kernels in a build that takes only what is.
-    pub is_unlocked: bool,
     /// The launch stubs that are to record launches.
     pub captures: Vec<StubText>,
     /// What cicc made for it.
@@ -50,7 +48,6 @@ impl Tuning {
             is_provisional: false,
             architecture: String::new(),
             tuned: Vec::new(),
-            is_unlocked: false,
             captures: Vec::new(),
             cicc_outputs: Vec::new(),
             record: None,
@@ -184,11 +181,6 @@ impl Tuning {
     /// Whether a header belongs to it: something was decided, or the source includes one.
     pub fn has_results(&self) -> bool {
         !self.tuned.is_empty() || self.needs_header()
-    }
-
-    /// Whether a record belongs to it. One without a decision has `nvtune lock` find the source.
-    pub fn has_record(&self) -> bool {
-        !self.tuned.is_empty() || self.is_unlocked
     }
 
     /// The text of its header.

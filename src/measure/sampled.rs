@@ -4,7 +4,7 @@ use super::candidate::Plan;
 use super::protocol::Job;
 
 /// From this round on a candidate is not sampled again whose samples are all slower than those of
-/// the fastest: it does not win, and its time is known well enough to tell its rank.
+/// the fastest: more of them would hardly change its rank.
 const MIN_ROUNDS_TO_COMPARE: u32 = 3;
 
 /// From [`MIN_ROUNDS_TO_AGREE`] rounds on a candidate whose samples differ by less than

@@ -56,7 +56,8 @@ pub(super) struct ScheduleState {
     repeats: u32,
     /// Why the last round was throttled, where the next one repeats it.
     waited_for: Vec<String>,
-    /// The reasons to throttle that a pause did not end.
+    /// The reasons to throttle that a pause did not end, of all kernels of this process: a GPU that
+    /// is at the limit of its power or heat with one is so with the next.
     lasting: BTreeSet<String>,
 }
 
@@ -81,6 +82,7 @@ pub(super) fn time(
     send: &mut dyn FnMut(Reply),
 ) -> Result<(), BenchLost> {
     let begin = Instant::now();
+    state.waited_for.clear();
     let spent = || begin.elapsed().as_secs_f64();
     let Some((baseline, candidates)) = jobs.split_first() else {
         send(Reply::Done);
@@ -189,6 +191,7 @@ pub(super) fn time_paired(
     state: &mut ScheduleState,
     send: &mut dyn FnMut(Reply),
 ) -> Result<(), BenchLost> {
+    state.waited_for.clear();
     let mut active = Vec::with_capacity(jobs.len());
     let mut sampling = Sampling { caches: rounds.caches, ..Sampling::default() };
     for job in jobs {

@@ -113,10 +113,8 @@ impl ResultLookup<'_> {
             Some(file) => format!("{name} is not in {} for {architecture}", file.name()),
             None => format!("{name} is not locked: there is no {LOCK_FILE} above '{}'", self.toolchain.source()),
         };
-        self.console.warning(
-            MessageCode::NotLocked,
-            format!("{lacking}: nvcc builds it (NVTUNE=locked); run `nvtune lock --update`"),
-        );
+        self.console
+            .warning(MessageCode::NotLocked, format!("{lacking}: nvcc builds it (NVTUNE=locked); run `nvtune tune`"));
     }
 
     fn lock(&self) -> Option<std::rc::Rc<LockFile>> {
