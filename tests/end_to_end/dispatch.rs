@@ -459,7 +459,7 @@ fn winner_that_the_workload_cannot_use_gives_way_to_the_next() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     expect![[r#"
         nvtune warning : twice: the fastest is refused: block=64x6: it applies only to launches with n a multiple of 64 and m a multiple of 6: writes to `x` where the baseline leaves it alone (an index out of bounds?) [N0037]
-        nvtune: twice: block=64x8 (2.01x over the baseline, measured, for n a multiple of 64)
+        nvtune: twice: block=64x8 (2.00x over the baseline, measured, for n a multiple of 64)
     "#]].assert_eq(
         &ran.stderr.lines().map(|line| line.split(';').next().unwrap_or(line).to_owned() + "\n").collect::<String>(),
     );
