@@ -57,6 +57,8 @@ fn bare_braces(code: &[u8]) -> Vec<(usize, usize)> {
                 None => break,
             },
             b';' => break,
+            // The next launch: no text is looked at twice.
+            b'<' if code[place..].starts_with(b"<<<") => break,
             b'>' if opened.is_empty() && code[place..].starts_with(b">>>") => return found,
             _ => {}
         }
@@ -78,6 +80,7 @@ mod tests {
             ("k<<<f(a, {1}), b>>>(x);", "k<<<f(a, {1}), b>>>(x);"),
             ("cout <<< {a; b} >>>", "cout <<< {a; b} >>>"),
             ("k<<<g, {128", "k<<<g, {128"),
+            ("k<<<{1 q<<<{2}, b>>>(x);", "k<<<{1 q<<<(2), b>>>(x);"),
         ] {
             assert_eq!(with_parentheses(code), expected);
         }
