@@ -58,7 +58,7 @@ fn write_lock(options: &LockOptions) -> Result<u8, CommandFailure> {
             .iter()
             .filter(|job| {
                 job.keys.iter().any(|key| stale.contains(key.as_str()))
-                    || results.unseen(&file).any(|(source, _)| source == job.source)
+                    || results.unlocked(&file).any(|(source, _)| source == job.source)
             })
             .map(|job| job.build.clone())
             .collect();
@@ -210,20 +210,20 @@ impl Results {
             }
         }
         let not_locked = |source: &str| MessageCode::NotLocked.tag(format!("({source}) is not locked"));
-        problems.extend(self.unseen(file).map(|(source, name)| (name, not_locked(source))));
+        problems.extend(self.unlocked(file).map(|(source, name)| (name, not_locked(source))));
         problems
             .extend(self.orphans(file).map(|key| (key, MessageCode::EntryOrphaned.tag("is of a kernel that is gone"))));
         problems
     }
 
     /// Kernels without a decision and without an entry: source and name.
-    fn unseen<'a>(&'a self, file: &'a Lock) -> impl Iterator<Item = (&'a str, &'a str)> {
+    fn unlocked<'a>(&'a self, file: &'a Lock) -> impl Iterator<Item = (&'a str, &'a str)> {
         let all = self.kernels.iter().flat_map(|(source, names)| names.iter().map(move |name| (source, name)));
-        let is_seen = |source: &String, name: &String| {
+        let is_known = |source: &String, name: &String| {
             let of = |key: &String| lock::parts(key).is_some_and(|(of, kernel, _)| of == source && kernel == name);
             self.now.keys().any(of) || file.entries.keys().any(of)
         };
-        all.filter(move |(source, name)| !is_seen(source, name)).map(|(source, name)| (source.as_str(), name.as_str()))
+        all.filter(move |(source, name)| !is_known(source, name)).map(|(source, name)| (source.as_str(), name.as_str()))
     }
 
     /// Entries of kernels that the sources no longer have.

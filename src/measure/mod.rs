@@ -34,6 +34,7 @@ mod replay;
 mod runner;
 mod sampled;
 mod schedule;
+mod throttling;
 mod variables;
 pub mod verdict;
 mod worker;

@@ -12,8 +12,8 @@ use super::candidate::{Caches, Plan};
 use super::protocol::{Job, Reply, Rounds};
 use super::race::{self, Racer};
 use super::sampled::SampledCandidate;
+use super::throttling::Throttling;
 use crate::workload::random::Order;
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The baseline is run for this long before the first sample, for the clocks to rise from idle,
@@ -37,11 +37,7 @@ const MAX_SHORT_PROBES: u32 = 10;
 /// those that were.
 const CHECK_SHARE: f64 = 0.7;
 
-/// A round during which the GPU was throttled is repeated after a pause, but not more often
-/// than this for a kernel, and not for a reason that a pause did not end: some GPUs run at the
-/// limit of their power all the time, and the order within rounds is fair to all candidates even
-/// so.
-const MAX_REPEATED_ROUNDS: u32 = 4;
+/// The pause before a throttled round is repeated.
 const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// The state that is kept from one request to the next.
@@ -52,13 +48,8 @@ pub(super) struct ScheduleState {
     /// Whether the baseline whose results the bench has is short. This must not change between
     /// requests, as their times are compared with each other.
     short: Option<bool>,
-    /// The rounds that were repeated since the baseline was run for its results.
-    repeats: u32,
-    /// Why the last round was throttled, where the next one repeats it.
-    waited_for: Vec<String>,
-    /// The reasons to throttle that a pause did not end, of all kernels of this process: a GPU that
-    /// is at the limit of its power or heat with one is so with the next.
-    lasting: BTreeSet<String>,
+    /// Which rounds count.
+    throttling: Throttling,
 }
 
 impl ScheduleState {
@@ -82,7 +73,7 @@ pub(super) fn time(
     send: &mut dyn FnMut(Reply),
 ) -> Result<(), BenchLost> {
     let begin = Instant::now();
-    state.waited_for.clear();
+    state.throttling.begin_request();
     let spent = || begin.elapsed().as_secs_f64();
     let Some((baseline, candidates)) = jobs.split_first() else {
         send(Reply::Done);
@@ -175,7 +166,8 @@ fn ensure_reference(
     if bench.has_reference(baseline) {
         return Ok(true);
     }
-    (state.short, state.repeats) = (None, 0);
+    state.short = None;
+    state.throttling.begin_workload();
     send(Reply::Running(baseline.slot));
     let first = bench.reference(baseline, &mut || send(Reply::Working));
     let us = send_result(baseline, first, send)?;
@@ -191,7 +183,7 @@ pub(super) fn time_paired(
     state: &mut ScheduleState,
     send: &mut dyn FnMut(Reply),
 ) -> Result<(), BenchLost> {
-    state.waited_for.clear();
+    state.throttling.begin_request();
     let mut active = Vec::with_capacity(jobs.len());
     let mut sampling = Sampling { caches: rounds.caches, ..Sampling::default() };
     for job in jobs {
@@ -254,16 +246,9 @@ fn round_counts(
     send: &mut dyn FnMut(Reply),
 ) -> bool {
     let condition = bench.condition();
-    let waited_for = std::mem::take(&mut state.waited_for);
-    state.lasting.extend(waited_for.into_iter().filter(|reason| condition.throttled.contains(reason)));
-    let may_pass = condition.throttled.iter().any(|reason| !state.lasting.contains(reason));
-    let counts = !may_pass || state.repeats >= MAX_REPEATED_ROUNDS || !time_is_left;
-    if !counts {
-        state.waited_for.clone_from(&condition.throttled);
-    }
+    let counts = state.throttling.counts(&condition, time_is_left);
     send(Reply::Round(condition, counts));
     if !counts {
-        state.repeats += 1;
         std::thread::sleep(THROTTLE_PAUSE);
         send(Reply::Working);
     }
@@ -564,32 +549,17 @@ mod tests {
     }
 
     #[test]
-    fn throttled_rounds_are_repeated_where_a_pause_helps() {
-        let condition = |reason: &char| match reason {
-            ' ' => Condition::default(),
-            reason => Condition { throttled: vec![reason.to_string()], ..Condition::default() },
+    fn throttled_rounds_are_repeated() {
+        let hot = Condition { throttled: vec!["hot".to_owned()], ..Condition::default() };
+        let mut bench = Steady { conditions: vec![Condition::default(), hot], ..Steady::default() };
+        let mut replies = Vec::new();
+        time_paired(&mut bench, &jobs(2), rounds(6), &mut ScheduleState::default(), &mut |reply| replies.push(reply))
+            .unwrap();
+        let count_rounds = |wanted: bool| {
+            replies.iter().filter(|reply| matches!(reply, Reply::Round(_, counts) if *counts == wanted)).count()
         };
-        // The reasons of the rounds of one request after the other, and how many are repeated.
-        for (why, requests) in [
-            ("none is throttled", vec![("      ", 0)]),
-            ("each pause ends it, at most four times for a kernel", vec![("a a ", 2), ("a a a ", 2), ("a ", 0)]),
-            ("a pause does not end it", vec![("aaaa", 1), ("a a ", 0)]),
-            ("another reason may pass", vec![("aa", 1), ("b a ", 1)]),
-            ("another reason comes up in the pause", vec![("ab  b ", 3)]),
-        ] {
-            let mut state = ScheduleState::default();
-            for (reasons, repeated) in requests {
-                let mut replies = Vec::new();
-                let conditions = reasons.chars().rev().map(|reason| condition(&reason)).collect();
-                let mut bench = Steady { conditions, ..Steady::default() };
-                time_paired(&mut bench, &jobs(2), rounds(6), &mut state, &mut |reply| replies.push(reply)).unwrap();
-                let count_rounds = |wanted: bool| {
-                    replies.iter().filter(|reply| matches!(reply, Reply::Round(_, counts) if *counts == wanted)).count()
-                };
-                assert_eq!((count_rounds(true), count_rounds(false)), (6, repeated), "{why}: {reasons}");
-                assert_eq!(samples(&replies, true).len(), 2 * (6 + repeated));
-            }
-        }
+        assert_eq!((count_rounds(true), count_rounds(false)), (6, 1));
+        assert_eq!(samples(&replies, true).len(), 2 * 7);
     }
 
     #[test]
