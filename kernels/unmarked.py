@@ -30,7 +30,6 @@ import machine
 
 KERNELS = Path(__file__).resolve().parent
 # Seconds of one build.
-BUILD_LIMIT = 120
 BEGIN = time.monotonic()
 
 
@@ -47,6 +46,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=4, help="programs at a time for each GPU; they take turns on it")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--run-limit", type=float, default=15, metavar="SECONDS", help="leave out programs that run longer")
+    parser.add_argument("--build-limit", type=float, default=120, metavar="SECONDS", help="leave out programs that build longer")
     parser.add_argument("--limit", type=float, default=500, help="begin no further program after this many seconds")
     parser.add_argument("--nvcc", default=os.environ.get("NVTUNE_NVCC") or shutil.which("nvcc"))
     parser.add_argument("--nvtune", type=Path, default=Path(os.environ.get("NVTUNE_BINARY", "target/release/nvtune")).resolve())
@@ -92,7 +92,7 @@ class Program:
         line = f"make clean >/dev/null 2>&1; make -j2 CC={shlex.quote(compiler)} ARCH={self.tools['arch']}"
         # What times kernels is alone on the GPU as well.
         with self.tools["locks"][self.gpu] if more.get("NVTUNE") == "measure" else contextlib.nullcontext():
-            status, output, seconds = run(line, folder, self.environment(**more), BUILD_LIMIT)
+            status, output, seconds = run(line, folder, self.environment(**more), self.options.build_limit)
         self.row["seconds"][what] = round(seconds, 1)
         if status:
             raise Failure(f"{what}: make fails: {output[-600:]}")

@@ -142,6 +142,7 @@ const REFUSED: &[&str] = &[
     // The baseline.
     "//@tune block({128, 256}) threads(n) default(block = 192)\n<k>",
     "//@tune block({32, 4}) threads(n) default(block = {32, 4})\n<k>",
+    "//@tune block({16, 16}) threads(n) default(block = {16, 16})\n<k>",
     "//@tune block({128, 256}) threads(n) default(block = 2048)\n<k>",
     "//@tune block({16, 32}, {8}) threads(n) default(block = {16, 16}, block.x = 4)\n<k>",
     "<c>//@tune regs({0, 32}) default(regs = 48)\n<k>",

@@ -1,35 +1,77 @@
 //! A launch on its workload -> what its threads surely do that no launch may do: reach beyond
-//! their memory, or fail.
+//! their memory, fail, or exchange data without a barrier.
 //!
-//! Invariant: only what is certain is reported (see [`sim::find_violations`]).
+//! Invariant: only what is certain is reported (see [`sim::find_violations`] and
+//! [`sim::find_shared_race`]).
 
 use super::shared_memory::has_dynamic_shared;
+use crate::gpu::WARP;
 use crate::launch::{Dim3, Launch};
+use crate::ptx::opcode::{Class, Semantics};
 use crate::ptx::{ASSERTION, AccessKind, Body, Mnemonic, Module, Operand, StateSpace, Statement};
 use crate::sim;
 use crate::sim::LaunchViolation;
 use crate::space::Overrun;
-use crate::workload::{Buffer, Workload};
+use crate::workload::{Buffer, Workload, demangled_name};
 use std::collections::BTreeSet;
 
 /// PTX instructions of a thread that is watched.
 const WATCHED: u64 = 20_000;
 
-/// Explains why a launch of the kernel fails: an assertion that expects another block, or
-/// an access beyond shared memory, which a GPU may not detect.
+/// PTX instructions of the warps of a block that is watched, each counted once for a warp.
+const WATCHED_OF_BLOCK: u64 = 20_000;
+
+/// Explains why a launch of the kernel fails: an assertion that expects another block, an access
+/// beyond shared memory, which a GPU may not detect, or a race of warps.
 pub fn explain_refusal(
     symbol: &str,
     launch: &Launch,
     (module, workload): (&Module, &Workload),
     says_how_much: bool,
 ) -> Option<String> {
-    match stray_of_block(module, symbol, launch, workload, says_how_much)? {
-        LaunchViolation::Failure => Some("threads of such a block end in an assertion or a trap".to_owned()),
-        LaunchViolation::Shared { has } => {
+    match stray_of_block(module, symbol, launch, workload, says_how_much) {
+        Some(LaunchViolation::Failure) => Some("threads of such a block end in an assertion or a trap".to_owned()),
+        Some(LaunchViolation::Shared { has }) => {
             Some(format!("threads of such a block reach beyond the {has} bytes of shared memory that it has"))
         }
-        LaunchViolation::Buffer { .. } => None,
+        Some(LaunchViolation::Buffer { .. }) | None => {
+            let raced = shared_race(symbol, launch, (module, workload), says_how_much)?;
+            Some(format!("warps of such a block race on {raced}: put a barrier between them"))
+        }
     }
+}
+
+/// Returns what warps of a block exchange in shared memory without a barrier, so that results depend
+/// on which comes first.
+pub fn shared_race(
+    symbol: &str,
+    launch: &Launch,
+    (module, workload): (&Module, &Workload),
+    says_how_much: bool,
+) -> Option<String> {
+    let body = module.entry(symbol)?.body.as_ref()?;
+    if launch.block_threads() <= WARP
+        || !tells_shared(module, body, says_how_much)
+        || has_order_without_barriers(module, symbol)
+    {
+        return None;
+    }
+    let block = middle_block(launch);
+    let variable = sim::find_shared_race(module, symbol, launch, workload, block, WATCHED_OF_BLOCK).ok()??;
+    let name = demangled_name(&variable);
+    let name = name.rsplit("::").next().filter(|name| !name.is_empty());
+    Some(name.map_or_else(|| "shared memory".to_owned(), |name| format!("`{name}` in shared memory")))
+}
+
+/// Tells whether warps may be ordered by other means than barriers of the whole block: fences,
+/// barriers as objects, accesses that are not weak.
+fn has_order_without_barriers(module: &Module, symbol: &str) -> bool {
+    let run = module.functions.iter().filter(|function| !function.entry || *function.name == *symbol);
+    run.filter_map(|function| function.body.as_ref()).flat_map(Body::instructions).any(|instruction| {
+        matches!(instruction.opcode.class(), Class::Fence | Class::AsyncBarrier | Class::Grid)
+            || instruction.opcode.mnemonic == Mnemonic::BarrierCluster
+            || instruction.opcode.semantics().is_some_and(|semantics| semantics != Semantics::Weak)
+    })
 }
 
 /// What threads of a launch surely do that no launch may do, whatever the workload's buffers
@@ -44,12 +86,11 @@ fn stray_of_block(
     says_how_much: bool,
 ) -> Option<LaunchViolation> {
     let body = module.entry(symbol)?.body.as_ref()?;
-    let tells_shared = has_shared(module) && (says_how_much || !has_dynamic_shared(module, body));
+    let tells_shared = tells_shared(module, body, says_how_much);
     if !tells_shared && !may_fail(module) {
         return None;
     }
-    // One with work before and behind it.
-    let block = launch.grid.map(|extent| extent / 2);
+    let block = middle_block(launch);
     let places: Vec<_> = corner_threads(launch.block).into_iter().map(|thread| (block, thread)).collect();
     let violations = sim::find_violations(module, symbol, launch, workload, &places, WATCHED).ok()?;
     violations.into_iter().find(|violation| match violation {
@@ -57,6 +98,16 @@ fn stray_of_block(
         LaunchViolation::Shared { .. } => tells_shared,
         LaunchViolation::Buffer { .. } => false,
     })
+}
+
+/// Returns a block with work before and behind it.
+fn middle_block(launch: &Launch) -> Dim3 {
+    launch.grid.map(|extent| extent / 2)
+}
+
+/// Tells whether a kernel uses shared memory of which it is known how much a launch has.
+fn tells_shared(module: &Module, body: &Body, says_how_much: bool) -> bool {
+    has_shared(module) && (says_how_much || !has_dynamic_shared(module, body))
 }
 
 /// Whether code of the module may end a launch as a failure.

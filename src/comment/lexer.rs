@@ -174,7 +174,9 @@ fn number(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
             wrong("does not fit in 64 bits with a sign")
         }
         Err(_) => match shape(&text) {
-            Some(extents) => wrong(&format!("is not a number: a shape stands in braces, as in {{{extents}}}")),
+            Some(extents) => {
+                wrong(&format!("is not a number: a shape is {{{extents}}} in `default`, and {extents} in `block`"))
+            }
             None => wrong("is not a number"),
         },
     }

@@ -79,6 +79,7 @@ codes! {
     UnknownArchitecture = 67, "not tuned: unknown architecture";
     BaselineUnusable = 68, "not tuned: the baseline cannot be built or launched";
     NoMachineCode = 69, "not tuned: the call makes no optimised machine code";
+    WarpsRace = 70, "not tuned: warps race in shared memory";
 
     // Measuring.
     NoGpu = 80, "no GPU to measure on";

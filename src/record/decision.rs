@@ -405,7 +405,7 @@ impl LockEntry {
 
 /// Version of the model, the strategies and the timing: it rises when the same inputs may be
 /// decided differently.
-pub const ENGINE: u32 = 45;
+pub const ENGINE: u32 = 46;
 
 /// A decision in the cache, with its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //! memory and parameters of a thread.
 
 /// Maximum size in bytes; no launch has more.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 pub(crate) struct MaskedMemory {
     size: usize,

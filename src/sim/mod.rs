@@ -286,10 +286,39 @@ pub fn written_together(
             warps: warps.clone(),
             recorded: warps,
             window: 0,
+            detects_races: false,
         };
         run_block(context, block, &allowance).global
     };
     writes_of_block(module, entry, launch, workload, block, run)
+}
+
+/// Returns the name of a variable in shared memory that warps of a block access without a barrier
+/// between them, one of them writing it, within their first `steps` instructions together; empty
+/// where no variable of the module lies there. `None`: no such access was found, or a branch
+/// before it depends on an unknown value.
+///
+/// Barriers of the whole block are the only order between warps that is known: other order makes
+/// races of accesses that are none.
+///
+/// # Errors
+/// As [`profile_entry`]; [`SimError::Launch`] where the block lies outside the launch.
+pub fn find_shared_race(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    block: [u32; 3],
+    steps: u64,
+) -> Result<Option<String>, SimError> {
+    check_inside(block, launch.grid, launch)?;
+    with_context(module, entry, launch, workload, |context| {
+        let warps = 0..launch.block_threads().div_ceil(32);
+        let allowance =
+            BlockAllowance { steps, reserved_steps: 0, warps, recorded: 0..0, window: 0, detects_races: true };
+        let offset = run_block(context, block, &allowance).race?;
+        Some(context.program.shared_variable(offset).unwrap_or_default().to_owned())
+    })
 }
 
 fn writes_of_block(

@@ -3,8 +3,7 @@
 
 use super::address_map::AddressMap;
 use super::operation::{Alu, Combine, Compare, Mode};
-use crate::ptx::Scalar;
-use crate::ptx::{AccessKind, MemorySpace};
+use crate::ptx::{AccessKind, MemorySpace, PtxVariable, Scalar, StateSpace};
 
 /// Index of a value in a thread's slots. Slot 0 is the constant zero.
 pub(crate) type Slot = u32;
@@ -263,6 +262,8 @@ pub(crate) struct Program {
     pub constants: Image,
     /// Variables of global and constant memory.
     pub variables: Vec<PlacedVariable>,
+    /// Variables of shared memory whose size the module gives, as far as the code names them.
+    pub shared_variables: Vec<PlacedVariable>,
     /// Whether a basic block begins at a step, or at the end.
     pub leaders: Vec<bool>,
     /// The head of the outermost loop around each step.
@@ -284,6 +285,12 @@ pub(crate) enum SlotLocation {
 }
 
 impl Program {
+    /// Returns the name of the variable at an offset in shared memory.
+    pub fn shared_variable(&self, offset: u64) -> Option<&str> {
+        let is_there = |placed: &&PlacedVariable| offset.checked_sub(placed.offset).is_some_and(|at| at < placed.size);
+        self.shared_variables.iter().find(is_there).map(|placed| &*placed.name)
+    }
+
     pub fn slot_list(&self, first: u32, count: u32) -> &[u32] {
         self.lists.get(first as usize..(first + count) as usize).unwrap_or(&[])
     }
@@ -334,4 +341,11 @@ pub(crate) struct PlacedVariable {
     pub constant: bool,
     pub offset: u64,
     pub size: u64,
+}
+
+impl PlacedVariable {
+    pub fn new(variable: &PtxVariable, offset: u64) -> Self {
+        let constant = variable.space == StateSpace::Const;
+        Self { name: variable.name.clone(), constant, offset, size: variable.size }
+    }
 }

@@ -297,7 +297,8 @@ impl Sampler<'_, '_> {
         let reserved_steps =
             if needed <= steps as f64 && all > steps as f64 { needed.min(steps as f64 / 2.0) } else { 0.0 };
         let window = self.limits.window;
-        let allowance = BlockAllowance { steps, reserved_steps: reserved_steps as u64, warps, recorded, window };
+        let reserved_steps = reserved_steps as u64;
+        let allowance = BlockAllowance { steps, reserved_steps, warps, recorded, window, detects_races: false };
         let outcome = run_block(self.context, unravel_index(block, self.context.launch.grid), &allowance);
         self.budget = self.budget.saturating_sub(outcome.steps.saturating_mul(WARP_STEP_COST));
         outcome

@@ -202,13 +202,14 @@ impl<'a> Builder<'a> {
     /// dimensions.
     fn meant_shape(&self, default: Dim3) -> Option<String> {
         let shape: Vec<u32> = default.into_iter().filter(|&extent| extent > 1).collect();
-        match self.annotation.clauses.block.as_ref().map(|block| &block.value) {
-            Some(Block::Lists(lists)) if shape.len() > 1 && *lists == [shape.clone()] => {
-                let each: Vec<String> = shape.iter().map(ToString::to_string).collect();
-                Some(format!("write this block as block({})", each.join(", ")))
-            }
-            _ => None,
-        }
+        let Block::Lists(lists) = &self.annotation.clauses.block.as_ref()?.value else { return None };
+        let [list] = &lists[..] else { return None };
+        // A list has each value once.
+        let is_meant = shape.len() > 1
+            && list.iter().all(|value| shape.contains(value))
+            && shape.iter().all(|extent| list.contains(extent));
+        let each: Vec<String> = shape.iter().map(ToString::to_string).collect();
+        is_meant.then(|| format!("write this block as block({})", each.join(", ")))
     }
 
     fn add_block(&mut self, limits: &Limits) {

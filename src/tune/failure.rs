@@ -63,6 +63,9 @@ pub enum Problem {
     TexturesNotRecorded,
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },
+    /// Its results depend on which warp comes first, by nvcc's own code, too.
+    #[error("its warps race on {0}: put a barrier between them")]
+    Race(String),
 }
 
 /// The error in one line: of what a tool says its first, which the rest often follows from.
@@ -106,7 +109,7 @@ impl Problem {
     pub fn depends_on_front_end(&self) -> bool {
         match self {
             Self::Source(_) | Self::Macros { .. } | Self::Ptx(_) | Self::Absent | Self::NoInstance => true,
-            Self::Default { .. } | Self::Baseline { .. } => true,
+            Self::Default { .. } | Self::Baseline { .. } | Self::Race(_) => true,
             Self::Comment(_) | Self::Tool(_) | Self::Defined { .. } | Self::Twice { .. } | Self::LongName { .. } => {
                 false
             }
@@ -130,6 +133,7 @@ impl Problem {
             Self::NotRecorded { .. } => MessageCode::NotRecorded,
             Self::TexturesNotRecorded => MessageCode::RecordingNotUsed,
             Self::Baseline { .. } => MessageCode::BaselineUnusable,
+            Self::Race(_) => MessageCode::WarpsRace,
         }
     }
 

@@ -137,6 +137,9 @@ impl ScoringInput {
         let mut of: Vec<Result<usize, String>> =
             configurations.iter().map(|configuration| variants.of(configuration)).collect();
         let baseline_launch = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
+        if let Some(raced) = refusals.baseline_race(baseline_launch, info.has_shared_clause()) {
+            return Err(Problem::Race(raced.to_owned()));
+        }
         let transplants = transplants(info, front_ends, &sources, source_of[baseline]);
         let mut doubtful: Vec<usize> = Vec::new();
         for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
@@ -221,7 +224,11 @@ pub(super) fn refusal(
         let (number, launch, workload) = (source_of[0], &launch, workload.as_ref());
         let doubtful = DoubtfulLaunch { configuration, number, source, launch, workload };
         let baseline = (of_baseline, &before, baseline_launch.as_ref());
-        by_entry.or_else(|| Refusals::default().find(baseline, &[doubtful], info.has_shared_clause()).pop().flatten())
+        let (mut refusals, has_shared) = (Refusals::default(), info.has_shared_clause());
+        let by_race =
+            || refusals.baseline_race(baseline, has_shared).map(|raced| Problem::Race(raced.to_owned()).to_string());
+        let by_entry = by_entry.or_else(by_race);
+        by_entry.or_else(|| refusals.find(baseline, &[doubtful], has_shared).pop().flatten())
     })
 }
 

@@ -39,9 +39,20 @@ pub struct Refusals {
     /// The buffers that the baseline itself overruns, once that was asked for: the comment gives
     /// them a wrong size.
     baseline_overruns: OnceCell<Vec<String>>,
+    /// What the baseline's own warps race on, once that was asked for.
+    baseline_race: OnceCell<Option<String>>,
 }
 
 impl Refusals {
+    /// Returns what the baseline's warps race on.
+    pub fn baseline_race(&self, (source, launch, workload): Launched<'_>, has_shared: bool) -> Option<&str> {
+        let find = || {
+            let (module, workload) = parsed(source).zip(workload)?;
+            memory_check::shared_race(&source.symbol, launch, (&module, workload), has_shared)
+        };
+        self.baseline_race.get_or_init(find).as_deref()
+    }
+
     /// Returns why each of these must not be launched. `has_shared`: whether the comment says how
     /// much shared memory a launch has.
     pub fn find(

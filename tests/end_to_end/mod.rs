@@ -21,6 +21,7 @@ mod overlap;
 mod passthrough;
 mod progress;
 mod project;
+mod races;
 mod recalled;
 mod refused;
 mod remap;

@@ -150,13 +150,10 @@ impl<'m> Decoder<'m> {
                 _ => (Window::Global, MODULE_BASE + at),
             };
             self.symbols.insert(&variable.name, NameBinding::Variable { window, address, size: variable.size });
-            if window != Window::Shared {
-                self.program.variables.push(PlacedVariable {
-                    name: variable.name.clone(),
-                    constant: window == Window::Const,
-                    offset: at,
-                    size: variable.size,
-                });
+            let named = PlacedVariable::new(variable, at);
+            match window {
+                Window::Shared => self.program.shared_variables.push(named),
+                _ => self.program.variables.push(named),
             }
             placed.push((variable, at));
         }
@@ -294,6 +291,7 @@ impl<'m> Decoder<'m> {
                         ptx::StateSpace::Shared => {
                             let at = align_up(self.program.shared, variable.align);
                             self.program.shared = at.saturating_add(variable.size).min(1 << 31);
+                            self.program.shared_variables.push(PlacedVariable::new(variable, at));
                             (Window::Shared, at)
                         }
                         ptx::StateSpace::Param => (Window::Param, self.parameter_space(variable.align, variable.size)),

@@ -10,9 +10,11 @@
 
 use super::context::LaunchContext;
 use super::lanes::each_lane;
+use super::race_watch::RaceWatch;
 use super::registers::uniform_registers;
 use super::state::{BARRIERS, Barrier, Recording, State};
 use super::warp::{Policy, Stop, Warp};
+use crate::sim::masked_memory::MAX_BYTES;
 use crate::sim::memory::{MemoryPlace, Overlay};
 use crate::sim::program::{Operation, ProgramStep, Reduction};
 use crate::sim::request::{Request, StepExecutions};
@@ -29,6 +31,9 @@ pub(crate) struct BlockAllowance {
     pub recorded: Range<u32>,
     /// Executions of each memory instruction to record.
     pub window: u32,
+    /// Looks for races in shared memory, and ends with the first one or with the first warp that
+    /// has used its share of steps.
+    pub detects_races: bool,
 }
 
 /// The result of running a block.
@@ -41,6 +46,9 @@ pub(crate) struct BlockOutcome {
     pub steps: u64,
     /// The block's writes to global memory.
     pub global: Overlay,
+    /// The offset in shared memory of a byte that is part of a race, if no branch before depended on
+    /// an unknown value.
+    pub race: Option<u64>,
 }
 
 /// The result of running one warp of a block.
@@ -80,6 +88,9 @@ impl<'p> Policy<'p, 32> for Together {
         barrier.waiting.push((warp.number, lanes, step.target));
         if waits {
             warp.at_barrier |= lanes;
+        } else {
+            // Who arrives without waiting orders what no period tells.
+            state.races = None;
         }
         waits
     }
@@ -102,6 +113,7 @@ impl<'p> Policy<'p, 32> for Together {
 pub(crate) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance: &BlockAllowance) -> BlockOutcome {
     let program = context.program;
     let mut state = State::new(context);
+    state.races = allowance.detects_races.then(|| RaceWatch::new(context.shared_bytes().min(MAX_BYTES)));
     let uniform = uniform_registers(context, block);
     let recorded = |number: u32| allowance.recorded.contains(&number);
     // Those that are looked at come first.
@@ -123,7 +135,7 @@ pub(crate) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance:
     let mut until: Vec<u64> = warps.iter().map(|warp| if recorded(warp.number) { own } else { fair }).collect();
     let mut dropped = vec![false; warps.len()];
     let mut exact = true;
-    loop {
+    'run: loop {
         let mut spent = false;
         let mut ran = true;
         // Until all of them have ended, wait in vain, or have had their share.
@@ -137,6 +149,11 @@ pub(crate) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance:
                     spent |= warp.run_until(&mut state, until[index]) == Stop::Spent;
                 }
                 ran |= warp.steps > before;
+            }
+            let is_done =
+                allowance.detects_races && (spent || state.races.as_ref().is_none_or(|races| races.found.is_some()));
+            if is_done {
+                break 'run;
             }
             ran |= release_barriers(&mut state, &mut warps, &dropped, false);
         }
@@ -174,6 +191,7 @@ pub(crate) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance:
     }
     let steps = warps.iter().map(|warp| warp.steps).sum();
     let exact = exact && warps.iter().all(|warp| warp.exact && warp.alive == 0);
+    let race = state.races.and_then(|races| races.found).filter(|_| warps.iter().all(|warp| warp.exact));
     let unknown_address = warps.iter().any(|warp| warp.unknown_address);
     let warps = warps.into_iter().map(|warp| WarpOutcome {
         number: warp.number,
@@ -183,19 +201,27 @@ pub(crate) fn run_block(context: &LaunchContext<'_>, block: [u32; 3], allowance:
         requests: warp.recording.requests,
         executions: warp.recording.executions,
     });
-    BlockOutcome { warps: warps.collect(), exact, unknown_address, steps, global: state.global }
+    BlockOutcome { warps: warps.collect(), exact, unknown_address, steps, global: state.global, race }
 }
 
 /// Releases the warps at each complete barrier; with `force`, also those at the first incomplete
 /// one. Returns whether any lane was released.
 fn release_barriers(state: &mut State<'_>, warps: &mut [BlockWarp<'_>], dropped: &[bool], force: bool) -> bool {
     let there = |(warp, dropped): (&BlockWarp<'_>, &bool)| if *dropped { 0 } else { warp.alive.count_ones() };
+    if force {
+        state.races = None;
+    }
     let everybody: u32 = warps.iter().zip(dropped).map(there).sum();
     let mut freed = false;
     for barrier in &mut state.barriers {
         let expected = barrier.expected.map_or(everybody, |expected| expected.min(everybody));
         if barrier.waiting.is_empty() || (freed || !force) && barrier.arrived < expected {
             continue;
+        }
+        match &mut state.races {
+            Some(races) if barrier.arrived >= everybody => races.pass_barrier(),
+            // Only some of the block's warps are ordered by it.
+            races => *races = None,
         }
         let Barrier { waiting, reduction, holding, unknown, arrived, .. } = std::mem::take(barrier);
         for (number, lanes, target) in waiting {

@@ -14,6 +14,7 @@ mod calls;
 mod collective;
 mod context;
 mod lanes;
+mod race_watch;
 mod registers;
 mod state;
 mod storage;

@@ -2,6 +2,7 @@
 //! accesses.
 
 use super::context::LaunchContext;
+use super::race_watch::RaceWatch;
 use crate::sim::masked_memory::MaskedMemory;
 use crate::sim::memory::Initial;
 use crate::sim::memory::Overlay;
@@ -57,6 +58,8 @@ pub(super) struct State<'p> {
     /// Regions of global memory that were written.
     pub regions: Vec<u64>,
     pub barriers: [Barrier; BARRIERS],
+    /// Where races are looked for, and all barriers so far were those of the whole block.
+    pub races: Option<RaceWatch>,
 }
 
 impl<'p> State<'p> {
@@ -68,6 +71,7 @@ impl<'p> State<'p> {
             global: Overlay::default(),
             regions: Vec::new(),
             barriers: Default::default(),
+            races: None,
         }
     }
 

@@ -97,6 +97,11 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
                 let (value, is_unknown) = match last {
                     Some((address, found)) if address == base[lane] => found,
                     _ => {
+                        if let (MemoryPlace::Shared(address), Some(races)) = (place, &mut state.races)
+                            && unknown_base >> lane & 1 == 0
+                        {
+                            races.read(self.number, address.wrapping_add(u64::from(size) * index as u64), size);
+                        }
                         let found = self.read_place(state, lane, place, u64::from(size) * index as u64, size);
                         (found.0, found.1 || P::may_differ(self, state, place))
                     }
@@ -128,6 +133,12 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
             let unknown = unknown | unknown_base;
             for lane in each_lane(on) {
                 let to = (accessed_place(&memory, base[lane]), u64::from(size) * index as u64);
+                if let ((MemoryPlace::Shared(address), offset), Some(races)) = (to, &mut state.races)
+                    && unknown_base >> lane & 1 == 0
+                {
+                    let value = (unknown >> lane & 1 == 0).then_some(values[lane]);
+                    races.write(self.number, address.wrapping_add(offset), size, value, &state.shared);
+                }
                 self.write_place(state, lane, to, size, (values[lane], unknown >> lane & 1 != 0));
             }
         }
@@ -153,6 +164,9 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
         let (mut results, mut unknown) = ([0; N], unknown_base);
         for lane in each_lane(on) {
             let place = accessed_place(&memory, base[lane]);
+            if let (MemoryPlace::Shared(address), Some(races)) = (place, &mut state.races) {
+                races.update_atomically(address, size);
+            }
             let (old, is_unknown) = self.read_place(state, lane, place, 0, size);
             let new = update_value(update, kind, old, a[lane], b[lane]);
             let is_unknown = is_unknown || P::is_updated_by_others(place) || unknown_base >> lane & 1 != 0;
