@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What cicc wrote.
 struct Compiled {
@@ -89,7 +89,7 @@ impl Toolchain {
         let id = self.true_module_id(&options.macros)?;
         let with_id = |text: &str| module_id::with_id(text.to_owned(), &self.module_id, &id);
         match (with_id(&front_end.ptx), with_id(&front_end.stub)) {
-            (Some(ptx), Some(stub)) => Ok(FrontEnd { ptx, stub, ..front_end }),
+            (Some(ptx), Some(stub)) => Ok(FrontEnd { ptx: ptx.into(), stub, ..front_end }),
             _ => self.front_end_under(source, options, &id),
         }
     }
@@ -114,7 +114,8 @@ impl Toolchain {
         let text = if is_of_device_code { bytes(&whole)? } else { given };
         let (source_digest, files, source_bytes) = (source_digest(&text), self.files(&text), text.len());
         let (ptx, stub) = (read(&made.ptx)?, read(&made.stub)?);
-        Ok(FrontEnd { source_digest, source_bytes, parsed_bytes, files, ptx, stub, is_of_device_code })
+        let (ptx, isolated) = (ptx.into(), Mutex::default());
+        Ok(FrontEnd { source_digest, source_bytes, parsed_bytes, files, ptx, stub, is_of_device_code, isolated })
     }
 
     /// The file with what device code needs of the source, with these macros defined; `None` if

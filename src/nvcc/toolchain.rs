@@ -68,7 +68,7 @@ pub struct Toolchain {
 }
 
 /// What the front end makes of the source under one set of macros.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FrontEnd {
     /// As [`Toolchain::source_digest`] gives it.
     pub source_digest: String,
@@ -79,12 +79,28 @@ pub struct FrontEnd {
     /// The files that it read, as the preprocessor names them; those of nvtune's own are left
     /// out.
     pub files: Vec<String>,
-    pub ptx: String,
+    pub ptx: Arc<str>,
     /// The host stubs that cicc writes: what the compiler says of every kernel's name and
     /// parameter types.
     pub stub: String,
     /// Whether cicc was given only what device code needs of the source.
     pub is_of_device_code: bool,
+    /// By kernel: the PTX without other kernels.
+    pub(super) isolated: Mutex<HashMap<String, Arc<str>>>,
+}
+
+impl FrontEnd {
+    /// Returns the PTX without kernels other than `entry`, each line with its number, for which
+    /// ptxas makes the same code as for the whole in a fraction of the time; the whole where that is
+    /// not certain.
+    pub fn isolated_ptx(&self, entry: &str) -> Arc<str> {
+        let mut known = self.isolated.lock().unwrap_or_else(PoisonError::into_inner);
+        let isolate = || match ptx::calls_by_address(&self.ptx, entry) {
+            Ok(false) => ptx::isolate_entry(&self.ptx, entry).map_or_else(|_| self.ptx.clone(), Arc::from),
+            _ => self.ptx.clone(),
+        };
+        Arc::clone(known.entry(entry.to_owned()).or_insert_with(isolate))
+    }
 }
 
 /// What the front end made, or why it made nothing.
@@ -497,4 +513,32 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ToolError> {
 
 pub(super) fn read(path: &Path) -> Result<String, ToolError> {
     std::fs::read_to_string(path).map_err(io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn isolated_ptx_has_one_kernel_unless_it_calls_by_address() {
+        let kernels = ".visible .entry a()\n{\nret;\n}\n.visible .entry b()\n{\nret;\n}\n";
+        let by_address = ".func f() { ret; }\n.visible .entry c() {\n.reg .b64 %rd<2>;\nmov.b64 %rd1, f;\n\
+             to: .calltargets f;\ncall %rd1, to;\nret; }\n";
+        let ptx = format!(".version 9.0\n.target sm_90\n.address_size 64\n{kernels}{by_address}");
+        let made = FrontEnd {
+            source_digest: String::new(),
+            source_bytes: 0,
+            parsed_bytes: 0,
+            files: Vec::new(),
+            ptx: Arc::from(ptx.as_str()),
+            stub: String::new(),
+            is_of_device_code: false,
+            isolated: Mutex::default(),
+        };
+        let alone = made.isolated_ptx("b");
+        let line_of_kernel = |text: &str| text.lines().position(|line| line.contains(".entry b"));
+        assert!(!alone.contains(".entry a") && !alone.contains(".entry c"), "{alone}");
+        assert_eq!(line_of_kernel(&alone), line_of_kernel(&ptx));
+        assert_eq!(*made.isolated_ptx("c"), *ptx);
+    }
 }

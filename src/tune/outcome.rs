@@ -58,7 +58,7 @@ impl Tuned {
         let ptx = |of: &Configuration| {
             let is_of_set = |found: &Configuration| found.has_front_end_of(of);
             let index = input.configurations.iter().position(is_of_set)?;
-            input.sources[input.source_of[index]].ptx.as_deref()
+            input.sources[input.source_of[index]].whole_ptx.as_deref()
         };
         let digest = |row: usize| {
             let variant = decision.configurations[row].variant?;
@@ -89,7 +89,7 @@ impl Tuned {
         // Names may have changed since.
         decision.symbol.clone_from(&info.entry.symbol);
         let options = decision.configurations[decision.winner].configuration.front_end();
-        let made = |options: &FrontEndOptions| front_ends.made(options).map(|made| made.ptx.as_str());
+        let made = |options: &FrontEndOptions| front_ends.made(options).map(|made| &*made.ptx);
         let symbol = info.entry(&options).unwrap_or(&info.entry).symbol.clone();
         let entry = made(&FrontEndOptions::default()).zip(made(&info.options(&options))).zip(code);
         let entry = entry.map(|((host, donor), code)| (host, donor, (symbol, code.to_owned())));

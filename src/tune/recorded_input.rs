@@ -28,10 +28,9 @@ pub fn recorded_scoring_input(space: &RecordedSpace) -> Result<ScoringInput, Spa
     }
     let sources = space.sources.iter().zip(parts.ptx);
     // What the comment said of launches shows in what was refused.
-    let source = |(source, ptx): (&SpaceSource, Option<String>)| VariantSource {
-        symbol: source.symbol.clone(),
-        is_declared_cooperative: false,
-        ptx: ptx.map(Arc::from),
+    let source = |(source, ptx): (&SpaceSource, Option<String>)| {
+        let (symbol, whole_ptx) = (source.symbol.clone(), ptx.map(Arc::from));
+        VariantSource { symbol, is_declared_cooperative: false, ptx: whole_ptx.clone(), whole_ptx }
     };
     let sources: Vec<VariantSource> = sources.map(source).collect();
     let of_baseline = space.configurations.get(space.baseline).and_then(|found| sources.get(found.source));

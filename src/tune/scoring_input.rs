@@ -55,8 +55,10 @@ pub struct VariantSource {
     pub symbol: String,
     /// Whether the comment declares the kernel cooperative: its blocks wait for each other.
     pub is_declared_cooperative: bool,
-    /// `None` where the front end failed, or was not run.
+    /// Without other kernels; `None` where the front end failed, or was not run.
     pub ptx: Option<Arc<str>>,
+    /// The same with all kernels of the source.
+    pub whole_ptx: Option<Arc<str>>,
 }
 
 /// The machine code of a variant.
@@ -267,7 +269,7 @@ fn transplants(
 ) -> Vec<Result<(), String>> {
     let host = &sources[baseline];
     let is_possible = |(number, source): (usize, &VariantSource)| {
-        let (Some(host_ptx), Some(ptx)) = (&host.ptx, &source.ptx) else { return Ok(()) };
+        let (Some(host_ptx), Some(ptx)) = (&host.whole_ptx, &source.whole_ptx) else { return Ok(()) };
         let destination = info.launch_path.destination();
         if number == baseline {
             return Ok(());
@@ -317,10 +319,16 @@ fn sources(
             sets.len() - 1
         }));
     }
-    let sources = sets.iter().map(|set| VariantSource {
-        symbol: info.entry(set).unwrap_or(&info.entry).symbol.clone(),
-        is_declared_cooperative: info.annotation.clauses.cooperative,
-        ptx: front_ends.made(&info.options(set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
-    });
+    let source = |set: &FrontEndOptions| {
+        let made = front_ends.made(&info.options(set));
+        let symbol = info.entry(set).unwrap_or(&info.entry).symbol.clone();
+        VariantSource {
+            is_declared_cooperative: info.annotation.clauses.cooperative,
+            ptx: made.map(|made| made.isolated_ptx(&symbol)),
+            whole_ptx: made.map(|made| Arc::clone(&made.ptx)),
+            symbol,
+        }
+    };
+    let sources = sets.iter().map(source);
     (sources.collect(), of)
 }

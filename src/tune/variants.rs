@@ -303,7 +303,7 @@ impl Variants {
             let front_end = made[*set].as_ref().map_err(refused)?;
             let symbol = info.entry(&axes[*set]).map_err(CompileFailure::Code)?.symbol.as_str();
             let edits = Edits { cap, cache: *cache, ..Edits::default() };
-            let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
+            let assembled = toolchain.assemble(&front_end.isolated_ptx(symbol), symbol, edits);
             progress::compiled(&info.annotation.name);
             let (cubin, digest) = assembled.map_err(|error| CompileFailure::Code(first_line(&error)))?;
             let assembly = Assembly::new(symbol, cubin, digest);
