@@ -1,6 +1,7 @@
 //! Programs that record their launches, run on a runtime that takes the host's memory for the device's
 //! (`capture/runtime.cpp`), and builds that go by what they recorded.
 
+mod other_launches;
 mod structures;
 mod textures;
 

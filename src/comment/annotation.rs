@@ -2,14 +2,13 @@
 //! allow.
 
 use super::expression::{Expr, Node};
+use super::recorded_memory::RecordedMemory;
 use super::value::{Fault, Value};
-use crate::cuda::{Element, Kernel, StructureMember, TextureArray, TextureObject};
+use crate::cuda::{Kernel, StructureMember};
 use crate::diag::{Diagnostic, Source, Span};
 use crate::launch::Dim3;
 use crate::launch::{LoadCacheOperator, MathOption};
 use std::collections::BTreeSet;
-use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Something and where it stands.
@@ -84,6 +83,8 @@ pub struct Clauses {
     pub args: Option<Vec<Given>>,
     /// The memory of the recorded launch that `args` stands for.
     pub recorded: Option<Arc<RecordedMemory>>,
+    /// Recorded launches besides that one, which a winner must not slow down.
+    pub other_launches: Vec<OtherLaunch>,
     /// Contents of variables before a launch.
     pub symbols: Vec<GivenSymbol>,
     /// `None` without a `check` clause; empty for `check(none)`.
@@ -305,36 +306,15 @@ pub enum GivenFill {
     Out,
 }
 
-/// The memory of a recorded launch.
+/// A recorded launch besides the one that a kernel is tuned on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RecordedMemory {
-    /// The recording.
-    pub path: PathBuf,
-    /// Its checksum, which stands for its contents.
-    pub checksum: u64,
-    /// The whole file; absent until somebody who may read files has done so.
-    pub file: Option<Arc<Vec<u8>>>,
-    pub buffers: Vec<RecordedBuffer>,
-    /// By symbol.
-    pub variables: Vec<RecordedBuffer>,
-    /// CUDA arrays, by their buffers.
-    pub arrays: Vec<TextureArray>,
-    /// What the handles among the arguments stand for.
-    pub textures: Vec<TextureObject>,
-}
-
-/// A buffer or a variable of a recorded launch.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RecordedBuffer {
-    /// The first parameter that points at it, or the variable's symbol.
-    pub name: String,
-    /// What it is made of, as far as the parameters tell; else bytes.
-    pub element: Element,
-    /// Where the contents are in the file.
-    pub place: Range<u64>,
-    /// Addresses in it, by rising bytes: at which byte, and of which buffer. The file has the
-    /// byte in that buffer in their place.
-    pub pointers: Vec<(u64, usize)>,
+pub struct OtherLaunch {
+    pub args: Vec<Given>,
+    pub memory: Arc<RecordedMemory>,
+    pub grid: Dim3,
+    pub shared: u32,
+    /// How often it came for each launch that the kernel is tuned on.
+    pub frequency: f64,
 }
 
 /// A `template` clause.

@@ -24,6 +24,7 @@ mod numbers;
 mod other_tools;
 mod parsed;
 mod parser;
+mod recorded_memory;
 mod selected_kernels;
 mod symbol_clause;
 mod template_clause;
@@ -35,8 +36,8 @@ mod workload_clause;
 pub use alternatives::{are_conditional, has_alternatives, may_be_apart, without_alternatives};
 pub use annotation::{
     Annotation, Block, CheckClause, Clauses, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol,
-    GivenTable, GivenValue, Grid, Inferred, Instance, Launching, MacroAxis, NamedConstant, Power, RecordedBuffer,
-    RecordedMember, RecordedMemory, Regs, Spanned, TemplateArgument,
+    GivenTable, GivenValue, Grid, Inferred, Instance, Launching, MacroAxis, NamedConstant, OtherLaunch, Power,
+    RecordedMember, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{annotations, annotations_among};
 pub(crate) use constant_definitions::{UNTOLD, is_defined};
@@ -46,6 +47,7 @@ pub use given_arguments::ONE_VALUE;
 pub use inferred::{choose_compiled_parameters, give_inferred, inferred_text};
 pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
+pub use recorded_memory::{RecordedBuffer, RecordedMemory};
 pub use selected_kernels::{SelectedKernels, mark_selected};
 pub use symbol_clause::variable_element;
 pub use template_instances::{Namesakes, TemplateInstances};

@@ -5,8 +5,8 @@ use super::file::{ArgumentKind, Holder, RecordedArgument, RecordedLaunch, Record
 use super::folder::{CountedLaunch, RecordedKernel};
 use super::launch_inference::{InferredGrid, KernelHints, KnownLaunch, infer_grid};
 use crate::comment::{
-    Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Inferred, Node, RecordedBuffer, RecordedMember,
-    RecordedMemory, Spanned, Value, inferred_text,
+    Annotation, Binary, Block, Expr, Given, GivenValue, Grid, Inferred, Node, OtherLaunch, RecordedBuffer,
+    RecordedMember, RecordedMemory, Spanned, Value, inferred_text,
 };
 use crate::cuda::declarations::{handle_by_value, opaque_handle};
 use crate::cuda::{Element, Kernel, OpaqueHandle, Scalar, StructureMember, TextureMemory, Type};
@@ -21,6 +21,12 @@ const MOST_SHARED_OF_THREAD: u32 = 128;
 /// The longest list in a structure whose numbers may give a grid: extents of tensors have up to
 /// eight dimensions.
 const MOST_COUNTS: usize = 8;
+
+/// The most launches that a winner is tried on besides the one that it was tuned on.
+const MOST_OTHER_LAUNCHES: usize = 3;
+
+/// Those have at least the main launch's work over this: 5%.
+const LEAST_PART: u64 = 20;
 
 /// Gives a comment without `args` what was recorded of its kernel; false where nothing was, or
 /// the comment has its own workload. `members` gives the numbers in a structure by its type and its
@@ -60,18 +66,52 @@ pub fn apply(
     if annotation.clauses.default.block.is_none() && annotation.clauses.block.as_ref().is_none_or(is_listed) {
         annotation.clauses.default.block = Some(Spanned { value: main.launch.block, span });
     }
-    let parameters = annotation.kernel.parameters.iter().enumerate();
-    let given = parameters.zip(&main.launch.arguments).map(|((index, name), argument)| Given {
+    let others = other_launches(main, recorded).filter(|other| check(annotation, &other.launch).is_ok());
+    let others = others.map(|other| OtherLaunch {
+        args: arguments(annotation, &other.launch, &members),
+        memory: Arc::new(memory(annotation, other)),
+        grid: other.launch.grid,
+        shared: other.launch.shared,
+        frequency: other.count as f64 / main.count as f64,
+    });
+    let others = others.collect();
+    annotation.clauses.args = Some(arguments(annotation, &main.launch, &members));
+    annotation.inferred = Some(Inferred { text: inferred_text(&before, &annotation.clauses), data: None });
+    annotation.clauses.recorded = Some(Arc::new(memory(annotation, main)));
+    annotation.clauses.other_launches = others;
+    Ok(true)
+}
+
+/// The launches besides the main one that have the most work, if that is not next to nothing. Those
+/// with other blocks are left out: what is chosen is for launches with the main one's.
+fn other_launches<'a>(
+    main: &'a CountedLaunch,
+    recorded: &'a RecordedKernel,
+) -> impl Iterator<Item = &'a CountedLaunch> {
+    let is_timed = recorded.launches.iter().all(|counted| counted.nanoseconds > 0);
+    let work = move |counted: &CountedLaunch| {
+        let one = if is_timed { counted.nanoseconds } else { counted.launch.threads() };
+        one.saturating_mul(counted.count)
+    };
+    let is_other =
+        |counted: &&CountedLaunch| !std::ptr::eq(*counted, main) && counted.launch.block == main.launch.block;
+    let mut others: Vec<&CountedLaunch> = recorded.launches.iter().filter(is_other).collect();
+    others.retain(|other| work(other).saturating_mul(LEAST_PART) >= work(main));
+    others.sort_by_key(|other| std::cmp::Reverse(work(other)));
+    others.into_iter().take(MOST_OTHER_LAUNCHES)
+}
+
+/// What a launch passed, by parameter.
+fn arguments(annotation: &Annotation, launch: &RecordedLaunch, members: &[Vec<StructureMember>]) -> Vec<Given> {
+    let (span, parameters) = (annotation.comment, annotation.kernel.parameters.iter().enumerate());
+    let given = parameters.zip(&launch.arguments).map(|((index, name), argument)| Given {
         name: name.clone().unwrap_or_else(|| format!("argument {}", index + 1)),
         span,
         parameter: index,
         element: None,
-        value: value(&main.launch, index, argument, &members[index], span),
+        value: value(launch, index, argument, &members[index], span),
     });
-    annotation.clauses.args = Some(given.collect());
-    annotation.inferred = Some(Inferred { text: inferred_text(&before, &annotation.clauses), data: None });
-    annotation.clauses.recorded = Some(Arc::new(memory(annotation, main)));
-    Ok(true)
+    given.collect()
 }
 
 /// Reads the contents that recordings have for these annotations; returns what is wrong with

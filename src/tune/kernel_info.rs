@@ -127,23 +127,32 @@ impl KernelInfo<'_> {
     /// The launch and the workload of a configuration; no workload where the comment has no
     /// `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
+        self.launch_in(&self.space, configuration)
+    }
+
+    /// The same for another problem, which `space` is the space of.
+    pub fn launch_in(
+        &self,
+        space: &Space,
+        configuration: &Configuration,
+    ) -> Result<(Launch, Option<Workload>), Problem> {
         // What is wrong with a value is reported at the value, and not where a launch is made of
         // it.
         let workload = match self.annotation.has_workload() {
             true => {
                 let entry = self.entry(&configuration.front_end()).unwrap_or(&self.entry);
-                let prepared = self.launch_path.prepared(&self.space, configuration);
-                let mut workload = workload::bind(self.annotation, entry, &self.space, &prepared)?;
-                if self.annotation.clauses.recorded.is_some() {
+                let prepared = self.launch_path.prepared(space, configuration);
+                let mut workload = workload::bind(space.annotation(), entry, space, &prepared)?;
+                if space.annotation().clauses.recorded.is_some() {
                     workload.overwrite_outputs(&self.only_written);
                 }
                 Some(Workload { written: self.written.clone(), ..workload })
             }
             false => None,
         };
-        match self.space.name_without_value() {
+        match space.name_without_value() {
             Some(name) if self.annotation.clauses.args.is_none() => Err(Problem::NotRecorded { name: name.to_owned() }),
-            _ => Ok((self.space.launch(configuration)?, workload)),
+            _ => Ok((space.launch(configuration)?, workload)),
         }
     }
 }
