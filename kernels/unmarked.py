@@ -29,7 +29,6 @@ from pathlib import Path
 import machine
 
 KERNELS = Path(__file__).resolve().parent
-# Seconds of one build.
 BEGIN = time.monotonic()
 
 

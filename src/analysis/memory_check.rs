@@ -64,13 +64,17 @@ pub fn shared_race(
 }
 
 /// Tells whether warps may be ordered by other means than barriers of the whole block: fences,
-/// barriers as objects, accesses that are not weak.
+/// barriers as objects, accesses that are not weak, locks. And whether shared memory is written by
+/// what the interpreter does not run.
 fn has_order_without_barriers(module: &Module, symbol: &str) -> bool {
     let run = module.functions.iter().filter(|function| !function.entry || *function.name == *symbol);
     run.filter_map(|function| function.body.as_ref()).flat_map(Body::instructions).any(|instruction| {
-        matches!(instruction.opcode.class(), Class::Fence | Class::AsyncBarrier | Class::Grid)
-            || instruction.opcode.mnemonic == Mnemonic::BarrierCluster
-            || instruction.opcode.semantics().is_some_and(|semantics| semantics != Semantics::Weak)
+        let opcode = &instruction.opcode;
+        let is_lock = || opcode.modifiers().any(|modifier| matches!(modifier, "cas" | "exch"));
+        matches!(opcode.class(), Class::Fence | Class::AsyncBarrier | Class::AsyncCopy | Class::Grid)
+            || matches!(opcode.mnemonic, Mnemonic::BarrierCluster | Mnemonic::Stmatrix | Mnemonic::WmmaStore)
+            || opcode.class() == Class::Atomic && is_lock()
+            || opcode.semantics().is_some_and(|semantics| semantics != Semantics::Weak)
     })
 }
 

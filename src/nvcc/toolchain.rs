@@ -86,7 +86,7 @@ pub struct FrontEnd {
     /// Whether cicc was given only what device code needs of the source.
     pub is_of_device_code: bool,
     /// By kernel: the PTX without other kernels.
-    pub(super) isolated: Mutex<HashMap<String, Arc<str>>>,
+    pub(super) isolated: Mutex<HashMap<String, Arc<OnceLock<Arc<str>>>>>,
 }
 
 impl FrontEnd {
@@ -94,12 +94,15 @@ impl FrontEnd {
     /// ptxas makes the same code as for the whole in a fraction of the time; the whole where that is
     /// not certain.
     pub fn isolated_ptx(&self, entry: &str) -> Arc<str> {
-        let mut known = self.isolated.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = {
+            let mut known = self.isolated.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(entry.to_owned()).or_default())
+        };
         let isolate = || match ptx::calls_by_address(&self.ptx, entry) {
             Ok(false) => ptx::isolate_entry(&self.ptx, entry).map_or_else(|_| self.ptx.clone(), Arc::from),
             _ => self.ptx.clone(),
         };
-        Arc::clone(known.entry(entry.to_owned()).or_insert_with(isolate))
+        Arc::clone(made.get_or_init(isolate))
     }
 }
 

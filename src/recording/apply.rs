@@ -26,7 +26,7 @@ const MOST_COUNTS: usize = 8;
 const MOST_OTHER_LAUNCHES: usize = 3;
 
 /// Those have at least the main launch's work over this: 5%.
-const LEAST_PART: u64 = 20;
+const WORK_DIVISOR: u64 = 20;
 
 /// Gives a comment without `args` what was recorded of its kernel; false where nothing was, or
 /// the comment has its own workload. `members` gives the numbers in a structure by its type and its
@@ -96,7 +96,7 @@ fn other_launches<'a>(
     let is_other =
         |counted: &&CountedLaunch| !std::ptr::eq(*counted, main) && counted.launch.block == main.launch.block;
     let mut others: Vec<&CountedLaunch> = recorded.launches.iter().filter(is_other).collect();
-    others.retain(|other| work(other).saturating_mul(LEAST_PART) >= work(main));
+    others.retain(|other| work(other).saturating_mul(WORK_DIVISOR) >= work(main));
     others.sort_by_key(|other| std::cmp::Reverse(work(other)));
     others.into_iter().take(MOST_OTHER_LAUNCHES)
 }

@@ -9,7 +9,6 @@ use super::kernel_info::KernelInfo;
 use super::refinement;
 use super::scoring_input::ScoringInput;
 use super::timing::{SearchClock, affordable_contenders, candidate, finalists, median, name_first, rounds, settled};
-use crate::comment::OtherLaunch;
 use crate::diag::MessageCode;
 use crate::launch::{Configuration, Launch};
 use crate::measure;
@@ -19,7 +18,6 @@ use crate::measure::{Caches, Candidate, Error, LAST_VERDICT, Measurer, MemcheckE
 use crate::nvcc::Toolchain;
 use crate::process::Permit;
 use crate::record::Decision;
-use crate::recording;
 use crate::search::Provenance;
 use crate::space::Space;
 use crate::workload::{Buffer, Fill, Workload};
@@ -308,7 +306,7 @@ impl Finals<'_> {
         if let Some(reason) = self.remainder_objection((baseline, winner), measurer, decision)? {
             return Ok(Some(Objection { by: "", reason }));
         }
-        if let Some(objection) = self.other_launches_objection((baseline, winner), measurer, decision)? {
+        if let Some(objection) = self.other_launches_objection((baseline, winner), measurer, decision) {
             return Ok(Some(objection));
         }
         let Some(options) = self.sanitize else { return Ok(None) };
@@ -381,7 +379,7 @@ impl Finals<'_> {
 
     /// Returns a contender's candidate for another problem, which `space` is the space of and `which`
     /// names.
-    fn on_other_problem(&self, contender: &Contender, space: &Space, which: &str) -> Option<Candidate> {
+    pub(super) fn on_other_problem(&self, contender: &Contender, space: &Space, which: &str) -> Option<Candidate> {
         let (launch, workload) = self.info.launch_in(space, &contender.configuration).ok()?;
         let candidate = contender.candidate.clone();
         let launch = Launch { coarsening: candidate.launch.coarsening, ..launch };
@@ -391,76 +389,6 @@ impl Finals<'_> {
             workload: Arc::new(workload?),
             ..candidate
         })
-    }
-
-    /// Runs the baseline and a winner on the other launches that were recorded. Objects if results
-    /// differ on one of them, or if all recorded launches together take longer than by the baseline.
-    fn other_launches_objection(
-        &self,
-        (baseline, winner): (&Contender, &Contender),
-        measurer: &mut impl Measurer,
-        decision: &Decision,
-    ) -> Result<Option<Objection>, Error> {
-        let paired = |contender: &Contender| decision.configurations[contender.row].timing.as_ref()?.paired_us;
-        let (Some(mut before), Some(mut after)) = (paired(baseline), paired(winner)) else { return Ok(None) };
-        for (number, other) in self.info.annotation.clauses.other_launches.iter().enumerate() {
-            let which = format!("recorded launch {}", number + 2);
-            let Some([of_baseline, of_winner]) =
-                self.on_other_launch(other, [baseline, winner], (&which, decision.surplus))
-            else {
-                continue;
-            };
-            let plan = Plan { rounds: 1, ..Plan::default() };
-            match measurer.time(&of_baseline, std::slice::from_ref(&of_winner), &plan) {
-                Ok(timings) => match timings.candidates.into_iter().next() {
-                    Some(Outcome::Timed(_)) => {}
-                    Some(Outcome::Refused(reason)) => {
-                        return Ok(Some(Objection { by: " on another recorded launch", reason: reason.to_string() }));
-                    }
-                    Some(Outcome::Skipped) | None => continue,
-                },
-                // What the baseline cannot run on says nothing of the winner.
-                Err(Error::Baseline(_)) => continue,
-                Err(error) => return Err(error),
-            }
-            let rounds = self.rounds(&[baseline.clone(), winner.clone()], 1, measurer, decision);
-            let samples = measurer.time_paired(&[of_baseline, of_winner], rounds, Caches::Cold)?;
-            let [Some(other_before), Some(other_after)] = samples.as_slice() else { continue };
-            before += other.frequency * median(other_before);
-            after += other.frequency * median(other_after);
-        }
-        Ok((after > before).then(|| Objection {
-            by: "",
-            reason: format!(
-                "the recorded launches together take {:.3} times as long as by the baseline",
-                after / before
-            ),
-        }))
-    }
-
-    /// Returns the candidates of the baseline and a winner for another recorded launch, which `which`
-    /// names. `None` where it cannot be read, the comment's grid is another one than it had, or the
-    /// launch stub does not select the winner for it, which takes `surplus` threads or not.
-    fn on_other_launch(
-        &self,
-        other: &OtherLaunch,
-        contenders: [&Contender; 2],
-        (which, surplus): (&str, bool),
-    ) -> Option<[Candidate; 2]> {
-        let mut annotation = self.info.annotation.clone();
-        annotation.clauses.args = Some(other.args.clone());
-        annotation.clauses.recorded = Some(Arc::clone(&other.memory));
-        if !recording::load(std::slice::from_mut(&mut annotation)).is_empty() {
-            return None;
-        }
-        let space = Space::new(&annotation, self.info.space.limits()).ok()?;
-        let remainders = argument_conditions::remainders(&space, &contenders[1].configuration);
-        if self.info.launch_path.reshapes() && !surplus && remainders.iter().any(|remainder| *remainder != Some(0)) {
-            return None;
-        }
-        let [baseline, winner] = contenders.map(|contender| self.on_other_problem(contender, &space, which));
-        let (baseline, winner) = (baseline?, winner?);
-        (baseline.launch.grid == other.grid && baseline.launch.shared == other.shared).then_some([baseline, winner])
     }
 
     /// Does the same as [`Self::compare_on_smaller_problems`] for one problem; `which` names it
@@ -486,10 +414,10 @@ impl Finals<'_> {
 }
 
 /// Why the fastest may not win.
-struct Objection {
+pub(super) struct Objection {
     /// Which check refuses it; follows "the fastest is refused" in the message.
-    by: &'static str,
-    reason: String,
+    pub by: &'static str,
+    pub reason: String,
 }
 
 /// Times the baseline and a winner with warm caches and returns why the winner is refused.

@@ -80,6 +80,9 @@ pub fn toolkit_number(ptx: &str) -> u32 {
 pub fn data(annotation: &Annotation) -> Option<String> {
     let recorded = annotation.clauses.recorded.iter().map(|memory| format!("recorded = {:016x}", memory.checksum));
     let mut parts: Vec<String> = recorded.collect();
+    // A count that differs little decides nothing else.
+    let others = annotation.clauses.other_launches.iter();
+    parts.extend(others.map(|other| format!("{:016x} {:.0}", other.memory.checksum, other.frequency.log2())));
     let given = annotation.clauses.args.iter().flatten().map(|given| (given.name.clone(), &given.value));
     let symbols = annotation.clauses.symbols.iter().map(|symbol| (symbol.name.clone(), &symbol.value));
     for (name, value) in given.chain(symbols) {

@@ -21,6 +21,7 @@ mod launch_path;
 mod launches;
 mod macro_screening;
 mod not_timed;
+mod other_launches;
 mod outcome;
 mod overlap;
 mod preprocessing;

@@ -8,6 +8,9 @@ const TUNED: &str = "threads(n) regs({0}) launch(header) args(n = 1 << 16, x = r
 /// What CUDA's headers define, which the tests' sources do not include.
 const MACROS: &str = "#define WARP_BARRIER asm volatile(\"bar.warp.sync 0xffffffff;\" ::: \"memory\")\n\
     #define FENCE asm volatile(\"membar.cta;\" ::: \"memory\")\n\
+    #define STORE(to, value) asm volatile(\"st.f32 [%0], %1;\" :: \"l\"(&to), \"f\"(value) : \"memory\")\n\
+    #define LOAD(value, from) asm volatile(\"ld.f32 %0, [%1];\" : \"=f\"(value) : \"l\"(&from) : \"memory\")\n\
+    #define EXCHANGE(was, word, value) asm volatile(\"atom.exch.b32 %0, [%1], %2;\" : \"=r\"(was) : \"l\"(&word), \"r\"(value) : \"memory\")\n\
     #define COUNT(count) asm volatile(\"red.add.u32 [%0], 1;\" :: \"l\"(&count) : \"memory\")\n";
 
 /// A kernel by what follows its name, and its comment besides [`TUNED`]; what is said of it, or must
@@ -58,7 +61,7 @@ const CASES: &[Case] = &[
         name: "atomics",
         comment: "block({32, 64, 128}) default(block = 64)",
         body: "__shared__ int count; if (threadIdx.x == 0) count = 0; __syncthreads();\n\
-            if (x[i] > 0.5f) COUNT(count); __syncthreads(); y[i] = count;",
+            if (x[i] > 0.5f) COUNT(count); if (threadIdx.x == 32) count = 5; y[i] = count;",
         says: Err("race"),
     },
     Case {
@@ -70,7 +73,13 @@ const CASES: &[Case] = &[
             y[i] = sum;",
         says: Err("race"),
     },
-    // A barrier of some warps, and a flag that a warp waits for: what these order is not known.
+    Case {
+        name: "own_value",
+        comment: "block({32, 64, 128}) default(block = 64)",
+        body: "__shared__ float s; STORE(s, 2.0f * n); float v; LOAD(v, s); y[i] = v * x[i];",
+        says: Err("race"),
+    },
+    // A barrier of some warps, flags that a warp waits for, and a lock: what these order is not known.
     Case {
         name: "named_barrier",
         comment: "block({64, 128}) default(block = 128)",
@@ -85,6 +94,23 @@ const CASES: &[Case] = &[
         body: "__shared__ float s; __shared__ volatile int done; if (threadIdx.x == 0) done = 0; __syncthreads();\n\
             if (threadIdx.x == 0) { s = x[i]; FENCE; done = 1; }\n\
             while (!done) { } FENCE; y[i] = s;",
+        says: Err("race"),
+    },
+    Case {
+        name: "flag_without_fence",
+        comment: "block({64, 128}) default(block = 64)",
+        body: "__shared__ float s; __shared__ volatile int done; if (threadIdx.x == 0) done = 0; __syncthreads();\n\
+            if (threadIdx.x == 0) { STORE(s, x[i]); done = 1; }\n\
+            while (!done) { } float v; LOAD(v, s); y[i] = v;",
+        says: Err("race"),
+    },
+    Case {
+        name: "lock",
+        comment: "block({64, 128}) default(block = 64)",
+        body: "__shared__ float s; __shared__ unsigned held; if (threadIdx.x == 0) { held = 0; s = 0; } __syncthreads();\n\
+            if (threadIdx.x % 32 == 0) { unsigned was; do { EXCHANGE(was, held, 1); } while (was);\n\
+            float v; LOAD(v, s); STORE(s, v + x[i]); EXCHANGE(was, held, 0); }\n\
+            __syncthreads(); y[i] = s;",
         says: Err("race"),
     },
 ];

@@ -269,6 +269,10 @@ impl<'p, const N: usize, P: Policy<'p, N>> Warp<'p, N, P> {
             self.counts[at as usize] += 1;
             pc += 1;
             let taken = if step.guard == 0 { on } else { on & self.guarded_lanes(step, at, on) };
+            if step.guard != 0 && self.registers.unknown_lanes(step.guard) & on != 0 {
+                // Who accesses what is not known.
+                state.races = None;
+            }
             match step.operation {
                 Operation::Branch(target) => {
                     P::observe_branch(self, at, target, taken != 0);

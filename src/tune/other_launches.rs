@@ -1,0 +1,151 @@
+//! A winner on the launches of its kernel that were recorded besides the one that it was tuned on.
+//!
+//! In: the baseline, a winner, and what the comment has of other launches. Out: why the winner may
+//! not win, if results differ on one of them, or if all of them together are surely slower. A
+//! launch that tells nothing, or that runs nvcc's own code in the program, is left out.
+
+use super::argument_conditions;
+use super::final_rounds::{Contender, Finals, Objection};
+use super::timing::rounds;
+use crate::comment::OtherLaunch;
+use crate::diag::MessageCode;
+use crate::measure::verdict::Verdict;
+use crate::measure::{Caches, Candidate, Error, LAST_VERDICT, Measurer, Outcome, Plan, Reason, verdict};
+use crate::record::Decision;
+use crate::recording;
+use crate::space::Space;
+use std::sync::Arc;
+
+/// Recordings with more bytes are not sent: the measuring process keeps what it has for a search.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Microseconds of the baseline and of a winner for the same launches, by round.
+struct PairedTimes {
+    before: Vec<f64>,
+    after: Vec<f64>,
+}
+
+/// What a winner does on one other launch.
+enum Trial {
+    Timed(PairedTimes),
+    /// Nothing is known of it.
+    Unknown,
+    Refused(String),
+}
+
+impl Finals<'_> {
+    /// Returns the objection of the other recorded launches to a winner. That they cannot be tried
+    /// is noted in the decision.
+    pub(super) fn other_launches_objection(
+        &self,
+        contenders: (&Contender, &Contender),
+        measurer: &mut impl Measurer,
+        decision: &mut Decision,
+    ) -> Option<Objection> {
+        let (baseline, winner) = contenders;
+        let paired = |contender: &Contender| decision.configurations[contender.row].timing.as_ref()?.paired_us;
+        let main = [paired(baseline)?, paired(winner)?];
+        let mut total: Option<PairedTimes> = None;
+        for (number, other) in self.info.annotation.clauses.other_launches.iter().enumerate() {
+            if self.clock.left_s(measurer) <= 0.0 {
+                break;
+            }
+            let which = format!("recorded launch {}", number + 2);
+            let surplus = decision.surplus;
+            let Some(candidates) = self.on_other_launch(other, contenders, (&which, surplus)) else { continue };
+            match self.try_other_launch(&candidates, measurer) {
+                Ok(Trial::Timed(times)) => {
+                    total =
+                        Some(times.times(other.frequency).plus(total.unwrap_or_else(|| PairedTimes::constant(main))));
+                }
+                Ok(Trial::Unknown) => {}
+                Ok(Trial::Refused(reason)) => {
+                    return Some(Objection { by: " on another recorded launch", reason });
+                }
+                Err(error) => {
+                    let message = format!("{}: not tried on {which}: {error}", winner.configuration);
+                    decision.note(MessageCode::ContentsNotCompared, message);
+                    break;
+                }
+            }
+        }
+        let PairedTimes { before, after } = total?;
+        let Verdict::Faster { ratio } = verdict::faster_by(&after, &before, LAST_VERDICT) else { return None };
+        let reason = format!("the recorded launches together take {ratio:.3} times as long as by the baseline");
+        Some(Objection { by: "", reason })
+    }
+
+    /// Compares the results of a winner with the baseline's, and times both in paired rounds.
+    fn try_other_launch(&self, candidates: &[Candidate; 2], measurer: &mut impl Measurer) -> Result<Trial, Error> {
+        let [baseline, winner] = candidates;
+        let plan = Plan { rounds: 1, ..Plan::default() };
+        let timings = match measurer.time(baseline, std::slice::from_ref(winner), &plan) {
+            // What the baseline cannot run on says nothing of the winner.
+            Err(Error::Baseline(_)) => return Ok(Trial::Unknown),
+            timings => timings?,
+        };
+        let once_us = match timings.candidates.first() {
+            Some(Outcome::Timed(timing)) => timings.baseline.median_us + timing.median_us,
+            // The launch writes nothing that is compared.
+            Some(Outcome::Refused(Reason::Uncompared | Reason::Incomparable { .. })) => return Ok(Trial::Unknown),
+            Some(Outcome::Refused(reason)) => return Ok(Trial::Refused(reason.to_string())),
+            Some(Outcome::Skipped) | None => return Ok(Trial::Unknown),
+        };
+        let rounds = rounds(once_us / 1e6, self.clock.left_s(measurer));
+        let mut samples = measurer.time_paired(candidates, rounds, Caches::Cold)?.into_iter();
+        Ok(match (samples.next().flatten(), samples.next().flatten()) {
+            (Some(before), Some(after)) => Trial::Timed(PairedTimes { before, after }),
+            (Some(_), None) => Trial::Refused("it failed when it was launched again and again".to_owned()),
+            _ => Trial::Unknown,
+        })
+    }
+
+    /// Returns the candidates of the baseline and a winner for another recorded launch, which `which`
+    /// names. `None` where it cannot be read, the comment's grid is another one than it had, or the
+    /// launch stub does not select the winner for it, which takes `surplus` threads or not.
+    fn on_other_launch(
+        &self,
+        other: &OtherLaunch,
+        (baseline, winner): (&Contender, &Contender),
+        (which, surplus): (&str, bool),
+    ) -> Option<[Candidate; 2]> {
+        let bytes = std::fs::metadata(&other.memory.path).ok()?.len();
+        let mut annotation = self.info.annotation.clone();
+        annotation.clauses.args = Some(other.args.clone());
+        annotation.clauses.recorded = Some(Arc::clone(&other.memory));
+        if bytes > MOST_BYTES || !recording::load(std::slice::from_mut(&mut annotation)).is_empty() {
+            return None;
+        }
+        let space = Space::new(&annotation, self.info.space.limits()).ok()?;
+        let holds = |required| space.evaluate(&winner.configuration, required).is_ok_and(|value| value.is_true());
+        let leaves_none = |remainder: &Option<i64>| *remainder == Some(0);
+        let divides = || argument_conditions::remainders(&space, &winner.configuration).iter().all(leaves_none);
+        let is_selected = argument_conditions::requirements(&annotation).all(holds)
+            && (surplus || !self.info.launch_path.reshapes() || divides());
+        let baseline = self.on_other_problem(baseline, &space, which).filter(|_| is_selected)?;
+        let winner = self.on_other_problem(winner, &space, which)?;
+        let is_the_launch = baseline.launch.grid == other.grid && baseline.launch.shared == other.shared;
+        is_the_launch.then_some([baseline, winner])
+    }
+}
+
+impl PairedTimes {
+    fn constant([before, after]: [f64; 2]) -> Self {
+        Self { before: vec![before], after: vec![after] }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        let scaled = |samples: Vec<f64>| samples.into_iter().map(|sample| factor * sample).collect();
+        Self { before: scaled(self.before), after: scaled(self.after) }
+    }
+
+    /// Adds two launches round by round, as far as both have rounds; of a single round is each.
+    fn plus(self, other: Self) -> Self {
+        let sum = |a: Vec<f64>, b: Vec<f64>| -> Vec<f64> {
+            let count = if a.len() == 1 || b.len() == 1 { a.len().max(b.len()) } else { a.len().min(b.len()) };
+            let at = |samples: &[f64], round: usize| samples[if samples.len() == 1 { 0 } else { round }];
+            (0..count).map(|round| at(&a, round) + at(&b, round)).collect()
+        };
+        Self { before: sum(self.before, other.before), after: sum(self.after, other.after) }
+    }
+}
