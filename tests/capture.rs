@@ -57,6 +57,31 @@ fn link(folder: &Path, options: &[&str]) {
     assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
 }
 
+/// Runs a command, which must succeed; returns what it says.
+fn succeed(command: &mut Command) -> String {
+    let ran = command.output().expect("it starts");
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.success(), "{said}");
+    said
+}
+
+/// A folder with a program of this text, and with what it recorded when it ran.
+fn recorded_program(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("launches.cu"), text).expect("written");
+    succeed(&mut command(folder.path(), "capture", Headers::Cuda));
+    link(folder.path(), &[]);
+    succeed(Command::new(folder.path().join("program")).current_dir(folder.path()));
+    folder
+}
+
+/// Writes recorded times of a GPU, which `NVTUNE_REPLAY` takes, into a folder.
+fn write_timings(folder: &Path, entries: &str) {
+    let replay =
+        format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#);
+    std::fs::write(folder.join("timings.json"), replay).expect("written");
+}
+
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture").join(name)
 }
@@ -491,23 +516,13 @@ fn fixed_grid_of_a_proved_stride_loop_is_the_axis_that_its_comment_has() {
     let (comment, after) = comment.split_once("*/").expect("its end");
     let listed = comment.split(['{', '}']).nth(1).expect("a list").split(", ");
     let listed: BTreeSet<u64> = listed.map(|blocks| blocks.parse().expect("a number")).collect();
-    let folder = tempfile::tempdir().expect("a folder");
     let text = format!("{before}//@tune{after}{}", include_str!("capture/strided.cu"));
-    std::fs::write(folder.path().join("launches.cu"), text).expect("written");
-    let built = |command: &mut Command| {
-        let ran = command.output().expect("it starts");
-        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-        String::from_utf8_lossy(&ran.stderr).into_owned()
-    };
-    built(&mut command(folder.path(), "capture", Headers::Cuda));
-    link(folder.path(), &[]);
-    built(Command::new(folder.path().join("program")).current_dir(folder.path()));
+    let folder = recorded_program(&text);
     let fastest = r#"{"label": "grid=1056", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
-    let replay =
-        format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{fastest}]}}"#);
-    std::fs::write(folder.path().join("timings.json"), replay).expect("written");
+    write_timings(folder.path(), fastest);
     let mut tuning = command(folder.path(), "measure", Headers::Cuda);
-    let said = built(tuning.arg("--keep").env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_HEADER_DIR", folder.path()));
+    let said =
+        succeed(tuning.arg("--keep").env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_HEADER_DIR", folder.path()));
     let summary = said.lines().find(|line| line.starts_with("nvtune: black_scholes: block=")).expect("a line");
     assert!(summary.contains(" grid=1056 (2.00x over the baseline, measured, for "), "{summary}");
     assert_records_in(folder.path());
@@ -533,9 +548,7 @@ fn tuned(folder: &Path) -> String {
 fn tuned_in(sources: &Path, folder: &Path) -> String {
     std::fs::copy(source("launches.cu"), sources.join("launches.cu")).expect("copied");
     let entries = r#"{"label": "block=128", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
-    let replay =
-        format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#);
-    std::fs::write(sources.join("timings.json"), replay).expect("written");
+    write_timings(sources, entries);
     let environment = [("NVTUNE_CAPTURE_DIR", folder.to_str().expect("text")), ("NVTUNE_REPLAY", "timings.json")];
     let ran = nvtune(sources, "measure", &environment);
     let said = String::from_utf8_lossy(&ran.stderr).replace(&*folder.to_string_lossy(), "FOLDER");

@@ -1,5 +1,5 @@
 //! A launch on its workload -> what its threads surely do that no launch may do: reach beyond
-//! their memory, fail, or exchange data without a barrier.
+//! their memory, fail, or exchange data in shared memory without a barrier.
 //!
 //! Invariant: only what is certain is reported (see [`sim::find_violations`] and
 //! [`sim::find_shared_race`]).
@@ -51,8 +51,8 @@ pub fn shared_race(
 ) -> Option<String> {
     let body = module.entry(symbol)?.body.as_ref()?;
     if launch.block_threads() <= WARP
-        || !tells_shared(module, body, says_how_much)
-        || has_order_without_barriers(module, symbol)
+        || !has_known_shared(module, body, says_how_much)
+        || has_unwatched_effects(module, symbol)
     {
         return None;
     }
@@ -63,10 +63,10 @@ pub fn shared_race(
     Some(name.map_or_else(|| "shared memory".to_owned(), |name| format!("`{name}` in shared memory")))
 }
 
-/// Tells whether warps may be ordered by other means than barriers of the whole block: fences,
-/// barriers as objects, accesses that are not weak, locks. And whether shared memory is written by
-/// what the interpreter does not run.
-fn has_order_without_barriers(module: &Module, symbol: &str) -> bool {
+/// Tells whether a kernel does what the search for races does not see: it may order its warps by
+/// other means than barriers of the whole block (fences, barriers as objects, accesses that are not
+/// weak, locks), or write shared memory by instructions that the interpreter does not run.
+fn has_unwatched_effects(module: &Module, symbol: &str) -> bool {
     let run = module.functions.iter().filter(|function| !function.entry || *function.name == *symbol);
     run.filter_map(|function| function.body.as_ref()).flat_map(Body::instructions).any(|instruction| {
         let opcode = &instruction.opcode;
@@ -90,8 +90,8 @@ fn stray_of_block(
     says_how_much: bool,
 ) -> Option<LaunchViolation> {
     let body = module.entry(symbol)?.body.as_ref()?;
-    let tells_shared = tells_shared(module, body, says_how_much);
-    if !tells_shared && !may_fail(module) {
+    let is_known = has_known_shared(module, body, says_how_much);
+    if !is_known && !may_fail(module) {
         return None;
     }
     let block = middle_block(launch);
@@ -99,7 +99,7 @@ fn stray_of_block(
     let violations = sim::find_violations(module, symbol, launch, workload, &places, WATCHED).ok()?;
     violations.into_iter().find(|violation| match violation {
         LaunchViolation::Failure => true,
-        LaunchViolation::Shared { .. } => tells_shared,
+        LaunchViolation::Shared { .. } => is_known,
         LaunchViolation::Buffer { .. } => false,
     })
 }
@@ -110,7 +110,7 @@ fn middle_block(launch: &Launch) -> Dim3 {
 }
 
 /// Tells whether a kernel uses shared memory of which it is known how much a launch has.
-fn tells_shared(module: &Module, body: &Body, says_how_much: bool) -> bool {
+fn has_known_shared(module: &Module, body: &Body, says_how_much: bool) -> bool {
     has_shared(module) && (says_how_much || !has_dynamic_shared(module, body))
 }
 

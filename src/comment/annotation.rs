@@ -309,9 +309,13 @@ pub enum GivenFill {
 /// A recorded launch besides the one that a kernel is tuned on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtherLaunch {
+    /// What it passed, as in [`Clauses::args`].
     pub args: Vec<Given>,
+    /// What `args` stands for.
     pub memory: Arc<RecordedMemory>,
+    /// Its blocks.
     pub grid: Dim3,
+    /// Its dynamic shared memory in bytes.
     pub shared: u32,
     /// How often it came for each launch that the kernel is tuned on.
     pub frequency: f64,

@@ -114,8 +114,17 @@ impl Toolchain {
         let text = if is_of_device_code { bytes(&whole)? } else { given };
         let (source_digest, files, source_bytes) = (source_digest(&text), self.files(&text), text.len());
         let (ptx, stub) = (read(&made.ptx)?, read(&made.stub)?);
-        let (ptx, isolated) = (ptx.into(), Mutex::default());
-        Ok(FrontEnd { source_digest, source_bytes, parsed_bytes, files, ptx, stub, is_of_device_code, isolated })
+        Ok(FrontEnd {
+            source_digest,
+            source_bytes,
+            parsed_bytes,
+            files,
+            ptx: ptx.into(),
+            stub,
+            is_of_device_code,
+            is_relocatable: self.pipeline.is_relocatable(),
+            isolated: Mutex::default(),
+        })
     }
 
     /// The file with what device code needs of the source, with these macros defined; `None` if

@@ -85,22 +85,26 @@ pub struct FrontEnd {
     pub stub: String,
     /// Whether cicc was given only what device code needs of the source.
     pub is_of_device_code: bool,
+    /// Whether functions of other files may be linked to its code.
+    pub is_relocatable: bool,
     /// By kernel: the PTX without other kernels.
     pub(super) isolated: Mutex<HashMap<String, Arc<OnceLock<Arc<str>>>>>,
 }
 
 impl FrontEnd {
-    /// Returns the PTX without kernels other than `entry`, each line with its number, for which
-    /// ptxas makes the same code as for the whole in a fraction of the time; the whole where that is
-    /// not certain.
+    /// Returns the PTX without kernels other than `entry`, each line with its number. ptxas makes the
+    /// same code of it as of the whole, in a fraction of the time. Where that is not certain it is
+    /// the whole, unless the code is relocatable: of that ptxas assembles all that it is given,
+    /// whatever `--entry` says.
     pub fn isolated_ptx(&self, entry: &str) -> Arc<str> {
         let made = {
             let mut known = self.isolated.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(known.entry(entry.to_owned()).or_default())
         };
-        let isolate = || match ptx::calls_by_address(&self.ptx, entry) {
-            Ok(false) => ptx::isolate_entry(&self.ptx, entry).map_or_else(|_| self.ptx.clone(), Arc::from),
-            _ => self.ptx.clone(),
+        let isolate = || {
+            let is_certain = self.is_relocatable || ptx::calls_by_address(&self.ptx, entry).is_ok_and(|calls| !calls);
+            let isolated = is_certain.then(|| ptx::isolate_entry(&self.ptx, entry).ok()).flatten();
+            isolated.map_or_else(|| Arc::clone(&self.ptx), Arc::from)
         };
         Arc::clone(made.get_or_init(isolate))
     }
@@ -296,7 +300,7 @@ impl Toolchain {
         options
     }
 
-    /// Assembles one entry of `ptx` with these edits (none: as the source and the command line
+    /// Assembles one entry of `ptx`, which is [isolated](FrontEnd::isolated_ptx), with these edits (none: as the source and the command line
     /// have it). Gives what a GPU can load, and the digest of what ptxas wrote, which for
     /// relocatable code is not yet linked: that is what the final build is compared by.
     ///
@@ -321,11 +325,7 @@ impl Toolchain {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
         let (input, output) = (place("ptx"), place("cubin"));
-        // Of relocatable code ptxas assembles all that it is given, whatever `--entry` says.
-        match self.pipeline.is_relocatable() {
-            true => write(&input, &ptx::isolate_entry(ptx, entry)?)?,
-            false => write(&input, ptx)?,
-        }
+        write(&input, ptx)?;
         let Pipeline { cicc, ptxas, .. } = &self.pipeline;
         let replacements = [
             (cicc.option("-o").unwrap_or_default(), input.as_path()),
@@ -536,6 +536,7 @@ mod tests {
             ptx: Arc::from(ptx.as_str()),
             stub: String::new(),
             is_of_device_code: false,
+            is_relocatable: false,
             isolated: Mutex::default(),
         };
         let alone = made.isolated_ptx("b");
@@ -543,5 +544,7 @@ mod tests {
         assert!(!alone.contains(".entry a") && !alone.contains(".entry c"), "{alone}");
         assert_eq!(line_of_kernel(&alone), line_of_kernel(&ptx));
         assert_eq!(*made.isolated_ptx("c"), *ptx);
+        let relocatable = FrontEnd { is_relocatable: true, isolated: Mutex::default(), ..made };
+        assert!(!relocatable.isolated_ptx("c").contains(".entry a"));
     }
 }

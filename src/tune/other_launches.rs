@@ -55,8 +55,11 @@ impl Finals<'_> {
             let Some(candidates) = self.on_other_launch(other, contenders, (&which, surplus)) else { continue };
             match self.try_other_launch(&candidates, measurer) {
                 Ok(Trial::Timed(times)) => {
-                    total =
-                        Some(times.times(other.frequency).plus(total.unwrap_or_else(|| PairedTimes::constant(main))));
+                    let times = times.scaled(other.frequency);
+                    total = Some(match total {
+                        Some(total) => total.plus(times),
+                        None => times.shifted(main),
+                    });
                 }
                 Ok(Trial::Unknown) => {}
                 Ok(Trial::Refused(reason)) => {
@@ -130,22 +133,20 @@ impl Finals<'_> {
 }
 
 impl PairedTimes {
-    fn constant([before, after]: [f64; 2]) -> Self {
-        Self { before: vec![before], after: vec![after] }
+    fn scaled(self, factor: f64) -> Self {
+        let scale = |samples: Vec<f64>| samples.into_iter().map(|sample| factor * sample).collect();
+        Self { before: scale(self.before), after: scale(self.after) }
     }
 
-    fn times(self, factor: f64) -> Self {
-        let scaled = |samples: Vec<f64>| samples.into_iter().map(|sample| factor * sample).collect();
-        Self { before: scaled(self.before), after: scaled(self.after) }
+    /// Adds a time of the baseline and one of the winner to each round.
+    fn shifted(self, [before, after]: [f64; 2]) -> Self {
+        let shift = |samples: Vec<f64>, by: f64| samples.into_iter().map(|sample| sample + by).collect();
+        Self { before: shift(self.before, before), after: shift(self.after, after) }
     }
 
-    /// Adds two launches round by round, as far as both have rounds; of a single round is each.
+    /// Adds the times of another launch, in the rounds that both have.
     fn plus(self, other: Self) -> Self {
-        let sum = |a: Vec<f64>, b: Vec<f64>| -> Vec<f64> {
-            let count = if a.len() == 1 || b.len() == 1 { a.len().max(b.len()) } else { a.len().min(b.len()) };
-            let at = |samples: &[f64], round: usize| samples[if samples.len() == 1 { 0 } else { round }];
-            (0..count).map(|round| at(&a, round) + at(&b, round)).collect()
-        };
-        Self { before: sum(self.before, other.before), after: sum(self.after, other.after) }
+        let add = |a: Vec<f64>, b: Vec<f64>| a.into_iter().zip(b).map(|(a, b)| a + b).collect();
+        Self { before: add(self.before, other.before), after: add(self.after, other.after) }
     }
 }

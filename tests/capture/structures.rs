@@ -1,33 +1,23 @@
 //! Launches with structures: what a build makes of the numbers in them.
 
-use super::{Headers, command, link, nvcc, nvtune, source};
+use super::{Headers, command, nvcc, nvtune, recorded_program, source, succeed, write_timings};
 use expect_test::expect;
 use std::process::Command;
 
 #[test]
 fn grid_that_numbers_in_structures_give_follows_them() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::copy(source("structured.cu"), folder.path().join("launches.cu")).expect("copied");
-    let built = |command: &mut Command| {
-        let ran = command.output().expect("it starts");
-        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    };
-    built(&mut command(folder.path(), "capture", Headers::Cuda));
-    link(folder.path(), &[]);
-    built(Command::new(folder.path().join("program")).current_dir(folder.path()));
+    let folder = recorded_program(include_str!("structured.cu"));
     let fastest = r#"{"label": "block=64", "time_us": 5.0}, {"label": "block=64x1", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
-    let replay =
-        format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{fastest}]}}"#);
-    std::fs::write(folder.path().join("timings.json"), replay).expect("written");
+    write_timings(folder.path(), fastest);
     let mut tuning = command(folder.path(), "measure", Headers::Cuda);
-    built(tuning.arg("--keep").env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_HEADER_DIR", folder.path()));
+    succeed(tuning.arg("--keep").env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_HEADER_DIR", folder.path()));
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
     let stub = read("launches.cudafe1.stub.c");
     for extent in ["__par0.extent.x", "__par0.counts[1]", "__par0.z"] {
         assert!(stub.contains(&format!("static_cast<long long>({extent})")), "{extent}: {stub}");
     }
     let mut lock = Command::new(env!("CARGO_BIN_EXE_nvtune"));
-    built(lock.arg("lock").env("NVTUNE_NVCC", nvcc()).current_dir(folder.path()));
+    succeed(lock.arg("lock").env("NVTUNE_NVCC", nvcc()).current_dir(folder.path()));
     let text = read("nvtune.lock");
     let inferred = text.lines().map(str::trim).filter(|line| line.contains("inferred"));
     expect![[r#"

@@ -1,6 +1,6 @@
 //! Launches with texture and surface objects: what is recorded of them, what is left out, and what a build makes of it.
 
-use super::{Headers, check, command, described, kernel, link, source, timed};
+use super::{Headers, check, command, described, kernel, link, source, timed, write_timings};
 use expect_test::expect;
 use nvtune::recording::{LeftOut, RecordedLaunch, fuzzed};
 use std::path::Path;
@@ -120,9 +120,7 @@ fn objects_that_cannot_be_replayed_are_left_out_with_the_reason() {
 fn tuned(folder: &Path, mode: &str) -> (String, serde_json::Value) {
     let sources = tempfile::tempdir().expect("a folder");
     std::fs::copy(source("textured.cu"), sources.path().join("launches.cu")).expect("copied");
-    let timings = r#"{"device": {"name": "NVIDIA H200", "compute_capability": 90},
-        "entries": [{"label": "block=128", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}]}"#;
-    std::fs::write(sources.path().join("timings.json"), timings).expect("written");
+    write_timings(sources.path(), r#"{"label": "block=128", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#);
     let mut build = command(sources.path(), mode, Headers::Cuda);
     build.env("NVTUNE_CAPTURE_DIR", folder).env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_CANDIDATES", "4");
     let ran = build.output().expect("it starts");

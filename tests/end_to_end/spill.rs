@@ -76,7 +76,9 @@ fn kernel_with_dynamic_shared_memory_is_built_without_spills_in_shared_memory() 
     let project = Project::new(&["spilled.cu"]);
     let source = project.read("spilled.cu").replace("    float values[64];", "    extern __shared__ float values[];");
     let source = source.replace(AXES, &format!("{AXES} shared(65536)")).replace("256, 256>>>", "256, 256, 65536>>>");
-    let source = source.replace("values[(k", "values[threadIdx.x + (k").replace("values[k]", "values[threadIdx.x + k]");
+    let source = source
+        .replace("values[(k", "values[threadIdx.x * 64 + (k")
+        .replace("values[k]", "values[threadIdx.x * 64 + k]");
     project.write("spilled.cu", &source);
     let ran = timed(&project);
     assert!(ran.stderr.contains("nvtune: wide: block=256"), "{}", ran.stderr);
