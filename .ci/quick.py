@@ -5,9 +5,12 @@ In: NVTUNE_NVCC, CARGO. Out: a line for each check when it ends; status 1 if one
 The lints need the build directory, and wait until the tests are built: then they run beside them, and give way to them.
 """
 
+import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -50,8 +53,22 @@ def lints():
     return ["clippy", "--locked", "--workspace", "--all-targets", "--test", "gpu", "--", "-D", "warnings"]
 
 
-def main():
-    LOGS.mkdir(parents=True, exist_ok=True)
+@contextlib.contextmanager
+def temporary_folder():
+    """Where the tests write: in memory if it has room and runs programs, for they make and remove many small files."""
+    memory, enough, place = "/dev/shm", 2 << 30, None
+    with contextlib.suppress(OSError):
+        found = os.statvfs(memory)
+        if "TMPDIR" not in os.environ and not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= enough:
+            place = memory
+    folder = tempfile.mkdtemp(prefix="nvtune-tests-", dir=place)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_checks():
     checks = [Check("format", CARGO, "fmt", "--check")]
     # Some tests wait more than they compute.
     os.environ.setdefault("RUST_TEST_THREADS", str(1 + (os.cpu_count() or 1)))
@@ -63,7 +80,14 @@ def main():
     while running:
         running = [check for check in running if not check.has_ended()]
         time.sleep(0.1)
-    failed = [check for check in checks if check.process.returncode]
+    return [check for check in checks if check.process.returncode]
+
+
+def main():
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with temporary_folder() as folder:
+        os.environ["TMPDIR"] = folder
+        failed = run_checks()
     for check in failed:
         print(f"\n{check.name}:\n{check.output()}", flush=True)
     sys.exit(1 if failed else 0)

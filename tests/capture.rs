@@ -441,6 +441,7 @@ fn report_has_the_share_of_the_recorded_gpu_time() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn launches_into_default_streams_of_threads_are_recorded() {
     let renamed = [
         "__cudaLaunchKernel",

@@ -1,4 +1,4 @@
-//@tune
+//@tune block({64, 256})
 __global__ void strided(int step, float *x) {
     const int i = (blockIdx.x * blockDim.x + threadIdx.x) * step;
     x[i] = x[i] + 1;

@@ -15,25 +15,25 @@ class Hidden {
     __device__ int items() const { return n; }
 };
 
-//@tune
+//@tune regs({0})
 __global__ void planes(const Sizes sizes, float *x) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
     if (i < sizes.extent.x && j < sizes.extent.y) x[j * sizes.extent.x + i] += 1;
 }
 
-//@tune threads(sizes.counts[1])
+//@tune threads(sizes.counts[1]) regs({0})
 __global__ void rows(Sizes sizes, float *x) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < sizes.counts[1]) x[i] += 1;
 }
 
-//@tune
+//@tune regs({0})
 __global__ void cells(dim3 size, float *x) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < size.x * size.y * size.z) x[i] += 1;
 }
 
-//@tune
+//@tune regs({0})
 __global__ void items(Hidden items, float *x) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < items.items()) x[i] += 1;

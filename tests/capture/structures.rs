@@ -67,8 +67,8 @@ fn grid_that_numbers_in_structures_give_follows_them() {
     "#]].assert_eq(&said);
     // A mistake of the comment's own is an error as ever.
     let text = std::fs::read_to_string(source("structured.cu")).expect("read").replacen(
-        "//@tune\n",
-        "//@tune require(blok.x > 3)\n",
+        "//@tune regs({0})\n",
+        "//@tune regs({0}) require(blok.x > 3)\n",
         1,
     );
     std::fs::write(folder.path().join("launches.cu"), text).expect("written");

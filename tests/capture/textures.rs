@@ -1,6 +1,7 @@
 //! Launches with texture and surface objects: what is recorded of them, what is left out, and what a build makes of it.
 
 use super::{Headers, check, command, described, kernel, link, source, timed, write_timings};
+use crate::support::full::cases;
 use expect_test::expect;
 use nvtune::recording::{LeftOut, RecordedLaunch, fuzzed};
 use std::path::Path;
@@ -181,7 +182,7 @@ fn kernel_with_handles_in_memory_is_not_tuned() {
 
 #[test]
 fn damaged_or_truncated_recording_names_nothing_that_it_does_not_have() {
-    for argument in ["0", "1"] {
+    for argument in cases(&["0", "1"], 1) {
         let folder = recorded(argument);
         let bytes = std::fs::read(&kernel(folder.path(), "resampled").launches[0].path).expect("read");
         let is_read = |bytes: &[u8]| RecordedLaunch::read(&mut std::io::Cursor::new(bytes)).is_ok();

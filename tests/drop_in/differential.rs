@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const MOST_RUNS: usize = 4;
 
 /// In a quick run, one of this many generated lines.
-const SAMPLE: usize = 40;
+const SAMPLE: usize = 60;
 
 /// The sources that calls are given, with objects to link and a folder.
 fn fixture() -> tempfile::TempDir {

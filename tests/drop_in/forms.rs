@@ -90,7 +90,7 @@ const FORMS: &[(&str, Expected)] = &[
     ("-c two.cu -o /dev/null", Silent),
 ];
 
-const QUICK: usize = 6;
+const QUICK: usize = 4;
 
 /// Recorded timings for which the register caps of `two.cu` win: what a GPU would say.
 pub const CAPS_WIN: &str = r#"{

@@ -2,6 +2,7 @@
 
 use super::project::{Project, compile, nvcc, run, succeed};
 use super::results::noting;
+use crate::support::full::cases;
 use std::collections::HashMap;
 
 /// A kernel with a macro axis, for which the front end runs twice; `head` stands before it, `clauses` are more of its comment.
@@ -200,7 +201,7 @@ fn passing_refusals_are_not_cached() {
     let small = ARGS.replace("16", "12");
     // What they are, the source, the GPU, and of each kernel what is said and the baseline that is tried: what there is no room for
     // never is, not even ahead of the other variants' code.
-    for (what, source, recorded, kernels) in [
+    let refusals = [
         (
             "a GPU that is full, a baseline that took too long, and memory that was lacking",
             named("large", "W1", "", ARGS) + &named("hangs", "W2", "", &small) + &named("lacks", "W3", "", &small),
@@ -229,7 +230,8 @@ fn passing_refusals_are_not_cached() {
             recording("", "").replace(r#""log":"#, r#""start": "die", "log":"#),
             &[("nothing is timed, the model chooses: the measuring process", None)],
         ),
-    ] {
+    ];
+    for (what, source, recorded, kernels) in cases(&refusals, 2) {
         let watched = Watched::new(&source, Some(&recorded));
         let tried = || -> Vec<String> {
             let log = watched.project.read("log");
@@ -241,7 +243,7 @@ fn passing_refusals_are_not_cached() {
             baselines
         };
         let first = watched.build();
-        for (said, _) in kernels {
+        for (said, _) in *kernels {
             assert!(first.said.iter().any(|line| line.contains(said)), "{said}: {first:?}");
         }
         let expected: Vec<&str> = kernels.iter().filter_map(|&(_, tried)| tried).collect();

@@ -1,6 +1,7 @@
 //! Results that last: the cache and the lock file, through real compiles.
 
 use super::project::{CAPS_WIN, Project, Ran, compile, nvcc, reproducible, run, succeed};
+use crate::support::full::cases;
 use std::path::Path;
 use std::process::Command;
 
@@ -354,7 +355,7 @@ fn stale_lock_entry_is_not_used_and_names_what_changed() {
         arguments.extend(options.iter().map(|word| (*word).to_owned()));
         succeed(project.nvtune(&arguments).env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"))
     };
-    let cases: [(&str, &str, &str, &[&str], &str); 4] = [
+    let changes: [(&str, &str, &str, &[&str], &str); 4] = [
         (
             "mixed(x, i + 3)",
             "mixed(x, i + 4)",
@@ -378,7 +379,7 @@ fn stale_lock_entry_is_not_used_and_names_what_changed() {
         ),
         ("struct", "struct", "\"toolkit\": \"12.9.1\"", &[], "another is the toolkit (13.0."),
     ];
-    for (from, to, toolkit, options, said) in cases {
+    for (from, to, toolkit, options, said) in cases(&changes, 2) {
         project.write("two.cu", &original.replacen(from, to, 1));
         let version = lock.split("\"toolkit\": ").nth(1).and_then(|rest| rest.split('"').nth(1)).expect("it is named");
         if !toolkit.is_empty() {

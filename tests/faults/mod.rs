@@ -342,7 +342,7 @@ fn check_builds(has_header: bool, kinds: &[Kind]) -> (String, usize) {
         all.retain(|fault| format!("{} {}", fault.kind.name, fault.text()).contains(&part));
     }
     let every = std::env::var(EVERY).ok().and_then(|text| text.parse().ok());
-    let every = every.unwrap_or(if is_full() || is_part { 1 } else { 500 });
+    let every = every.unwrap_or(if is_full() || is_part { 1 } else { 800 });
     let mut number = 0;
     all.retain(|fault| {
         number += 1;
