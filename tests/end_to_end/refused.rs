@@ -232,7 +232,7 @@ fn passing_refusals_are_not_cached() {
         ),
     ];
     for (what, source, recorded, kernels) in cases(&refusals, 2) {
-        let watched = Watched::new(&source, Some(&recorded));
+        let watched = Watched::new(source, Some(recorded));
         let tried = || -> Vec<String> {
             let log = watched.project.read("log");
             let mut baselines: Vec<String> =
