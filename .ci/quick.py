@@ -61,7 +61,7 @@ def temporary_folder():
         found = os.statvfs(memory)
         if "TMPDIR" not in os.environ and not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= enough:
             place = memory
-    folder = tempfile.mkdtemp(prefix="nvtune-tests-", dir=place)
+    folder = tempfile.mkdtemp(prefix="quick-checks-", dir=place)
     try:
         yield folder
     finally:

@@ -143,7 +143,7 @@ fn is_one_of(path: &Path, passed: &[PathBuf]) -> bool {
 }
 
 /// What tells nvtune from the real nvcc: the file's identity; for a copy, its bytes; for a
-/// script, that it names nvtune.
+/// script, that it starts nvtune.
 struct OwnIdentity {
     metadata: Option<Metadata>,
 }
@@ -189,7 +189,21 @@ impl OwnIdentity {
 fn starts_nvtune(path: &Path) -> bool {
     let mut start = Vec::with_capacity(SCRIPT_START as usize);
     let read = std::fs::File::open(path).and_then(|file| file.take(SCRIPT_START).read_to_end(&mut start));
-    read.is_ok() && start.starts_with(b"#!") && memchr::memmem::find(&start, b"nvtune").is_some()
+    read.is_ok() && start.starts_with(b"#!") && String::from_utf8_lossy(&start).lines().any(names_nvtune)
+}
+
+/// Whether a line of a script has nvtune as the last part of a path, and not in a comment that
+/// fills the line. A folder that has nvtune in its name says nothing of what is started.
+fn names_nvtune(line: &str) -> bool {
+    let goes_on = |byte: Option<&u8>, marks: &[u8]| {
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || marks.contains(byte))
+    };
+    let bytes = line.as_bytes();
+    !line.trim_start().starts_with('#')
+        && line.match_indices("nvtune").any(|(at, name)| {
+            let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+            !goes_on(before, b".") && !goes_on(bytes.get(at + name.len()), b"-./")
+        })
 }
 
 /// The program that this process runs, however it was called.
@@ -227,6 +241,26 @@ mod tests {
         let path = std::env::join_paths([&links, &copies, &real]).expect("no colons");
         let found = RealNvcc::find(None, |name| (name == "PATH").then(|| path.clone()));
         assert_eq!(found.expect("the third entry is real").path, nvcc);
+    }
+
+    #[test]
+    fn script_is_nvtune_if_it_starts_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let wrapper = tool(folder.path(), "nvcc");
+        for (line, expected) in [
+            ("exec nvtune nvcc \"$@\"", true),
+            ("exec /opt/tools/nvtune \"$@\"", true),
+            ("'/opt/nvtune/bin/nvtune' \"$@\"", true),
+            ("${TUNER:-nvtune} nvcc \"$@\"; exit $?", true),
+            ("# nvtune finds this one\nexec /opt/cuda/bin/nvcc \"$@\"", false),
+            ("echo \"$@\" >>/data/nvtune-trial/log; exec /opt/cuda/bin/nvcc \"$@\"", false),
+            ("cd /home/me/nvtune/build && exec /opt/cuda/bin/nvcc \"$@\"", false),
+            ("exec /opt/cuda/bin/nvcc \"$@\" 2>/var/log/old.nvtune", false),
+            ("exec /opt/cuda/bin/nvcc \"$@\"", false),
+        ] {
+            std::fs::write(&wrapper, format!("#!/bin/sh\n{line}\n")).expect("written");
+            assert_eq!(is_nvtune(&wrapper), expected, "{line}");
+        }
     }
 
     #[test]
