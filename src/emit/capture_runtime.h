@@ -21,7 +21,11 @@ void *__nvtune_mmap(void *, unsigned long, int, int, int, long) __asm__("mmap");
 
 typedef unsigned long long word;
 
-enum { MOST_KINDS = 16, MOST_BUFFERS = 4096, MOST_POINTERS = 1 << 16, MOST_QUESTIONS = 1 << 16, PIECE = 16 << 20 };
+enum { MOST_KINDS = 32, MOST_BUFFERS = 4096, MOST_POINTERS = 1 << 16, MOST_QUESTIONS = 1 << 16, PIECE = 16 << 20 };
+
+/* After so many launches of one kind, the next one and all after it are a kind of their own: what a program iterates on has
+   other contents than what it begins with. */
+enum { EARLY = 3 };
 
 /* Bytes up to which allocations are recorded whole: less is not worth a probe, which takes a compile. */
 enum { SMALL = 16 << 20 };
@@ -150,6 +154,12 @@ static word kind_of(const Kernel &kernel, const Shape &shape, const Argument *ar
     for (; at < arguments[i].size; ++at) mix(digest, static_cast<const unsigned char *>(arguments[i].bytes)[at]);
   }
   return digest;
+}
+
+/* Returns the kind of those launches of a kind that come after its early ones. */
+static word later_of(word kind) {
+  mix(kind, EARLY);
+  return kind;
 }
 
 /* A path under construction. */
@@ -671,18 +681,25 @@ private:
   Timing &operator=(const Timing &);
 };
 
-/* Counts a launch of a kind that is new, records it, and has it timed. */
-__attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &shape, const Argument *arguments, int count,
-                                       const Variable *variables, int variable_count, cudaStream_t stream,
-                                       const void *function, Timing &timing) {
+/* Returns the place of a kind among the first `kinds`; `kinds` if it is none of them. */
+static inline int index_of(const Kernel &kernel, int kinds, word kind) {
+  int at = 0;
+  while (at < kinds && kernel.keys[at] != kind) ++at;
+  return at;
+}
+
+/* Counts a launch of a kind that is new, records it, and has it timed. Later launches of a kind leave room for others, and
+   it is no loss that needs a reason if there is none for them. */
+__attribute__((cold)) static void meet(Kernel &kernel, word kind, bool is_later, const Shape &shape,
+                                       const Argument *arguments, int count, const Variable *variables, int variable_count,
+                                       cudaStream_t stream, const void *function, Timing &timing) {
   while (__atomic_exchange_n(&kernel.lock, 1, __ATOMIC_ACQUIRE)) __nvtune_sched_yield();
   const Path folder = folder_of(kernel);
   if (!kernel.counts) {
     kernel.counts = map_counts(folder.text);
     if (!kernel.counts) kernel.counts = kernel.own_counts;
   }
-  int at = 0;
-  while (at < kernel.kinds && kernel.keys[at] != kind) ++at;
+  int at = index_of(kernel, kernel.kinds, kind);
   if (at == kernel.kinds && at < MOST_KINDS) {
     kernel.keys[at] = kind;
     if (kernel.counts != kernel.own_counts) kernel.counts[KIND_WORDS + at] = kind;
@@ -695,13 +712,13 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
     const Uncaptured uncaptured;
     const word most = most_bytes();
     Recording recording = {reinterpret_cast<AddressRange>(driver_function("cuMemGetAddressRange")), function, 0, 0, 0, 0, 0, 0,
-                           most > kernel.bytes ? most - kernel.bytes : 0, 0, false, 0, 0, 0, 0};
+                           most > kernel.bytes ? (most - kernel.bytes) >> is_later : 0, 0, false, 0, 0, 0, 0};
     recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
     recording.pointers = static_cast<Pointer *>(__nvtune_malloc(MOST_POINTERS * sizeof(Pointer)));
     if (!recording.address_range) recording.problem = "the driver does not tell the sizes of buffers";
     else if (!recording.buffers || !recording.pointers) recording.problem = "there is no memory for it";
     else record(kernel, recording, folder.text, kind, shape, arguments, count, variables, variable_count, stream);
-    if (recording.problem) leave_out(folder.text, recording.problem, kernel.bytes + recording.bytes, most);
+    if (recording.problem && !is_later) leave_out(folder.text, recording.problem, kernel.bytes + recording.bytes, most);
     __nvtune_free(recording.buffers);
     __nvtune_free(recording.pointers);
     __nvtune_free(recording.arrays);
@@ -714,7 +731,8 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, const Shape &s
   __atomic_store_n(&kernel.lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Counts the launch that the program pushed, and records and times the first of its kind; then pushes it again. */
+/* Counts the launch that the program pushed, and records and times the first of its kind, and the first after its early
+   ones; then pushes it again. */
 static void launch(Kernel &kernel, const Argument *arguments, int count, const Variable *variables, int variable_count,
                    const void *function, Timing &timing) {
   ::dim3 grid, block;
@@ -722,14 +740,22 @@ static void launch(Kernel &kernel, const Argument *arguments, int count, const V
   void *stream = 0;
   if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) != cudaSuccess) return;
   const Shape shape = {{grid.x, grid.y, grid.z, block.x, block.y, block.z, shared}};
-  const word kind = kind_of(kernel, shape, arguments, count);
+  word kind = kind_of(kernel, shape, arguments, count);
   const int kinds = __atomic_load_n(&kernel.kinds, __ATOMIC_ACQUIRE);
-  int at = 0;
-  while (at < kinds && kernel.keys[at] != kind) ++at;
+  int at = index_of(kernel, kinds, kind);
+  bool is_later = false;
+  if (at < kinds && __atomic_load_n(&kernel.counts[at], __ATOMIC_RELAXED) >= EARLY) {
+    const int later = index_of(kernel, kinds, later_of(kind));
+    is_later = later < MOST_KINDS;
+    if (is_later) {
+      kind = later_of(kind);
+      at = later;
+    }
+  }
   if (at == MOST_KINDS || (at < kinds && __atomic_load_n(&kernel.is_done[at], __ATOMIC_ACQUIRE)))
     __atomic_fetch_add(&kernel.counts[at], 1, __ATOMIC_RELAXED);
   else
-    meet(kernel, kind, shape, arguments, count, variables, variable_count, static_cast<struct CUstream_st *>(stream),
+    meet(kernel, kind, is_later, shape, arguments, count, variables, variable_count, static_cast<struct CUstream_st *>(stream),
          function, timing);
   static_cast<void>(__cudaPushCallConfiguration(grid, block, shared, static_cast<struct CUstream_st *>(stream)));
 }

@@ -16,8 +16,8 @@ const MOST_LAUNCHES: usize = 256;
 /// The most files of counters that are read: one for each process.
 const MOST_COUNTERS: usize = 4096;
 
-/// How many kinds of launch a program tells apart.
-const KINDS: usize = 16;
+/// How many kinds of launch a program tells apart (`MOST_KINDS` in `src/emit/capture_runtime.h`).
+const KINDS: usize = 32;
 
 /// The recorded launches of one kernel.
 #[derive(Clone, Debug, Default)]

@@ -53,7 +53,7 @@ int main(int count, char **arguments) {
     memset(y, 0, 8000);
     switch (kind) {
         case 0: {
-            for (int i = 0; i < 5; ++i) scaled<<<4, 256>>>(1000, 0.5f, x, y);
+            for (int i = 0; i < 3; ++i) scaled<<<4, 256>>>(1000, 0.5f, x, y);
             scaled<<<2, 256>>>(300, 0.5f, x, y + 100);
             View other = {x + 10, 32}, *device;
             cudaMalloc(&device, sizeof other);
@@ -66,7 +66,7 @@ int main(int count, char **arguments) {
         case 1: /* More kinds than are told apart, by several threads. */
             for (int round = 0; round < 2; ++round) {
                 auto launches = [](void *) -> void * {
-                    for (int step = 0; step < 20; ++step) counted<<<1, 32>>>(step, reinterpret_cast<int *>(y));
+                    for (int step = 0; step < 40; ++step) counted<<<1, 32>>>(step, reinterpret_cast<int *>(y));
                     return nullptr;
                 };
                 pthread_t threads[2];

@@ -1,0 +1,44 @@
+//! Launches of one kind: its first is recorded, and its fourth, which stands for all after it.
+
+use super::{kernel, recorded_program};
+use std::process::Command;
+
+/// Runs the program of `iterated.cu` with so many launches; returns how many launches each recording
+/// stands for, and the number that it begins with, which is that of the launch.
+fn recorded(folder: &std::path::Path, launches: &str, environment: &[(&str, &str)]) -> Vec<(u64, f32)> {
+    let captures = folder.join("launches.capture");
+    let _ = std::fs::remove_dir_all(&captures);
+    let mut program = Command::new(folder.join("program"));
+    let ran = program.arg(launches).current_dir(folder).envs(environment.iter().copied()).status().expect("it starts");
+    assert!(ran.success());
+    let recorded = kernel(folder, "advanced");
+    assert!(recorded.left_out.is_empty(), "{:?}", recorded.left_out);
+    let mut found: Vec<(u64, f32)> = recorded
+        .launches
+        .iter()
+        .map(|counted| {
+            let place = usize::try_from(counted.launch.buffers[0].start).expect("small");
+            let bytes = std::fs::read(&counted.path).expect("read");
+            (counted.count, f32::from_le_bytes(bytes[place..place + 4].try_into().expect("4 bytes")))
+        })
+        .collect();
+    found.sort_by_key(|(_, number)| number.to_bits());
+    let counted: u64 = found.iter().map(|(count, _)| count).sum();
+    assert_eq!((recorded.others + counted).to_string(), launches);
+    found
+}
+
+#[test]
+fn fourth_launch_of_a_kind_stands_for_those_after_it() {
+    let folder = recorded_program(include_str!("iterated.cu"));
+    let folder = folder.path();
+    for (launches, expected) in
+        [("1", &[(1, 0.0)][..]), ("3", &[(3, 0.0)]), ("4", &[(3, 0.0), (1, 3.0)]), ("9", &[(3, 0.0), (6, 3.0)])]
+    {
+        assert_eq!(recorded(folder, launches, &[]), expected, "{launches} launches");
+    }
+    let main = kernel(folder, "advanced").main_launch().map(|counted| counted.count);
+    assert_eq!(main, Some(6), "that of most launches is tuned on");
+    // Of 9000 bytes the first launch takes half: the rest is for other kinds, and its lack is no fault.
+    assert_eq!(recorded(folder, "9", &[("NVTUNE_CAPTURE_BYTES", "9000")]), [(3, 0.0)]);
+}
