@@ -240,16 +240,15 @@ fn first_launch_of_each_kind_is_recorded_with_the_memory_that_it_reaches() {
         folder.path(),
         "filled_double",
         expect![[r#"
-        1 x grid [5, 1, 1] block [128, 1, 1] shared 1024
-          Unsigned 600
-          Float 2.5
-          Pointer of 8 bytes
-          buffers [8000, 4000]
-          argument 2 + 0 -> buffer 0 + 0
-          variable 1 + 0 -> buffer 1 + 40
-          weights: 16 bytes
-          target: 16 bytes
-    "#]],
+            1 x grid [5, 1, 1] block [128, 1, 1] shared 1024
+              Unsigned 600
+              Float 2.5
+              Pointer of 8 bytes
+              buffers [8000]
+              argument 2 + 0 -> buffer 0 + 0
+              weights: 16 bytes
+              target: 16 bytes
+        "#]],
     );
 }
 
@@ -381,6 +380,17 @@ fn launch_that_may_write_what_its_addresses_depend_on_is_recorded_whole() {
           argument 2 + 0 -> buffer 1 + 0
     "#]],
     );
+}
+
+#[test]
+fn numbers_that_look_like_an_address_are_one_if_the_kernel_loads_addresses() {
+    let folder = recorded_program(include_str!("capture/numbers.cu"));
+    let sizes = |name: &str| -> Vec<u64> {
+        let recorded = kernel(folder.path(), name);
+        recorded.launches[0].launch.buffers.iter().map(|place| place.end - place.start).collect()
+    };
+    assert_eq!(sizes("listed"), [1000, 4000]);
+    assert_eq!(sizes("followed"), [1000, 4000, 2000]);
 }
 
 #[test]

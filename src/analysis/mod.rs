@@ -7,6 +7,7 @@ pub mod flow_conservation;
 pub mod grid_stride;
 pub mod grid_sync;
 mod item_value;
+mod loaded_addresses;
 pub mod memory_check;
 mod memory_probe;
 pub mod ptx_facts;
@@ -21,5 +22,6 @@ pub mod written_only;
 pub mod written_variables;
 
 pub use address_slice::SliceProblem;
+pub use loaded_addresses::may_load_addresses;
 pub use memory_probe::{ENTRY as PROBE_ENTRY, MemoryProbe, PointerArgument, ProbeRow, TABLE as PROBE_TABLE};
 pub use texture_handles::texture_handles;

@@ -214,12 +214,21 @@ impl Build<'_> {
         let has_stream_per_thread = has_stream_per_thread(&toolchain.device_source().unwrap_or_default());
         for (annotation, found) in found {
             match found {
-                Ok(KernelStub { mangled, symbol, toolkit, probe, handles }) => {
+                Ok(KernelStub { mangled, symbol, toolkit, probe, handles, loads_addresses }) => {
                     let (kernel, name) = (annotation.name.clone(), folder.display());
                     self.console.summary(&format!("{kernel}: launches are recorded below '{name}'"));
                     let instance = annotation.instance_name().unwrap_or_default();
                     let folder = folder.as_os_str().as_bytes().to_vec();
-                    let capture = Capture { folder, kernel, instance, toolkit, has_stream_per_thread, probe, handles };
+                    let capture = Capture {
+                        folder,
+                        kernel,
+                        instance,
+                        toolkit,
+                        has_stream_per_thread,
+                        probe,
+                        handles,
+                        loads_addresses,
+                    };
                     let change = StubChange::Capture(capture);
                     tuning.captures.push(StubText { source: source.clone(), stub: mangled, symbol, change });
                 }

@@ -55,6 +55,8 @@ pub struct Capture {
     /// Where the arguments have handles of texture and surface objects, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handles: Vec<HandlePlace>,
+    /// Whether the kernel may load addresses from memory. If not, what looks like one there is none.
+    pub loads_addresses: bool,
 }
 
 /// An argument of a launch in its stub.
@@ -76,7 +78,7 @@ impl Capture {
     pub(super) fn text(&self, function: &str, arguments: &[StubArgument<'_>]) -> String {
         let probe = self.probe.as_ref().filter(|probe| probe.parameters == arguments.len());
         let mut text = format!(
-            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\n{}{}static __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, {}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
+            "\n__nvtune_capture::Timing __nvtune_timing;\n{{ /* made by nvtune: records launches */\n{}{}static __nvtune_capture::Kernel __nvtune_kernel = {{{}, {}, {}, {}, {}, {}, {}, 0, 0, {{0}}, {{0}}, 0, {{0}}, 0, 0}};\nconst __nvtune_capture::Argument __nvtune_arguments[] = {{\n",
             probe.map(probe_text).unwrap_or_default(),
             handles_text(&self.handles),
             literal(&self.folder),
@@ -84,7 +86,8 @@ impl Capture {
             literal(self.instance.as_bytes()),
             if probe.is_some() { "&__nvtune_probe" } else { "0" },
             if self.handles.is_empty() { "0" } else { "__nvtune_handles" },
-            self.handles.len()
+            self.handles.len(),
+            self.loads_addresses
         );
         for (index, StubArgument { expression }) in arguments.iter().enumerate() {
             let known = self.handles.iter().find(|place| (place.argument, place.offset) == (index, 0));

@@ -82,13 +82,15 @@ struct Handle {
   bool is_texture;
 };
 
-/* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
+/* What is known of one kernel; zero at the start of the program. What looks like an address in memory is one only if the
+   kernel loads addresses: the neighbours in a list of whole numbers may look like one. `counts` has one counter for each kind of launch, and
    one for all that are not distinguished. */
 struct Kernel {
   const char *folder, *name, *instance;
   const Probe *probe;
   const Handle *handles;
   int handle_count;
+  bool loads_addresses;
   int lock, kinds;
   word keys[MOST_KINDS];
   int is_done[MOST_KINDS];
@@ -259,7 +261,7 @@ struct Array;
 struct Texture;
 
 /* One launch that is being recorded, of the kernel with this host function. `is_closed`: all memory that it accesses is
-   known. */
+   known. `loads_addresses` as of its kernel. */
 struct Recording {
   AddressRange address_range;
   const void *function;
@@ -271,6 +273,7 @@ struct Recording {
   Array *arrays;
   Texture *textures;
   word array_count, texture_count;
+  bool loads_addresses;
 };
 
 /* Of capture_textures.h. */
@@ -482,7 +485,7 @@ static void put_memory(Recording &recording, Writer &writer, void *piece, word h
       return;
     }
     /* Addresses of one program are near each other. */
-    for (word in = 0; in + 8 <= part; in += 8) {
+    for (word in = 0; in + 8 <= part && recording.loads_addresses; in += 8) {
       const word value = word_at(piece, in);
       if (value >> 32 != 0 && value >> 48 == 0 && (value - near + (1ULL << 42)) >> 43 == 0)
         note_pointer(recording, holder, at + in, value);
@@ -712,7 +715,7 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, bool is_later,
     const Uncaptured uncaptured;
     const word most = most_bytes();
     Recording recording = {reinterpret_cast<AddressRange>(driver_function("cuMemGetAddressRange")), function, 0, 0, 0, 0, 0, 0,
-                           most > kernel.bytes ? (most - kernel.bytes) >> is_later : 0, 0, false, 0, 0, 0, 0};
+                           most > kernel.bytes ? (most - kernel.bytes) >> is_later : 0, 0, false, 0, 0, 0, 0, kernel.loads_addresses};
     recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
     recording.pointers = static_cast<Pointer *>(__nvtune_malloc(MOST_POINTERS * sizeof(Pointer)));
     if (!recording.address_range) recording.problem = "the driver does not tell the sizes of buffers";

@@ -11,7 +11,7 @@ pub const MINIMUM_GAIN: f64 = 1.01;
 /// So is one of fewer microseconds a launch: what a change does to the launches around it, which
 /// nothing times, can be as much. In `jacobi1D` of PolyBench one kernel gained 0.05 us and the other,
 /// unchanged, lost 0.08 us (H200, `kernels/results/h200/unmarked_projects_2.json`).
-const MINIMUM_GAIN_US: f64 = 0.1;
+const MINIMUM_GAIN_US: f64 = 0.2;
 
 /// Pairs needed before a verdict other than [`Verdict::Ambiguous`] is possible: with fewer,
 /// even all of them pointing one way happens by chance more often than [`ERROR_RATE`] (2 *

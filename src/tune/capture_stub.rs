@@ -5,7 +5,7 @@ use super::fingerprint;
 use super::header_functions;
 use super::kernel_info;
 use super::variants::{FrontEnds, Macros};
-use crate::analysis::{MemoryProbe, texture_handles};
+use crate::analysis::{MemoryProbe, may_load_addresses, texture_handles};
 use crate::comment::Annotation;
 use crate::cuda::HandlePlace;
 use crate::cuda::declarations::handle_by_value;
@@ -27,6 +27,8 @@ pub struct KernelStub {
     pub probe: Option<MemoryProbe>,
     /// The handles among the arguments.
     pub handles: Vec<HandlePlace>,
+    /// Whether memory may hold addresses that the kernel loads.
+    pub loads_addresses: bool,
 }
 
 /// An annotation, and the launch stub of its kernel.
@@ -66,7 +68,8 @@ pub fn kernel_stubs(toolchain: &Toolchain, annotations: &[Annotation]) -> Result
         handles.extend(declared);
         let mut handles: Vec<HandlePlace> = handles.into_iter().collect();
         handles.dedup_by_key(|place| (place.argument, place.offset));
-        Ok(KernelStub { mangled, symbol: entry.symbol, toolkit, probe, handles })
+        let loads_addresses = module.as_ref().is_none_or(|module| may_load_addresses(module, &entry.symbol));
+        Ok(KernelStub { mangled, symbol: entry.symbol, toolkit, probe, handles, loads_addresses })
     };
     let has_symbol = |found: &[AnnotatedStub], symbol: &str| {
         found.iter().any(|(_, stub)| stub.as_ref().is_ok_and(|stub| stub.symbol == symbol))
