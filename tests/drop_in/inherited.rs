@@ -60,6 +60,7 @@ fn nvcc_inherits_the_same_with_nvtune_as_without() {
 }
 
 #[test]
+#[ignore = "long: in the full run"]
 fn nvtune_does_not_take_its_own_link_copy_or_script_for_nvcc() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
