@@ -17,6 +17,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 LOGS = REPOSITORY / "build" / "quick"
 CARGO = os.environ.get("CARGO", "cargo")
+# A file system in memory, and the room that the tests have there with ease.
+MEMORY, MEMORY_BYTES = "/dev/shm", 2 << 30
 
 
 class Check:
@@ -56,12 +58,12 @@ def lints():
 @contextlib.contextmanager
 def temporary_folder():
     """Where the tests write: in memory if it has room and runs programs, for they make and remove many small files."""
-    memory, enough, place = "/dev/shm", 2 << 30, None
+    folder = None
     with contextlib.suppress(OSError):
-        found = os.statvfs(memory)
-        if "TMPDIR" not in os.environ and not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= enough:
-            place = memory
-    folder = tempfile.mkdtemp(prefix="quick-checks-", dir=place)
+        found = os.statvfs(MEMORY)
+        if "TMPDIR" not in os.environ and not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= MEMORY_BYTES:
+            folder = tempfile.mkdtemp(prefix="quick-checks-", dir=MEMORY)
+    folder = folder or tempfile.mkdtemp(prefix="quick-checks-")
     try:
         yield folder
     finally:

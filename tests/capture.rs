@@ -818,7 +818,7 @@ fn all_means_kernels_with_a_share_of_the_recorded_work() {
     let work = kernel(folder.path(), "viewed").work();
     assert_eq!(work, 8 * 16 * 8);
     // The same launches a thousand times more often elsewhere: the counts of a process begin with its kinds'.
-    let counts = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "counts");
+    let counts = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "counters");
     let other = folder.path().join("other.capture/scaled");
     std::fs::create_dir_all(&other).expect("made");
     for entry in std::fs::read_dir(captures.join("scaled")).expect("read").map(|entry| entry.expect("an entry")) {

@@ -257,7 +257,7 @@ const REPORT: [&str; 2] = [
     "A row is a configuration: its median time and the predicted one in microseconds, registers of a thread, occupancy (resident warps as a \
 share of what an SM holds), and T and C, the metrics PO of Liang et al. (ASP-DAC 2013): further threads that would fit on an SM, and \
 estimated cycles of one thread; less of both is better. Winner and baseline come first, then the fastest of the others.",
-    "\"No configuration is faster at 99% confidence\": none was faster than the baseline by 1% and 0.2 us or more with 99% confidence, in 8 or more rounds in \
+    "\"No configuration is faster at 99% confidence\": none was faster than the baseline by 1% and 0.2 us or more with 99% confidence, in nine or more rounds in \
 which both were timed. \"No configuration is predicted to be faster\": nothing was timed, and none is predicted to be faster by 5% or more over \
 all that the model may be wrong about.",
 ];

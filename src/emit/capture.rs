@@ -1,5 +1,6 @@
 //! Writes the C++ by which the launch stub of a kernel records launches: the arguments and
-//! contents of the first launch of each kind, how long it took, and how often each kind came.
+//! contents of the first and fourth launch of each kind, how long these took, and how often each
+//! kind came.
 //!
 //! In: a [`Capture`] and the stub's arguments. Out: C++ statements for the stub. They count and
 //! record, and push the launch configuration again for the toolkit's own code after them, so

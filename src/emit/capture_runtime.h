@@ -24,7 +24,7 @@ typedef unsigned long long word;
 enum { MOST_KINDS = 32, MOST_BUFFERS = 4096, MOST_POINTERS = 1 << 16, MOST_QUESTIONS = 1 << 16, PIECE = 16 << 20 };
 
 /* After so many launches of one kind, the next one and all after it are a kind of their own: what a program iterates on has
-   other contents than what it begins with. */
+   other contents than what it begins with. There may be a launch to warm up and one to check before it iterates. */
 enum { EARLY = 3 };
 
 /* Bytes up to which allocations are recorded whole: less is not worth a probe, which takes a compile. */
@@ -82,14 +82,14 @@ struct Handle {
   bool is_texture;
 };
 
-/* What is known of one kernel; zero at the start of the program. What looks like an address in memory is one only if the
-   kernel loads addresses: the neighbours in a list of whole numbers may look like one. `counts` has one counter for each kind of launch, and
+/* What is known of one kernel; zero at the start of the program. `counts` has one counter for each kind of launch, and
    one for all that are not distinguished. */
 struct Kernel {
   const char *folder, *name, *instance;
   const Probe *probe;
   const Handle *handles;
   int handle_count;
+  /* What looks like an address in memory is one only if the kernel loads addresses: numbers in a list may look like it. */
   bool loads_addresses;
   int lock, kinds;
   word keys[MOST_KINDS];
@@ -261,7 +261,7 @@ struct Array;
 struct Texture;
 
 /* One launch that is being recorded, of the kernel with this host function. `is_closed`: all memory that it accesses is
-   known. `loads_addresses` as of its kernel. */
+   known. `loads_addresses`: memory may hold addresses. */
 struct Recording {
   AddressRange address_range;
   const void *function;
@@ -619,7 +619,7 @@ static void leave_out(const char *folder, const char *problem, word needed, word
 static word *map_counts(const char *folder) {
   for (word attempt = 0; attempt < 64; ++attempt) {
     Path path;
-    path.add(folder).add(static_cast<word>(__nvtune_getpid()), 10).add("-").add(attempt, 10).add(".counts");
+    path.add(folder).add(static_cast<word>(__nvtune_getpid()), 10).add("-").add(attempt, 10).add(".counters");
     const int file = __nvtune_open(path.text, 2 | 0100 | 0200 | 02000000, 0666);
     if (file < 0) continue;
     void *mapped = reinterpret_cast<void *>(-1L);
@@ -691,8 +691,8 @@ static inline int index_of(const Kernel &kernel, int kinds, word kind) {
   return at;
 }
 
-/* Counts a launch of a kind that is new, records it, and has it timed. Later launches of a kind leave room for others, and
-   it is no loss that needs a reason if there is none for them. */
+/* Counts a launch of a kind that is new, records it, and has it timed. One after the early ones of a kind, `is_later`,
+   leaves room for other kinds. Without it the early one stands for all, so that no reason is given. */
 __attribute__((cold)) static void meet(Kernel &kernel, word kind, bool is_later, const Shape &shape,
                                        const Argument *arguments, int count, const Variable *variables, int variable_count,
                                        cudaStream_t stream, const void *function, Timing &timing) {
@@ -714,8 +714,9 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, bool is_later,
   if (may_ask && cudaStreamIsCapturing(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone) {
     const Uncaptured uncaptured;
     const word most = most_bytes();
+    const word left = most > kernel.bytes ? most - kernel.bytes : 0;
     Recording recording = {reinterpret_cast<AddressRange>(driver_function("cuMemGetAddressRange")), function, 0, 0, 0, 0, 0, 0,
-                           most > kernel.bytes ? (most - kernel.bytes) >> is_later : 0, 0, false, 0, 0, 0, 0, kernel.loads_addresses};
+                           is_later ? left / 2 : left, 0, false, 0, 0, 0, 0, kernel.loads_addresses};
     recording.buffers = static_cast<Buffer *>(__nvtune_malloc(MOST_BUFFERS * sizeof(Buffer)));
     recording.pointers = static_cast<Pointer *>(__nvtune_malloc(MOST_POINTERS * sizeof(Pointer)));
     if (!recording.address_range) recording.problem = "the driver does not tell the sizes of buffers";
@@ -747,7 +748,10 @@ static void launch(Kernel &kernel, const Argument *arguments, int count, const V
   const int kinds = __atomic_load_n(&kernel.kinds, __ATOMIC_ACQUIRE);
   int at = index_of(kernel, kinds, kind);
   bool is_later = false;
-  if (at < kinds && __atomic_load_n(&kernel.counts[at], __ATOMIC_RELAXED) >= EARLY) {
+  /* Only if the early one was recorded, and the kernel does not wait for what the program does after its launches. */
+  if (at < kinds && __atomic_load_n(&kernel.is_done[at], __ATOMIC_ACQUIRE) &&
+      !__atomic_load_n(&kernel.is_untimed, __ATOMIC_RELAXED) &&
+      __atomic_load_n(&kernel.counts[at], __ATOMIC_RELAXED) >= EARLY) {
     const int later = index_of(kernel, kinds, later_of(kind));
     is_later = later < MOST_KINDS;
     if (is_later) {

@@ -5,7 +5,7 @@
 //! is wrong no more often than [`ERROR_RATE`], all together (Bonferroni).
 
 use super::outcome::quantile;
-use super::verdict::{ERROR_RATE, Verdict, faster_by, median_interval, ratios};
+use super::verdict::{ERROR_RATE, Verdict, faster_by, median_interval, ratios, slower_by};
 
 /// The numbers of rounds after which the samples are looked at, before the last round. With fewer
 /// than 12, no sample is sure enough for [`ONE_LOOK`]: 2 * 0.5^12 = 0.0005.
@@ -31,7 +31,7 @@ pub(super) struct Racer<T> {
 pub(super) fn is_known<T>(racers: &[Racer<T>]) -> bool {
     let Some((baseline, challengers)) = racers.split_first() else { return true };
     let is_slower =
-        |racer: &Racer<T>| matches!(faster_by(&racer.times, &baseline.times, ONE_LOOK), Verdict::Faster { .. });
+        |racer: &Racer<T>| matches!(slower_by(&baseline.times, &racer.times, ONE_LOOK), Verdict::Faster { .. });
     let is_close = |racer: &Racer<T>| {
         let interval = median_interval(&ratios(&racer.times, &baseline.times), ONE_LOOK);
         interval.is_some_and(|(low, high)| high - low < CLOSELY)

@@ -8,9 +8,9 @@
 /// A gain below this is not worth a change of the build.
 pub const MINIMUM_GAIN: f64 = 1.01;
 
-/// So is one of fewer microseconds a launch: what a change does to the launches around it, which
-/// nothing times, can be as much. In `jacobi1D` of PolyBench one kernel gained 0.15 us as it was timed
-/// here and 0.06 us in the program, and the other, unchanged, lost 0.08 us (H200,
+/// Minimum gain in microseconds a launch. A change can cost the launches around it as much: in
+/// `jacobi1D` of PolyBench one kernel gained 0.15 us as it was timed, and 0.06 us in the program,
+/// where the other one, unchanged, lost 0.08 us (H200,
 /// `kernels/results/h200/unmarked_projects_3.json`).
 const MINIMUM_GAIN_US: f64 = 0.2;
 
@@ -47,15 +47,25 @@ pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
 
 /// [`faster`], wrong no more often than `error_rate`.
 pub fn faster_by(baseline: &[f64], challenger: &[f64], error_rate: f64) -> Verdict {
+    judge(baseline, challenger, error_rate, needed_ratio(baseline, challenger))
+}
+
+/// Whether `challenger` is slower: [`Verdict::Faster`] if the baseline is surely faster than it by
+/// 1%, however few microseconds that is.
+pub fn slower_by(baseline: &[f64], challenger: &[f64], error_rate: f64) -> Verdict {
+    judge(challenger, baseline, error_rate, MINIMUM_GAIN)
+}
+
+/// A verdict for which the median ratio must be at least `needed`.
+fn judge(baseline: &[f64], challenger: &[f64], error_rate: f64, needed: f64) -> Verdict {
     let ratios = ratios(baseline, challenger);
     let ratio = super::outcome::quantile(&ratios, 0.5).unwrap_or(0.0);
     let Some((low, high)) = median_interval(&ratios, error_rate) else {
         return Verdict::Ambiguous { ratio };
     };
-    let least = least_ratio(baseline);
-    if low > 1.0 && ratio >= least {
+    if low > 1.0 && ratio >= needed {
         Verdict::Faster { ratio }
-    } else if high < least {
+    } else if high < needed {
         Verdict::NotFaster { ratio }
     } else {
         Verdict::Ambiguous { ratio }
@@ -63,18 +73,23 @@ pub fn faster_by(baseline: &[f64], challenger: &[f64], error_rate: f64) -> Verdi
 }
 
 /// How many times as fast a challenger must be, at least, for its gain to count.
-fn least_ratio(baseline_us: &[f64]) -> f64 {
-    let mut sorted = baseline_us.to_vec();
+fn needed_ratio(baseline_us: &[f64], challenger_us: &[f64]) -> f64 {
+    let pairs = baseline_us.iter().zip(challenger_us).filter(|(time, other)| is_valid(**time / **other));
+    let mut sorted: Vec<f64> = pairs.map(|(time, _)| *time).collect();
     sorted.sort_by(f64::total_cmp);
     let time_us = super::outcome::quantile(&sorted, 0.5).unwrap_or(0.0);
     let left_us = time_us - MINIMUM_GAIN_US;
     if left_us > 0.0 { MINIMUM_GAIN.max(time_us / left_us) } else { f64::INFINITY }
 }
 
+fn is_valid(ratio: f64) -> bool {
+    ratio.is_finite() && ratio > 0.0
+}
+
 /// The ratios of the pairs, sorted.
 pub(super) fn ratios(times: &[f64], others: &[f64]) -> Vec<f64> {
     let ratios = times.iter().zip(others).map(|(time, other)| time / other);
-    let mut ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
+    let mut ratios: Vec<f64> = ratios.filter(|ratio| is_valid(*ratio)).collect();
     ratios.sort_by(f64::total_cmp);
     ratios
 }

@@ -184,26 +184,28 @@ impl OwnIdentity {
     }
 }
 
-/// Whether this is a script that starts nvtune (`shims/nvcc`, or a user's own): handing a call
-/// to it would never end.
+/// Whether this is a script that starts nvtune (`shims/nvcc`, or a user's own): it is passed over.
+/// One that is not seen to be is noticed when it calls nvtune again ([`STARTED_WRAPPERS`]).
 fn starts_nvtune(path: &Path) -> bool {
     let mut start = Vec::with_capacity(SCRIPT_START as usize);
     let read = std::fs::File::open(path).and_then(|file| file.take(SCRIPT_START).read_to_end(&mut start));
     read.is_ok() && start.starts_with(b"#!") && String::from_utf8_lossy(&start).lines().any(names_nvtune)
 }
 
-/// Whether a line of a script has nvtune as the last part of a path, and not in a comment that
-/// fills the line. A folder that has nvtune in its name says nothing of what is started.
+/// Whether a line of a script has nvtune as the last part of a path, outside of a comment. A folder
+/// that has nvtune in its name says nothing of what is started.
 fn names_nvtune(line: &str) -> bool {
     let goes_on = |byte: Option<&u8>, marks: &[u8]| {
         byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || marks.contains(byte))
     };
-    let bytes = line.as_bytes();
-    !line.trim_start().starts_with('#')
-        && line.match_indices("nvtune").any(|(at, name)| {
-            let before = at.checked_sub(1).and_then(|before| bytes.get(before));
-            !goes_on(before, b".") && !goes_on(bytes.get(at + name.len()), b"-./")
-        })
+    let code = if line.trim_start().starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() };
+    let bytes = code.as_bytes();
+    code.match_indices("nvtune").any(|(at, name)| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        let end = at + name.len();
+        let path = code[..end].rsplit([' ', '\t', '"', '\'', '=', ':']).next().unwrap_or_default();
+        !goes_on(before, b".") && !goes_on(bytes.get(end), b"-./:") && !Path::new(path).is_dir()
+    })
 }
 
 /// The program that this process runs, however it was called.
@@ -246,7 +248,8 @@ mod tests {
     #[test]
     fn script_is_nvtune_if_it_starts_it() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let wrapper = tool(folder.path(), "nvcc");
+        let (wrapper, checkout) = (tool(folder.path(), "nvcc"), folder.path().join("nvtune"));
+        std::fs::create_dir(&checkout).expect("a folder");
         for (line, expected) in [
             ("exec nvtune nvcc \"$@\"", true),
             ("exec /opt/tools/nvtune \"$@\"", true),
@@ -256,6 +259,9 @@ mod tests {
             ("echo \"$@\" >>/data/nvtune-trial/log; exec /opt/cuda/bin/nvcc \"$@\"", false),
             ("cd /home/me/nvtune/build && exec /opt/cuda/bin/nvcc \"$@\"", false),
             ("exec /opt/cuda/bin/nvcc \"$@\" 2>/var/log/old.nvtune", false),
+            ("exec /opt/cuda/bin/nvcc \"$@\" # not nvtune", false),
+            ("PATH=/opt/nvtune:$PATH exec /opt/cuda/bin/nvcc \"$@\"", false),
+            (&*format!("cd {} && exec /opt/cuda/bin/nvcc \"$@\"", checkout.display()), false),
             ("exec /opt/cuda/bin/nvcc \"$@\"", false),
         ] {
             std::fs::write(&wrapper, format!("#!/bin/sh\n{line}\n")).expect("written");

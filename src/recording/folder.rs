@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The most recordings of one kernel that are looked at: as many as one program makes, of
 /// several programs.
-const MOST_LAUNCHES: usize = 256;
+const MOST_LAUNCHES: usize = 512;
 
 /// The most files of counters that are read: one for each process.
 const MOST_COUNTERS: usize = 4096;
@@ -88,7 +88,7 @@ pub fn clear(folder: &Path) {
 /// Whether a file is one that a launch stub makes.
 fn is_own(path: &Path) -> bool {
     let extension = path.extension().and_then(OsStr::to_str);
-    matches!(extension, Some("launch" | "part" | "counts")) || path.file_name() == Some(OsStr::new("left_out"))
+    matches!(extension, Some("launch" | "part" | "counters")) || path.file_name() == Some(OsStr::new("left_out"))
 }
 
 impl RecordedKernel {
@@ -109,7 +109,7 @@ impl RecordedKernel {
         };
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
         let mut times: BTreeMap<u64, u64> = BTreeMap::new();
-        for path in of("counts").take(MOST_COUNTERS) {
+        for path in of("counters").take(MOST_COUNTERS) {
             let Some(counters) = read_counters(path) else { continue };
             for KindCounter { kind, count, nanoseconds } in counters.kinds {
                 *counts.entry(kind).or_default() += count;
@@ -118,9 +118,10 @@ impl RecordedKernel {
                     times.entry(kind).and_modify(|least| *least = nanoseconds.min(*least)).or_insert(nanoseconds);
                 }
             }
-            found.others += counters.others;
+            found.others = found.others.saturating_add(counters.others);
         }
         found.gpu_time_us = gpu_time_us(&counts, found.others, &times);
+        let mut kinds = Vec::new();
         for path in of("launch").take(MOST_LAUNCHES) {
             match File::open(path).map_err(Into::into).and_then(|mut file| RecordedLaunch::read(&mut file)) {
                 Ok(launch) => {
@@ -129,11 +130,17 @@ impl RecordedKernel {
                     let count = kind.and_then(|kind| counts.remove(&kind)).unwrap_or(1).max(1);
                     let nanoseconds = kind.and_then(|kind| times.get(&kind).copied()).unwrap_or_default();
                     found.launches.push(CountedLaunch { launch, count, nanoseconds, path: path.clone() });
+                    kinds.push(kind);
                 }
                 Err(error) => found.unusable.push(format!("'{}' {error}", path.display())),
             }
         }
-        found.others += counts.values().sum::<u64>();
+        // The early launch of a kind stands for all of it where no later one is recorded.
+        for (counted, kind) in found.launches.iter_mut().zip(kinds) {
+            let later = kind.and_then(|kind| counts.remove(&later_of(kind)));
+            counted.count = counted.count.saturating_add(later.unwrap_or_default());
+        }
+        found.others = counts.values().fold(found.others, |sum, count| sum.saturating_add(*count));
         let left_out = folder.join("left_out");
         if is_trusted(&left_out)
             && let Ok(text) = std::fs::read_to_string(&left_out)
@@ -207,6 +214,13 @@ fn gpu_time_us(counts: &BTreeMap<u64, u64>, others: u64, times: &BTreeMap<u64, u
         timed.fold((0.0, 0.0), |(launches, total), (count, time)| (launches + count, total + count * time));
     let all = counts.values().fold(others as f64, |sum, count| sum + *count as f64);
     (launches > 0.0).then(|| total * all / launches)
+}
+
+/// The kind of the launches after the early ones of a kind (`later_of` in
+/// `src/emit/capture_runtime.h`).
+fn later_of(kind: u64) -> u64 {
+    const EARLY: u64 = 3;
+    (kind ^ EARLY).wrapping_mul(1_099_511_628_211)
 }
 
 /// Whether a folder, or a regular file, is the user's own or root's.

@@ -439,7 +439,7 @@ fn warm_cache_objection(
             timing.warm_us = Some(median(samples));
         }
     }
-    let verdict = verdict::faster_by(after, before, LAST_VERDICT);
+    let verdict = verdict::slower_by(before, after, LAST_VERDICT);
     let (Verdict::Faster { ratio } | Verdict::NotFaster { ratio } | Verdict::Ambiguous { ratio }) = verdict;
     Ok(if matches!(verdict, Verdict::Faster { .. }) {
         Some(format!("with warm caches it takes {ratio:.2} times as long as the baseline"))

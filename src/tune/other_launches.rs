@@ -73,7 +73,7 @@ impl Finals<'_> {
             }
         }
         let PairedTimes { before, after } = total?;
-        let Verdict::Faster { ratio } = verdict::faster_by(&after, &before, LAST_VERDICT) else { return None };
+        let Verdict::Faster { ratio } = verdict::slower_by(&before, &after, LAST_VERDICT) else { return None };
         let reason = format!("the recorded launches together take {ratio:.3} times as long as by the baseline");
         Some(Objection { by: "", reason })
     }

@@ -103,7 +103,7 @@ fn each_mode_uses_lock_cache_and_gpu_as_documented() {
         }
     }
     if !is_full() {
-        builds = builds.into_iter().step_by(3).collect();
+        builds = builds.into_iter().skip(1).step_by(3).collect();
     }
     let workers = 2;
     std::thread::scope(|scope| {
