@@ -6,14 +6,11 @@
 //! such a kernel fails, and nvcc's code is kept.
 
 use crate::ptx::opcode::{Class, Opcode};
-use crate::ptx::{Body, Module, Scalar, StateSpace};
+use crate::ptx::{Module, Scalar, StateSpace};
 
 /// Returns whether the kernel `symbol`, or a function of its module, may load an address.
 pub fn may_load_addresses(module: &Module, symbol: &str) -> bool {
-    let run = module.functions.iter().filter(|function| !function.entry || *function.name == *symbol);
-    run.filter_map(|function| function.body.as_ref())
-        .flat_map(Body::instructions)
-        .any(|instruction| loads_words(&instruction.opcode))
+    module.instructions_of(symbol).any(|instruction| loads_words(&instruction.opcode))
 }
 
 /// Whether an instruction loads 64-bit integers, or copies memory without a type. What is in the

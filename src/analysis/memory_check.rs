@@ -67,8 +67,7 @@ pub fn shared_race(
 /// other means than barriers of the whole block (fences, barriers as objects, accesses that are not
 /// weak, locks), or write shared memory by instructions that the interpreter does not run.
 fn has_unwatched_effects(module: &Module, symbol: &str) -> bool {
-    let run = module.functions.iter().filter(|function| !function.entry || *function.name == *symbol);
-    run.filter_map(|function| function.body.as_ref()).flat_map(Body::instructions).any(|instruction| {
+    module.instructions_of(symbol).any(|instruction| {
         let opcode = &instruction.opcode;
         let is_lock = || opcode.modifiers().any(|modifier| matches!(modifier, "cas" | "exch"));
         matches!(opcode.class(), Class::Fence | Class::AsyncBarrier | Class::AsyncCopy | Class::Grid)

@@ -23,8 +23,8 @@ typedef unsigned long long word;
 
 enum { MOST_KINDS = 32, MOST_BUFFERS = 4096, MOST_POINTERS = 1 << 16, MOST_QUESTIONS = 1 << 16, PIECE = 16 << 20 };
 
-/* After so many launches of one kind, the next one and all after it are a kind of their own: what a program iterates on has
-   other contents than what it begins with. There may be a launch to warm up and one to check before it iterates. */
+/* The first launches of a kind. All after them are a kind of their own, for what a program iterates on has other contents
+   than what it begins with: before it iterates, there may be a launch to warm up and one to check. */
 enum { EARLY = 3 };
 
 /* Bytes up to which allocations are recorded whole: less is not worth a probe, which takes a compile. */

@@ -262,6 +262,12 @@ impl Module {
         self.functions.iter().find(|f| f.entry && &*f.name == name && f.body.is_some())
     }
 
+    /// The instructions that the kernel called `name` may run: its own, and those of all functions.
+    pub fn instructions_of(&self, name: &str) -> impl Iterator<Item = &Instruction> {
+        let run = self.functions.iter().filter(move |function| !function.entry || *function.name == *name);
+        run.filter_map(|function| function.body.as_ref()).flat_map(Body::instructions)
+    }
+
     /// The function called `name`, its definition before its prototypes.
     pub fn function(&self, name: &str) -> Option<&PtxFunction> {
         let mut named = self.functions.iter().filter(|f| &*f.name == name);
