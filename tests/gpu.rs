@@ -62,6 +62,7 @@ const CASES: &[(&str, fn())] = &[
     ("a_baseline_sent_ahead_is_not_waited_for", a_baseline_sent_ahead_is_not_waited_for),
     ("duels_tell_apart", duels_tell_apart),
     ("warm_caches_hold_what_the_launch_before_left", warm_caches_hold_what_the_launch_before_left),
+    ("rounds_with_warm_caches_have_buffers_at_twelve_places", rounds_with_warm_caches_have_buffers_at_twelve_places),
     ("the_sanitizer_sees_what_the_results_do_not_show", the_sanitizer_sees_what_the_results_do_not_show),
     ("occupancy_is_the_drivers", recorded::occupancy_is_the_drivers),
     ("remapped_launches", remapped_launches),
@@ -772,7 +773,7 @@ fn median(samples: &Option<Vec<f64>>) -> Timing {
 fn warm_caches_hold_what_the_launch_before_left() {
     // The first takes so long that it is launched by itself, the second is timed in graphs.
     let mut process = start();
-    for (kernel, elements) in [("chases", 1 << 21), ("scale", 1 << 18)] {
+    for (kernel, elements) in [("chases", 1 << 21), ("scale", 1 << 20)] {
         let contenders = [candidate(kernel, 256, &Arc::new(workload(elements, Fill::Poison)))];
         let mut timed = |caches| {
             let first = median(&process.time_paired(&contenders, 31, caches).unwrap()[0]).median_us;
@@ -783,6 +784,26 @@ fn warm_caches_hold_what_the_launch_before_left() {
         let (cold, warm) = (timed(Caches::Cold), timed(Caches::Warm));
         println!("{kernel}: {cold:.3} us cold, {warm:.3} us warm");
         assert!(warm < 0.9 * cold, "{kernel}");
+    }
+}
+
+fn rounds_with_warm_caches_have_buffers_at_twelve_places() {
+    let mut process = start();
+    // Samples of launches in a graph, and of single ones.
+    for elements in [1 << 16, 1 << 21] {
+        let workload = Arc::new(workload(elements, Fill::Poison));
+        let contenders = [candidate("waits_by_address", 256, &workload), candidate("scale", 256, &workload)];
+        for (caches, differ) in [(Caches::Cold, false), (Caches::Warm, true)] {
+            let times = process.time_paired(&contenders, 30, caches).unwrap().remove(0).expect("it runs");
+            println!("{elements} elements, {caches:?}: {times:.1?}");
+            let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
+            assert_eq!(times.iter().filter(|us| **us > 1.3 * fastest).count() > 3, differ, "{elements}, {caches:?}");
+            let again: Vec<(f64, f64)> = times.iter().copied().zip(times.iter().skip(12).copied()).collect();
+            // The least by which two addresses may differ, at 2 GHz.
+            let step_us = elements as f64 / 16.0 / 2000.0;
+            let same = again.iter().filter(|(us, later)| (us - later).abs() < step_us);
+            assert!(same.count() + 3 > again.len(), "{elements}, {caches:?}: every twelfth is the same");
+        }
     }
 }
 

@@ -51,6 +51,9 @@ pub(crate) struct Sampling {
     /// overhead of the host is not timed.
     pub short: bool,
     pub caches: Caches,
+    /// Which buffers: 0 are those that results are checked in, and another number stands for the same
+    /// contents at other addresses, where the bench has room for them.
+    pub buffer_set: u32,
 }
 
 /// Why a job did not complete.

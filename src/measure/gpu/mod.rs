@@ -50,8 +50,8 @@ pub(super) fn visible() -> Result<Vec<Device>, String> {
 pub(super) struct Gpu {
     // In the order in which they are to be dropped: what was made in the context before the
     // context.
-    /// By slot of a job.
-    graphs: HashMap<u32, (GraphKey, Graph)>,
+    /// By slot of a job, and buffer set.
+    graphs: HashMap<(u32, u32), (GraphKey, Graph)>,
     functions: HashMap<(usize, String), Kernel>,
     modules: HashMap<usize, LoadedModule>,
     initial: InitialContents,
@@ -147,21 +147,27 @@ impl Gpu {
     ) -> Result<Vec<usize>, JobError> {
         let written = self.written.get(&number).cloned().unwrap_or_default();
         let places = self.allocate_for_job(workload, heartbeat, |pool, context, heartbeat| {
-            let places = pool.get_or_create(context, workload.all_buffers(), heartbeat)?;
-            for (place, _) in places.iter().zip(&written).filter(|(_, written)| **written) {
-                pool.keep_pristine_copy(context, *place, heartbeat)?;
-            }
-            match pool.bind_textures(context, workload, &places) {
-                Ok(()) => Ok(Ok(places)),
-                // What the driver does not take breaks nothing.
-                Err(DriverFault::Other(error)) => Ok(Err(error)),
-                Err(fault) => Err(fault),
-            }
+            pool.place_workload(context, workload, (&written, 0), heartbeat)
         });
         places?.map_err(|error| {
             let stage = "making its textures".to_owned();
             JobError::Refused(Reason::LaunchFailed { stage, error: name(&error) })
         })
+    }
+
+    /// As [`Self::places`], of one buffer set. That is the first where there is no room for another, or
+    /// the L2 cache does not hold the buffers: the addresses matter for what it holds. Of a GPU with
+    /// two L2 partitions each may have a copy of a line, so that half of it counts.
+    fn places_of(&mut self, number: usize, workload: &Workload, buffer_set: u32) -> Result<Vec<usize>, JobError> {
+        let bytes: u64 = workload.all_buffers().map(|buffer| pool::buffer_size(buffer) as u64).sum();
+        if buffer_set > 0 && bytes <= self.context.device.l2_bytes / 2 {
+            let written = self.written.get(&number).cloned().unwrap_or_default();
+            let placed = self.pool.place_workload(&self.context, workload, (&written, buffer_set), &mut || {});
+            if let Ok(Ok(places)) = placed {
+                return Ok(places);
+            }
+        }
+        self.places(number, workload, &mut || {})
     }
 
     /// Returns the variables that the workload gives contents, with the pool indices of these.
@@ -333,7 +339,7 @@ impl Gpu {
         job: &Job,
         workload: &Workload,
         places: &[usize],
-        caches: Caches,
+        Sampling { caches, buffer_set, .. }: Sampling,
     ) -> Result<Option<f64>, JobError> {
         if !Graph::can(&self.context) {
             return Ok(None);
@@ -348,7 +354,8 @@ impl Gpu {
             caches,
         };
         kernel.set_carveout(&job.launch)?;
-        if self.graphs.get(&job.slot).is_none_or(|(known, _)| *known != step) {
+        let key = (job.slot, buffer_set);
+        if self.graphs.get(&key).is_none_or(|(known, _)| *known != step) {
             let globals = self.globals(job, workload, places)?;
             let (pool, flush) = (&self.pool, &self.flush);
             let module = self.modules.get(&job.variant);
@@ -378,7 +385,7 @@ impl Gpu {
                 }
             };
             match Graph::capture(&self.context, LAUNCHES_PER_GRAPH, before, timed) {
-                Ok(graph) => self.graphs.insert(job.slot, (step, graph)),
+                Ok(graph) => self.graphs.insert(key, (step, graph)),
                 Err(error) => {
                     return match DriverFault::from(error) {
                         DriverFault::Context(error) => Err(JobError::Faulted(Reason::Faulted { error: name(&error) })),
@@ -387,7 +394,7 @@ impl Gpu {
                 }
             };
         }
-        let Some((_, graph)) = self.graphs.get(&job.slot) else { return Ok(None) };
+        let Some((_, graph)) = self.graphs.get(&key) else { return Ok(None) };
         let mut times = graph.run().map_err(faulted)?;
         times.sort_by(f64::total_cmp);
         Ok(quantile(&times, 0.5))
@@ -553,11 +560,13 @@ impl Bench for Gpu {
         self.pool.restore(workload, places, |_| true, Stream::DEFAULT).map_err(faulted)
     }
 
-    fn sample(&mut self, job: &Job, Sampling { short, caches }: Sampling) -> Result<f64, JobError> {
+    fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, JobError> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload, &mut || {})?;
-        let places = self.places(job.workload, &workload, &mut || {})?;
-        if short && let Some(us) = self.launch_together(&kernel, job, &workload, &places, caches)? {
+        let places = self.places_of(job.workload, &workload, sampling.buffer_set)?;
+        if sampling.short
+            && let Some(us) = self.launch_together(&kernel, job, &workload, &places, sampling)?
+        {
             return Ok(us);
         }
         let restore = || self.pool.restore(&workload, &places, Slab::is_read, Stream::DEFAULT).map_err(faulted);
@@ -565,7 +574,7 @@ impl Bench for Gpu {
         self.initialize_variables(job, &workload, &places)?;
         // What goes before the launch is not waited for: while the device is at it, the launch is
         // queued behind it, so that the time between the events holds no wait for the host.
-        match caches {
+        match sampling.caches {
             Caches::Cold => self.flush.set(0, Stream::DEFAULT).map_err(faulted)?,
             Caches::Warm => {
                 self.queue(&kernel, job, &workload, &places)?;

@@ -20,6 +20,8 @@ const CHUNK: usize = 32 << 20;
 /// A buffer in device memory.
 pub(super) struct Slab {
     pub buffer: Buffer,
+    /// See [`Sampling::buffer_set`](crate::measure::bench::Sampling::buffer_set).
+    buffer_set: u32,
     used: usize,
     /// The buffer and, where there is a guard, what fills it up to a multiple of 8 bytes, and
     /// the guard.
@@ -77,8 +79,29 @@ impl BufferPool {
         self.slabs.clear();
     }
 
+    /// Returns the indices of a workload's buffers and of its variables' contents, of one buffer set.
+    /// Makes those that are missing, copies of those that are `written`, and the textures; the inner
+    /// error is the driver's refusal of one, which breaks nothing.
+    pub fn place_workload(
+        &mut self,
+        context: &Context,
+        workload: &Workload,
+        (written, buffer_set): (&[bool], u32),
+        heartbeat: &mut dyn FnMut(),
+    ) -> std::result::Result<Result<Vec<usize>>, DriverFault> {
+        let places = self.get_or_create(context, (workload.all_buffers(), buffer_set), heartbeat)?;
+        for (place, _) in places.iter().zip(written).filter(|(_, written)| **written) {
+            self.keep_pristine_copy(context, *place, heartbeat)?;
+        }
+        match self.bind_textures(context, workload, &places) {
+            Ok(()) => Ok(Ok(places)),
+            Err(DriverFault::Other(error)) => Ok(Err(error)),
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// Makes the textures of a workload whose buffers are in these places, unless there are some.
-    pub fn bind_textures(
+    fn bind_textures(
         &mut self,
         context: &Context,
         workload: &Workload,
@@ -122,22 +145,22 @@ impl BufferPool {
         self.slabs.get(place).map(|slab| &slab.live)
     }
 
-    /// Frees what none of `buffers` describes, and all textures.
+    /// Frees what none of `buffers` describes, all buffer sets but the first, and all textures.
     pub fn keep_only<'a>(&mut self, buffers: impl Iterator<Item = &'a Buffer> + Clone) {
         self.textures.clear();
-        self.slabs.retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
+        self.slabs.retain(|slab| slab.buffer_set == 0 && buffers.clone().any(|buffer| *buffer == slab.buffer));
     }
 
-    /// Returns the indices of the slabs of `buffers` in their order; creates those that are
-    /// missing. Returns an error with the bytes wanted if they do not fit.
-    pub fn get_or_create<'a>(
+    /// Returns the indices of the slabs of `buffers` in their order, of one buffer set; creates those
+    /// that are missing. Returns an error with the bytes wanted if they do not fit.
+    fn get_or_create<'a>(
         &mut self,
         context: &Context,
-        buffers: impl Iterator<Item = &'a Buffer>,
+        (buffers, buffer_set): (impl Iterator<Item = &'a Buffer>, u32),
         heartbeat: &mut dyn FnMut(),
     ) -> std::result::Result<Vec<usize>, DriverFault> {
         let before = self.slabs.len();
-        let taken = self.place(context, buffers).and_then(|taken| {
+        let taken = self.place(context, buffers, buffer_set).and_then(|taken| {
             self.fill_new(before, &taken, heartbeat)?;
             Ok(taken)
         });
@@ -152,18 +175,19 @@ impl BufferPool {
         &mut self,
         context: &Context,
         buffers: impl Iterator<Item = &'a Buffer>,
+        buffer_set: u32,
     ) -> std::result::Result<Vec<usize>, DriverFault> {
         let mut taken: Vec<usize> = Vec::new();
         for buffer in buffers {
+            let is_for = |slab: &Slab| slab.buffer_set == buffer_set && slab.buffer == *buffer;
             // Two parameters may have equal buffers, which are still two.
-            let known = (0..self.slabs.len())
-                .find(|i| !taken.contains(i) && self.slabs.get(*i).is_some_and(|s| s.buffer == *buffer));
+            let known = (0..self.slabs.len()).find(|i| !taken.contains(i) && self.slabs.get(*i).is_some_and(is_for));
             let place = match known {
                 Some(place) => place,
                 None => {
                     let (live, addresses) = (allocate_buffer(context, buffer, self.guard)?, Vec::new());
                     let (used, buffer) = (buffer_size(buffer), buffer.clone());
-                    self.slabs.push(Slab { digest: 0, used, buffer, live, addresses, pristine: None });
+                    self.slabs.push(Slab { digest: 0, used, buffer_set, buffer, live, addresses, pristine: None });
                     self.slabs.len() - 1
                 }
             };
@@ -186,7 +210,8 @@ impl BufferPool {
                 };
                 slab.addresses = file.pointers().iter().filter_map(address).collect();
             }
-            make(&self.code, slab, &slab.live, heartbeat)?;
+            let Some(slab) = self.slabs.get(place) else { continue };
+            self.fill(slab, &slab.live, heartbeat)?;
             let digest = self.digests(&[place])?;
             if let (Some(slab), Some(digest)) = (self.slabs.get_mut(place), digest.first()) {
                 slab.digest = *digest;
@@ -195,18 +220,27 @@ impl BufferPool {
         Ok(())
     }
 
+    /// Gives memory the initial contents of a slab: a copy of what another buffer set has, where
+    /// there are no addresses in it.
+    fn fill(&self, slab: &Slab, to: &Memory, heartbeat: &mut dyn FnMut()) -> Result<()> {
+        let is_same = |other: &&Slab| other.buffer_set != slab.buffer_set && other.buffer == slab.buffer;
+        match self.slabs.iter().find(is_same).filter(|_| slab.addresses.is_empty()) {
+            Some(same) => to.copy_from(same.pristine.as_ref().unwrap_or(&same.live), Stream::DEFAULT),
+            None => make(&self.code, slab, to, heartbeat),
+        }
+    }
+
     /// Keeps a copy of the initial contents of a buffer that kernels write.
-    pub fn keep_pristine_copy(
+    fn keep_pristine_copy(
         &mut self,
         context: &Context,
         place: usize,
         heartbeat: &mut dyn FnMut(),
     ) -> std::result::Result<(), DriverFault> {
-        if let Some(slab) = self.slabs.get_mut(place)
-            && slab.pristine.is_none()
-        {
-            let pristine = allocate_buffer(context, &slab.buffer, self.guard)?;
-            make(&self.code, slab, &pristine, heartbeat)?;
+        let Some(slab) = self.slabs.get(place).filter(|slab| slab.pristine.is_none()) else { return Ok(()) };
+        let pristine = allocate_buffer(context, &slab.buffer, self.guard)?;
+        self.fill(slab, &pristine, heartbeat)?;
+        if let Some(slab) = self.slabs.get_mut(place) {
             slab.pristine = Some(pristine);
         }
         Ok(())
@@ -240,7 +274,7 @@ impl BufferPool {
 }
 
 /// Bytes of a buffer that was allocated.
-fn buffer_size(buffer: &Buffer) -> usize {
+pub(super) fn buffer_size(buffer: &Buffer) -> usize {
     buffer.count as usize * buffer.element.size()
 }
 
