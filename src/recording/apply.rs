@@ -82,8 +82,9 @@ pub fn apply(
     Ok(true)
 }
 
-/// The launches besides the main one that have the most work, if that is not next to nothing. Those
-/// with other blocks are left out: what is chosen is for launches with the main one's.
+/// The other one of the main launch's kind, and the launches of other kinds that have the most work,
+/// if that is not next to nothing. Those with other blocks are left out: what is chosen is for
+/// launches with the main one's.
 fn other_launches<'a>(
     main: &'a CountedLaunch,
     recorded: &'a RecordedKernel,
@@ -93,12 +94,16 @@ fn other_launches<'a>(
         let one = if is_timed { counted.nanoseconds } else { counted.launch.threads() };
         one.saturating_mul(counted.count)
     };
-    let is_other =
-        |counted: &&CountedLaunch| !std::ptr::eq(*counted, main) && counted.launch.block == main.launch.block;
+    let sibling = recorded.sibling(main);
+    let own_work = work(main).saturating_add(sibling.map(work).unwrap_or_default());
+    let is_other = |counted: &&CountedLaunch| {
+        let is_of_kind = [Some(main), sibling].into_iter().flatten().any(|own| std::ptr::eq(*counted, own));
+        !is_of_kind && counted.launch.block == main.launch.block
+    };
     let mut others: Vec<&CountedLaunch> = recorded.launches.iter().filter(is_other).collect();
-    others.retain(|other| work(other).saturating_mul(WORK_DIVISOR) >= work(main));
+    others.retain(|other| work(other).saturating_mul(WORK_DIVISOR) >= own_work);
     others.sort_by_key(|other| std::cmp::Reverse(work(other)));
-    others.into_iter().take(MOST_OTHER_LAUNCHES)
+    sibling.into_iter().chain(others).take(MOST_OTHER_LAUNCHES)
 }
 
 /// What a launch passed, by parameter.

