@@ -3,7 +3,7 @@
 
 In: a folder with checkouts of the projects, each under its own name (karpathy/llm.c, sgrauerg/polybenchGpu, yuhc/gpu-rodinia,
 NVIDIA-developer-blog/code-samples, deeperlearning/professional-cuda-c-programming, PacktPublishing/Learn-CUDA-Programming,
-Infatoshi/cuda-course, vetter/shoc, NVIDIA/ising-gpu, UoB-HPC/BabelStream, brucefan1983/GPUMD), and foreign_programs.json: for
+Infatoshi/cuda-course, vetter/shoc, NVIDIA/ising-gpu, UoB-HPC/BabelStream, brucefan1983/GPUMD, ggml-org/ggml), and foreign_programs.json: for
 each program its files, what is replaced in their text, and the lines that build and run it. Out: a folder for each program.
 Nothing of the projects is kept here.
 

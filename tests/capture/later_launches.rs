@@ -1,6 +1,6 @@
 //! Launches of one kind: its first is recorded, and its fourth, which stands for all after it.
 
-use super::{kernel, recorded_program};
+use super::{Headers, command, kernel, recorded_program, succeed, write_timings};
 use std::process::Command;
 
 /// Runs the program of `iterated.cu` with so many launches; returns how many launches each recording
@@ -44,4 +44,21 @@ fn fourth_launch_of_a_kind_stands_for_those_after_it() {
     assert_eq!(kernel(folder, "advanced").gpu_time_us, Some(9.0 * 1024.0), "both are timed");
     // Of 9000 bytes the first launch takes half, and what is left is for other kinds: it stands for all then.
     assert_eq!(recorded(folder, "9", &[("NVTUNE_CAPTURE_BYTES", "9000")]), [(9, 0.0)]);
+}
+
+#[test]
+fn winner_must_not_make_the_launches_after_the_first_slower() {
+    let folder = recorded_program(include_str!("iterated.cu"));
+    // The first launch, which stands for three, takes 9 us in place of 10; the fourth, for six, as given here.
+    for (later_us, says) in [
+        (10.4, "advanced: block=64 (1.11x over the baseline, measured"),
+        (12.0, "block=64: the recorded launches together take 1.100 times as long as by the baseline"),
+    ] {
+        let later = format!(r#"{{"label": "block=64 on recorded launch 2", "time_us": {later_us}}}"#);
+        let rest = r#"{"label": "block=64", "time_us": 9.0}, {"time_us": 10.0, "spread": 0.001}"#;
+        write_timings(folder.path(), &format!("{later}, {rest}"));
+        let mut tuning = command(folder.path(), "measure", Headers::Cuda);
+        let said = succeed(tuning.env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_CACHE_SIZE", "0"));
+        assert!(said.contains(says), "{says}: {said}");
+    }
 }
