@@ -135,24 +135,31 @@ fn documented_spaces_have_sizes_and_baselines() {
     }
 }
 
-/// A macro that divides a dimension of the grid may be the block's extent, or what a thread does in
-/// a loop. The kernel's body decides.
+/// A dimension of the launch may be one of threads or of blocks alone, and a macro that divides it the
+/// block's extent, or what a thread does in a loop. The kernel's body decides.
 #[test]
 fn automatic_block_has_no_extent_that_the_kernel_does_not_read() {
-    for (body, expected) in [
-        ("x[blockIdx.y * T + threadIdx.y] = threadIdx.x;", [16, 16, 1]),
-        ("for (int y = 0; y < T; ++y) x[blockIdx.y * T + y] = threadIdx.x;", [256, 1, 1]),
-        ("const uint3 at = threadIdx; x[at.y] = threadIdx.x;", [16, 16, 1]),
-        ("store(x);", [16, 16, 1]),
+    const OF_MACRO: &str = "grid(ceildiv(n, block.x), ceildiv(m, T)) define(T = {1, 2})";
+    for (clauses, body, expected) in [
+        (OF_MACRO, "x[blockIdx.y * T + threadIdx.y] = threadIdx.x;", [16, 16, 1]),
+        (OF_MACRO, "for (int y = 0; y < T; ++y) x[blockIdx.y * T + y] = threadIdx.x;", [256, 1, 1]),
+        (OF_MACRO, "const uint3 at = threadIdx; x[at.y] = threadIdx.x;", [16, 16, 1]),
+        (OF_MACRO, "store(x);", [16, 16, 1]),
+        ("threads(n, m)", "x[blockIdx.y * n + threadIdx.x] = 1;", [256, 1, 1]),
+        ("threads(n, m)", "x[blockIdx.y * blockDim.y + threadIdx.x] = 1;", [16, 16, 1]),
+        ("threads(n, m) require(block.y <= 8)", "x[blockIdx.y * n + threadIdx.x] = 1;", [32, 8, 1]),
+        ("threads(n, m) default(block = {32, 8})", "x[blockIdx.y * n + threadIdx.x] = 1;", [32, 8, 1]),
+        ("grid(n, m)", "x[blockIdx.y * n + threadIdx.x] = 1;", [256, 1, 1]),
+        ("grid(n, m)", "x[blockIdx.y * n + threadIdx.y] = 1;", [16, 16, 1]),
     ] {
         let text = format!(
-            "//@tune grid(ceildiv(n, block.x), ceildiv(m, T)) block(auto) define(T = {{1, 2}})\n\
+            "//@tune {clauses} block(auto)\n\
              __global__ void k(int n, int m, float *x) {{ {body} }}\n"
         );
         let found = annotations(&Source::new("k.cu", text.as_bytes()));
         let found = found.unwrap_or_else(|problems| panic!("{}", render(&problems)));
         let space = Space::new(&found[0], &limits()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
-        assert_eq!(space.baseline().block, expected, "{body}");
+        assert_eq!(space.baseline().block, expected, "{clauses}: {body}");
     }
 }
 

@@ -127,37 +127,36 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, and
-    /// those that the grid counts by name. Left out are dimensions of a grid whose blocks
-    /// are counted by something else, such as a block for each image: there the program's
+    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch that the
+    /// kernel names, and those that the comment names. Left out are dimensions of a grid whose
+    /// blocks are counted by something else, such as a block for each image: there the program's
     /// block has one thread, by `default` or, without it, where other blocks of the grid
     /// are counted by the block.
     fn block_dimensions(&self) -> [bool; 3] {
         let dimensions = self.grid_dimensions();
         let all = [0, 1, 2].map(|at| at < dimensions.max(1) && !self.is_flat(at));
-        let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
-            return all;
-        };
         let names = |expression: &Expr| GridFactors::count_names(self.annotation, expression);
-        let counted: Vec<GridFactors> = expressions.iter().map(names).collect();
         let tied: Vec<GridFactors> = self.annotation.clauses.require.iter().map(names).collect();
         let default = self.annotation.clauses.default.block.as_ref().map(|shape| shape.value);
+        let named = self.annotation.kernel.named_dimensions;
+        // `block.size` is of every shape, and says nothing of the dimensions.
+        let is_named = |by: &[GridFactors], at: usize| by.iter().any(|by| by.extents[at]);
+        let is_given = |at: usize| is_named(&tied, at) || default.is_some_and(|default| default[at] > 1);
+        let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
+            return [0, 1, 2].map(|at| all[at] && (at == 0 || named[at] || is_given(at)));
+        };
+        let counted: Vec<GridFactors> = expressions.iter().map(names).collect();
         let is_alone = match default {
             Some(_) => true,
             None => counted.iter().any(|counted| counted.block.contains(&true)),
         };
-        // `block.size` is of every shape, and says nothing of the dimensions.
-        let is_named = |by: &[GridFactors], at: usize| by.iter().any(|by| by.extents[at]);
         // A macro may be the block's extent by another name; in a dimension that the kernel does not
         // name it is what a thread does in a loop.
         let follows = |at: usize| {
             let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());
-            own && self.annotation.kernel.named_dimensions[at]
-                || is_named(&tied, at)
-                || default.is_some_and(|default| default[at] > 1)
+            named[at] && (own || !is_alone) || is_given(at)
         };
-        [0, 1, 2]
-            .map(|at| at == 0 || !self.is_flat(at) && (is_named(&counted, at) || all[at] && (!is_alone || follows(at))))
+        [0, 1, 2].map(|at| at == 0 || !self.is_flat(at) && (is_named(&counted, at) || all[at] && follows(at)))
     }
 
     /// Whether a constraint leaves blocks no other extent than 1 in y or z: `require(block.y ==
