@@ -513,16 +513,22 @@ fn kernel_that_does_not_read_its_block_keeps_it() {
          __global__ void tile(float *x) { x[blockIdx.x * 64 + at()] = 1; }\n\
          __global__ void flat(int w, int h, float *x) { x[blockIdx.y * w + blockIdx.x * blockDim.x + threadIdx.x] = 1; }\n\
          __global__ void any(float *x) { x[blockIdx.x * 64 + threadIdx.x] = 1; }\n\
-         int main(int c, char **v) { float *x; cudaMalloc(&x, 4096); tile<<<16, 64>>>(x);\n\
-         flat<<<dim3(2, 8), dim3(64, 1)>>>(128, 8, x); any<<<16, atoi(v[1])>>>(x); }\n",
+         __global__ void rows(int w, int h, int d, float *x) {\n\
+         x[(blockIdx.z * h + blockIdx.y) * w + blockIdx.x * blockDim.x + threadIdx.x] = 1; }\n\
+         int main(int c, char **v) { float *x; cudaMalloc(&x, 16384); tile<<<16, 64>>>(x);\n\
+         flat<<<dim3(2, 8), dim3(64, 1)>>>(128, 8, x); any<<<16, atoi(v[1])>>>(x);\n\
+         rows<<<dim3(2, 8, 4), 64>>>(128, 8, 4, x); }\n",
         expect![[r#"
             // One block: it does not read blockDim.x.
             //@tune threads(1024) regs(auto) default(block = 64)
-            //@tune args(x = random[1024])
+            //@tune args(x = random[4096])
             //@tune threads(w, h) block(auto) require(block.y == 1) regs(auto) default(block = 64)
-            //@tune args(w = 128, h = 8, x = random[w * h])
+            //@tune args(w = 128, h = 8, x = random[4096])
+            //@tune threads(w, h, d) block(auto) require(block.y == 1 && block.z == 1) regs(auto)
+            //@tune default(block = 64)
+            //@tune args(w = 128, h = 8, d = 4, x = random[4096])
             a.cu:4: any: it does not read blockDim.x, and the block of its launch is not found [N0235]
-            nvtune: a.cu: proposed: 2; left out: 1; marked already: 0
+            nvtune: a.cu: proposed: 3; left out: 1; marked already: 0
         "#]],
     );
 }

@@ -77,7 +77,8 @@ pub(super) fn proposed_lines(subject: &Subject<'_>, is_recorded: bool) -> Result
     match fixed {
         None => {
             clauses.push("block(auto)".to_owned());
-            clauses.extend(unread.iter().map(|&at| format!("require(block.{} == 1)", EXTENTS[at])));
+            let conditions: Vec<String> = unread.iter().map(|&at| format!("block.{} == 1", EXTENTS[at])).collect();
+            clauses.extend((!conditions.is_empty()).then(|| format!("require({})", conditions.join(" && "))));
         }
         Some(extent) if launch.is_block_assumed => {
             return Err(format!("it does not read blockDim.{extent}, and the block of its launch is not found"));

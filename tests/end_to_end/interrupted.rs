@@ -288,7 +288,8 @@ fn interrupted_tune_of_a_project_is_resumed() {
 
         let ran = succeed(&mut tune());
         assert!(
-            ["1.25x", "1.26x"]
+            // The replayed times scatter, and how many rounds there are depends on when it was interrupted.
+            ["1.24x", "1.25x", "1.26x"]
                 .iter()
                 .any(|gain| ran.stderr.contains(&format!("nvtune: mix: block=96 regs=40 ({gain}"))),
             "{}",
