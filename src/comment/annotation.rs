@@ -319,6 +319,8 @@ pub struct OtherLaunch {
     pub shared: u32,
     /// How often it came for each launch that the kernel is tuned on.
     pub frequency: f64,
+    /// Whether it is of the same kind as the launch that the kernel is tuned on.
+    pub is_of_main_kind: bool,
 }
 
 /// A `template` clause.

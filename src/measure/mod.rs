@@ -67,6 +67,6 @@ pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
 pub use pool::ProcessPool;
 pub use process::Process;
 pub use protocol::VERSION as PROTOCOL_VERSION;
-pub use race::LAST_VERDICT;
+pub use race::{LAST_VERDICT, medians_by_set};
 pub use runner::{RunnerError, split};
 pub use worker::serve;

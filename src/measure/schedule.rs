@@ -37,12 +37,6 @@ const MAX_SHORT_PROBES: u32 = 10;
 /// those that were.
 const CHECK_SHARE: f64 = 0.7;
 
-/// How many buffer sets a duel with warm caches has by turns: as many as rounds at least. The time
-/// of a launch whose data the L2 cache holds depends on the addresses of its buffers, which are
-/// chance in a program, and so does the ratio of two candidates: 0.95 to 1.13 for a matrix product
-/// of PolyBench, 0.97 to 0.98 with cold caches (H200, `kernels/results/h200/addresses.txt`).
-const BUFFER_SETS: u32 = 12;
-
 /// The pause before a throttled round is repeated.
 const THROTTLE_PAUSE: Duration = Duration::from_millis(100);
 
@@ -218,7 +212,7 @@ pub(super) fn time_paired(
         order.shuffle(&mut order_of_round);
         let mut times = vec![None; active.len()];
         if rounds.caches == Caches::Warm {
-            sampling.buffer_set = round % BUFFER_SETS;
+            sampling.buffer_set = round % race::BUFFER_SETS;
         }
         for index in order_of_round {
             times[index] = sample(bench, active[index].contender, sampling, send)?;

@@ -66,13 +66,20 @@ pub fn apply(
     if annotation.clauses.default.block.is_none() && annotation.clauses.block.as_ref().is_none_or(is_listed) {
         annotation.clauses.default.block = Some(Spanned { value: main.launch.block, span });
     }
-    let others = other_launches(main, recorded).filter(|other| check(annotation, &other.launch).is_ok());
-    let others = others.map(|other| OtherLaunch {
+    let others: Vec<&CountedLaunch> =
+        other_launches(main, recorded).filter(|other| check(annotation, &other.launch).is_ok()).collect();
+    let sibling = recorded.sibling(main);
+    let is_sibling = |other: &CountedLaunch| sibling.is_some_and(|sibling| std::ptr::eq(sibling, other));
+    // Where the other launch of its kind cannot be tried, the main one stands for both.
+    let left_out = sibling.filter(|_| !others.iter().any(|other| is_sibling(other)));
+    let main_count = main.count.saturating_add(left_out.map_or(0, |sibling| sibling.count)) as f64;
+    let others = others.into_iter().map(|other| OtherLaunch {
         args: arguments(annotation, &other.launch, &members),
         memory: Arc::new(memory(annotation, other)),
         grid: other.launch.grid,
         shared: other.launch.shared,
-        frequency: other.count as f64 / main.count as f64,
+        frequency: other.count as f64 / main_count,
+        is_of_main_kind: is_sibling(other),
     });
     let others = others.collect();
     annotation.clauses.args = Some(arguments(annotation, &main.launch, &members));

@@ -14,7 +14,9 @@ use crate::launch::{Configuration, Launch};
 use crate::measure;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
-use crate::measure::{Caches, Candidate, Error, LAST_VERDICT, Measurer, MemcheckError, Options, Outcome, Plan, Reason};
+use crate::measure::{
+    Caches, Candidate, Error, LAST_VERDICT, Measurer, MemcheckError, Options, Outcome, Plan, Reason, medians_by_set,
+};
 use crate::nvcc::Toolchain;
 use crate::process::Permit;
 use crate::record::Decision;
@@ -439,7 +441,8 @@ fn warm_cache_objection(
             timing.warm_us = Some(median(samples));
         }
     }
-    let verdict = verdict::slower_by(before, after, LAST_VERDICT);
+    let [before, after] = [before, after].map(|samples| medians_by_set(samples));
+    let verdict = verdict::slower_by(&before, &after, LAST_VERDICT);
     let (Verdict::Faster { ratio } | Verdict::NotFaster { ratio } | Verdict::Ambiguous { ratio }) = verdict;
     Ok(if matches!(verdict, Verdict::Faster { .. }) {
         Some(format!("with warm caches it takes {ratio:.2} times as long as the baseline"))

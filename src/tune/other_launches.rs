@@ -45,22 +45,27 @@ impl Finals<'_> {
         let (baseline, winner) = contenders;
         let paired = |contender: &Contender| decision.configurations[contender.row].timing.as_ref()?.paired_us;
         let main = [paired(baseline)?, paired(winner)?];
-        let mut total: Option<PairedTimes> = None;
+        let mut main_frequency = 1.0;
+        let mut others: Option<PairedTimes> = None;
         for (number, other) in self.info.annotation.clauses.other_launches.iter().enumerate() {
             if self.clock.left_s(measurer) <= 0.0 {
                 break;
             }
             let which = format!("recorded launch {}", number + 2);
-            let surplus = decision.surplus;
-            let Some(candidates) = self.on_other_launch(other, contenders, (&which, surplus)) else { continue };
-            match self.try_other_launch(&candidates, measurer) {
+            let trial = match self.on_other_launch(other, contenders, (&which, decision.surplus)) {
+                Some(candidates) => self.try_other_launch(&candidates, measurer),
+                None => Ok(Trial::Unknown),
+            };
+            match trial {
                 Ok(Trial::Timed(times)) => {
                     let times = times.scaled(other.frequency);
-                    total = Some(match total {
-                        Some(total) => total.plus(times),
-                        None => times.shifted(main),
+                    others = Some(match others {
+                        Some(others) => others.plus(times),
+                        None => times,
                     });
                 }
+                // The launch that the kernel was tuned on stands for all of its kind.
+                Ok(Trial::Unknown) if other.is_of_main_kind => main_frequency += other.frequency,
                 Ok(Trial::Unknown) => {}
                 Ok(Trial::Refused(reason)) => {
                     return Some(Objection { by: " on another recorded launch", reason });
@@ -72,7 +77,7 @@ impl Finals<'_> {
                 }
             }
         }
-        let PairedTimes { before, after } = total?;
+        let PairedTimes { before, after } = others?.shifted(main.map(|us| main_frequency * us));
         let Verdict::Faster { ratio } = verdict::slower_by(&before, &after, LAST_VERDICT) else { return None };
         let reason = format!("the recorded launches together take {ratio:.3} times as long as by the baseline");
         Some(Objection { by: "", reason })

@@ -51,7 +51,9 @@ extern "C" __global__ void chases(int n, float a, const float *x, float *y)
 // As scale, but it takes up to n / 2 cycles more, by the address of y.
 extern "C" __global__ void waits_by_address(int n, float a, const float *x, float *y)
 {
-    long long end = clock64() + n / 16 * ((unsigned long long)y / 512 % 8);
+    // Small allocations share pages of 2 MiB, and large ones begin such a page.
+    unsigned long long at = (unsigned long long)y;
+    long long end = clock64() + n / 16 * ((at / 512 + at / (2 << 20)) % 8);
     while (clock64() < end) ;
     int i = INDEX;
     if (i < n) y[i] = a * x[i];

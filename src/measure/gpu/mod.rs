@@ -5,6 +5,7 @@
 //! that writes where the baseline does not is refused, and the buffers are restored before the
 //! next.
 
+mod buffer_sets;
 mod device_code;
 mod driver;
 mod fault;
@@ -59,6 +60,8 @@ pub(super) struct Gpu {
     /// By number of a workload: which of its buffers kernels write, once that is known.
     written: HashMap<usize, Vec<bool>>,
     pool: BufferPool,
+    /// Whether there was no room for another buffer set.
+    lacks_room: bool,
     /// Twice the L2 cache; writing it leaves nothing else there.
     flush: Memory,
     start: Event,
@@ -97,6 +100,7 @@ impl Gpu {
             reference: None,
             written: HashMap::new(),
             pool: BufferPool::new(&context, guarded).map_err(failed)?,
+            lacks_room: false,
             flush: Memory::allocate(&context, flush).map_err(failed)?,
             start: Event::new(&context).map_err(failed)?,
             stop: Event::new(&context).map_err(failed)?,
@@ -153,21 +157,6 @@ impl Gpu {
             let stage = "making its textures".to_owned();
             JobError::Refused(Reason::LaunchFailed { stage, error: name(&error) })
         })
-    }
-
-    /// As [`Self::places`], of one buffer set. That is the first where there is no room for another, or
-    /// the L2 cache does not hold the buffers: the addresses matter for what it holds. Of a GPU with
-    /// two L2 partitions each may have a copy of a line, so that half of it counts.
-    fn places_of(&mut self, number: usize, workload: &Workload, buffer_set: u32) -> Result<Vec<usize>, JobError> {
-        let bytes: u64 = workload.all_buffers().map(|buffer| pool::buffer_size(buffer) as u64).sum();
-        if buffer_set > 0 && bytes <= self.context.device.l2_bytes / 2 {
-            let written = self.written.get(&number).cloned().unwrap_or_default();
-            let placed = self.pool.place_workload(&self.context, workload, (&written, buffer_set), &mut || {});
-            if let Ok(Ok(places)) = placed {
-                return Ok(places);
-            }
-        }
-        self.places(number, workload, &mut || {})
     }
 
     /// Returns the variables that the workload gives contents, with the pool indices of these.
@@ -495,6 +484,7 @@ impl Bench for Gpu {
         self.reference = None;
         self.written.clear();
         self.pool.clear();
+        self.lacks_room = false;
         self.variants.clear();
         self.workloads.clear();
     }
@@ -563,7 +553,11 @@ impl Bench for Gpu {
     fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, JobError> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload, &mut || {})?;
-        let places = self.places_of(job.workload, &workload, sampling.buffer_set)?;
+        if sampling.caches == Caches::Cold {
+            self.free_other_sets();
+        }
+        let (places, buffer_set) = self.places_in_set(job.workload, &workload, sampling.buffer_set)?;
+        let sampling = Sampling { buffer_set, ..sampling };
         if sampling.short
             && let Some(us) = self.launch_together(&kernel, job, &workload, &places, sampling)?
         {

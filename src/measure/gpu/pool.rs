@@ -145,6 +145,17 @@ impl BufferPool {
         self.slabs.get(place).map(|slab| &slab.live)
     }
 
+    /// Whether there is another buffer set than the first.
+    pub fn has_other_sets(&self) -> bool {
+        self.slabs.iter().any(|slab| slab.buffer_set > 0)
+    }
+
+    /// Frees all buffer sets but the first, and all textures.
+    pub fn keep_first_set(&mut self) {
+        self.textures.clear();
+        self.slabs.retain(|slab| slab.buffer_set == 0);
+    }
+
     /// Frees what none of `buffers` describes, all buffer sets but the first, and all textures.
     pub fn keep_only<'a>(&mut self, buffers: impl Iterator<Item = &'a Buffer> + Clone) {
         self.textures.clear();
@@ -181,7 +192,7 @@ impl BufferPool {
         for buffer in buffers {
             let is_for = |slab: &Slab| slab.buffer_set == buffer_set && slab.buffer == *buffer;
             // Two parameters may have equal buffers, which are still two.
-            let known = (0..self.slabs.len()).find(|i| !taken.contains(i) && self.slabs.get(*i).is_some_and(is_for));
+            let known = (0..self.slabs.len()).find(|i| self.slabs.get(*i).is_some_and(is_for) && !taken.contains(i));
             let place = match known {
                 Some(place) => place,
                 None => {
