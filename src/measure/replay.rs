@@ -25,7 +25,7 @@
 //! all GPUs, where there is more than the one of `device`. `start` breaks the process before it
 //! is ready: `die`, `hang`, `garbage`, `version`, `no-device`, or `banner`, which is harmless.
 //! `conditions` are those at the ends of rounds; the last one stays. `uncompared`: the baseline
-//! writes no buffer that is compared. `pause_ms` is how long a launch keeps the process busy.
+//! writes no buffer that is compared, for all jobs or for those of an entry. `pause_ms` is how long a launch keeps the process busy.
 //! `log` is a file that says what ran, a line each: `baseline`, `check`, `warm` or `sample`,
 //! and the candidate's label.
 
@@ -95,6 +95,8 @@ struct ReplayEntry {
     #[serde(default)]
     pause_ms: u64,
     tolerance_used: Option<f64>,
+    #[serde(default)]
+    uncompared: bool,
     refused: Option<Reason>,
     fault: Option<Fault>,
 }
@@ -212,11 +214,12 @@ impl<W: Write> Bench for Replay<W> {
     }
 
     fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<CheckedRun, JobError> {
-        if job.needs_comparison && self.recording.uncompared {
+        let recording = Rc::clone(&self.recording);
+        let found = recording.entries.iter().find(|entry| entry.answers(job, &self.gpu));
+        if job.needs_comparison && (recording.uncompared || found.is_some_and(|entry| entry.uncompared)) {
             return Err(JobError::Refused(Reason::Uncompared));
         }
         let us = self.answer("check", job, Sampling::default())?;
-        let found = self.recording.entries.iter().find(|entry| entry.answers(job, &self.gpu));
         Ok(CheckedRun { us, tolerance_used: found.and_then(|entry| entry.tolerance_used) })
     }
 

@@ -47,6 +47,28 @@ fn fourth_launch_of_a_kind_stands_for_those_after_it() {
 }
 
 #[test]
+fn winner_that_the_first_launch_proves_is_timed_on_later_ones_whose_results_are_there_already() {
+    let folder = recorded_program(include_str!("repeated_results.cu"));
+    let on_later =
+        |us: f64| format!(r#"{{"label": "block=64 on recorded launch 2", "time_us": {us}, "uncompared": true}}"#);
+    let rest = r#"{"label": "block=64", "time_us": 9.0}, {"time_us": 10.0, "spread": 0.001}"#;
+    for (entries, says) in [
+        (format!("{}, {rest}", on_later(9.0)), "reversed: block=64 (1.11x over the baseline, measured"),
+        (format!("{}, {rest}", on_later(12.0)), "block=64: the recorded launches together take 1.100 times"),
+        // Nothing shows that it works if no launch does.
+        (
+            r#"{"label": "block=64", "time_us": 9.0, "uncompared": true}, {"time_us": 10.0}"#.to_owned(),
+            "block=64: nothing proves that it works",
+        ),
+    ] {
+        write_timings(folder.path(), &entries);
+        let mut tuning = command(folder.path(), "measure", Headers::Cuda);
+        let said = succeed(tuning.env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_CACHE_SIZE", "0"));
+        assert!(said.contains(says), "{says}: {said}");
+    }
+}
+
+#[test]
 fn winner_must_not_make_the_launches_after_the_first_slower() {
     let folder = recorded_program(include_str!("iterated.cu"));
     // The first launch, which stands for three, takes 9 us in place of 10; the fourth, for six, as given here.
