@@ -76,6 +76,14 @@ fn recorded_program(text: &str) -> tempfile::TempDir {
     folder
 }
 
+/// Tunes on what the program of a folder recorded, by these recorded times in place of a GPU; returns what is said.
+fn tuned_by_times(folder: &Path, entries: &str) -> String {
+    write_timings(folder, entries);
+    succeed(
+        command(folder, "measure", Headers::Cuda).env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_CACHE_SIZE", "0"),
+    )
+}
+
 /// Writes recorded times of a GPU, which `NVTUNE_REPLAY` takes, into a folder.
 fn write_timings(folder: &Path, entries: &str) {
     let replay =

@@ -28,13 +28,13 @@ pub(super) const BUFFER_SETS: u32 = LOOKS[0] as u32;
 /// The median time of each buffer set, of the samples of a duel with warm caches: samples of one set
 /// are no independent draws of what a program may have.
 pub fn medians_by_set(samples: &[f64]) -> Vec<f64> {
-    let of_set = |set: usize| samples.iter().skip(set).step_by(BUFFER_SETS as usize).copied();
-    let medians = (0..BUFFER_SETS as usize).filter_map(|set| {
-        let mut times: Vec<f64> = of_set(set).collect();
-        times.sort_by(f64::total_cmp);
-        quantile(&times, 0.5)
-    });
-    medians.collect()
+    let sets = BUFFER_SETS as usize;
+    (0..sets).filter_map(|set| median(samples.iter().skip(set).step_by(sets).copied().collect())).collect()
+}
+
+fn median(mut times: Vec<f64>) -> Option<f64> {
+    times.sort_by(f64::total_cmp);
+    quantile(&times, 0.5)
 }
 
 /// A contender's samples, in microseconds.
@@ -69,12 +69,8 @@ pub(super) fn is_decided<T>(racers: &mut Vec<Racer<T>>) -> bool {
     if !LOOKS.contains(&baseline.times.len()) {
         return false;
     }
-    let median = |racer: &Racer<T>| {
-        let mut times = racer.times.clone();
-        times.sort_by(f64::total_cmp);
-        quantile(&times, 0.5).unwrap_or(f64::INFINITY)
-    };
-    let Some(leader) = challengers.iter().min_by(|a, b| median(a).total_cmp(&median(b))) else { return true };
+    let time = |racer: &Racer<T>| median(racer.times.clone()).unwrap_or(f64::INFINITY);
+    let Some(leader) = challengers.iter().min_by(|a, b| time(a).total_cmp(&time(b))) else { return true };
     let leading = leader.times.clone();
     // At least this many times the leader's time.
     let least_ratio =

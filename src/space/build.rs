@@ -141,9 +141,9 @@ impl<'a> Builder<'a> {
         let named = self.annotation.kernel.named_dimensions;
         // `block.size` is of every shape, and says nothing of the dimensions.
         let is_named = |by: &[GridFactors], at: usize| by.iter().any(|by| by.extents[at]);
-        let is_given = |at: usize| is_named(&tied, at) || default.is_some_and(|default| default[at] > 1);
+        let comment_varies = |at: usize| is_named(&tied, at) || default.is_some_and(|default| default[at] > 1);
         let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
-            return [0, 1, 2].map(|at| all[at] && (at == 0 || named[at] || is_given(at)));
+            return [0, 1, 2].map(|at| all[at] && (at == 0 || named[at] || comment_varies(at)));
         };
         let counted: Vec<GridFactors> = expressions.iter().map(names).collect();
         let is_alone = match default {
@@ -154,7 +154,7 @@ impl<'a> Builder<'a> {
         // name it is what a thread does in a loop.
         let follows = |at: usize| {
             let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());
-            named[at] && (own || !is_alone) || is_given(at)
+            named[at] && (own || !is_alone) || comment_varies(at)
         };
         [0, 1, 2].map(|at| at == 0 || !self.is_flat(at) && (is_named(&counted, at) || all[at] && follows(at)))
     }

@@ -1,6 +1,6 @@
 //! Launches of one kind: its first is recorded, and its fourth, which stands for all after it.
 
-use super::{Headers, command, kernel, recorded_program, succeed, write_timings};
+use super::{kernel, recorded_program, tuned_by_times};
 use std::process::Command;
 
 /// Runs the program of `iterated.cu` with so many launches; returns how many launches each recording
@@ -61,9 +61,7 @@ fn winner_that_the_first_launch_proves_is_timed_on_later_ones_whose_results_are_
             "block=64: nothing proves that it works",
         ),
     ] {
-        write_timings(folder.path(), &entries);
-        let mut tuning = command(folder.path(), "measure", Headers::Cuda);
-        let said = succeed(tuning.env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_CACHE_SIZE", "0"));
+        let said = tuned_by_times(folder.path(), &entries);
         assert!(said.contains(says), "{says}: {said}");
     }
 }
@@ -78,9 +76,7 @@ fn winner_must_not_make_the_launches_after_the_first_slower() {
     ] {
         let later = format!(r#"{{"label": "block=64 on recorded launch 2", "time_us": {later_us}}}"#);
         let rest = r#"{"label": "block=64", "time_us": 9.0}, {"time_us": 10.0, "spread": 0.001}"#;
-        write_timings(folder.path(), &format!("{later}, {rest}"));
-        let mut tuning = command(folder.path(), "measure", Headers::Cuda);
-        let said = succeed(tuning.env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_CACHE_SIZE", "0"));
+        let said = tuned_by_times(folder.path(), &format!("{later}, {rest}"));
         assert!(said.contains(says), "{says}: {said}");
     }
 }

@@ -1,6 +1,6 @@
 //! Launches besides the one that a kernel is tuned on: a winner must not make a program slower by them.
 
-use super::{Headers, command, recorded_program, succeed, write_timings};
+use super::{recorded_program, tuned_by_times};
 
 #[test]
 fn winner_that_makes_the_recorded_launches_slower_is_refused() {
@@ -12,9 +12,7 @@ fn winner_that_makes_the_recorded_launches_slower_is_refused() {
     ] {
         let on = |number: u32| format!(r#"{{"label": "block=64 on recorded launch {number}", "time_us": {others}}}"#);
         let rest = r#"{"label": "block=64", "time_us": 9.0}, {"time_us": 10.0, "spread": 0.001}"#;
-        write_timings(folder.path(), &format!("{}, {}, {rest}", on(2), on(3)));
-        let mut tuning = command(folder.path(), "measure", Headers::Cuda);
-        let said = succeed(tuning.env("NVTUNE_REPLAY", "timings.json").env("NVTUNE_CACHE_SIZE", "0"));
+        let said = tuned_by_times(folder.path(), &format!("{}, {}, {rest}", on(2), on(3)));
         assert!(said.contains(says), "{says}: {said}");
     }
 }

@@ -158,8 +158,8 @@ impl BufferPool {
 
     /// Frees what none of `buffers` describes, all buffer sets but the first, and all textures.
     pub fn keep_only<'a>(&mut self, buffers: impl Iterator<Item = &'a Buffer> + Clone) {
-        self.textures.clear();
-        self.slabs.retain(|slab| slab.buffer_set == 0 && buffers.clone().any(|buffer| *buffer == slab.buffer));
+        self.keep_first_set();
+        self.slabs.retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
     }
 
     /// Returns the indices of the slabs of `buffers` in their order, of one buffer set; creates those
