@@ -1,6 +1,7 @@
 //! Programs that record their launches, run on a runtime that takes the host's memory for the device's
 //! (`capture/runtime.cpp`), and builds that go by what they recorded.
 
+mod by_address;
 mod later_launches;
 mod other_launches;
 mod structures;
@@ -68,12 +69,18 @@ fn succeed(command: &mut Command) -> String {
 
 /// A folder with a program of this text, and with what it recorded when it ran.
 fn recorded_program(text: &str) -> tempfile::TempDir {
+    recorded_program_says(text).0
+}
+
+/// The same, and what the program printed.
+fn recorded_program_says(text: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("launches.cu"), text).expect("written");
     succeed(&mut command(folder.path(), "capture", Headers::Cuda));
     link(folder.path(), &[]);
-    succeed(Command::new(folder.path().join("program")).current_dir(folder.path()));
-    folder
+    let ran = Command::new(folder.path().join("program")).current_dir(folder.path()).output().expect("it starts");
+    assert!(ran.status.success(), "{ran:?}");
+    (folder, String::from_utf8_lossy(&ran.stdout).into_owned())
 }
 
 /// Tunes on what the program of a folder recorded, by these recorded times in place of a GPU; returns what is said.

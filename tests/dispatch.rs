@@ -17,7 +17,7 @@ fn host_code(headers: Headers, options: &[&str]) -> tempfile::TempDir {
     let path = folder.path().join("launches.cudafe1.stub.c");
     let file = std::fs::read_to_string(&path).expect("nvcc keeps the stub file");
     let stubs = stubs(&file);
-    let rewritten = rewrite_stubs(&file, &stubs.iter().collect::<Vec<_>>());
+    let rewritten = rewrite_stubs(&file, &stubs.iter().collect::<Vec<_>>(), None);
     assert_eq!(rewritten.problems, vec![None; stubs.len()]);
     std::fs::write(&path, rewritten.text).expect("written");
     folder

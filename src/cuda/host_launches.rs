@@ -14,12 +14,9 @@ use tree_sitter::{Node, Tree};
 /// How deep names may refer to other names in the value of an extent.
 const DEEPEST: u32 = 8;
 
-/// Functions of the runtime and the driver that launch a kernel by its address, without its
-/// launch stub.
-const BY_ADDRESS: [&str; 9] = [
-    "cudaLaunchKernel",
-    "cudaLaunchKernelEx",
-    "cudaLaunchKernelExC",
+/// Functions of the runtime that launch a kernel without its launch stub, also where nvtune wrote
+/// that.
+const WITHOUT_STUB: [&str; 6] = [
     "cudaLaunchCooperativeKernel",
     "cudaLaunchCooperativeKernelMultiDevice",
     "cudaGraphAddKernelNode",
@@ -82,8 +79,8 @@ impl HostCode {
         launches
     }
 
-    /// Finds a place where a kernel is launched by its address.
-    pub fn by_address(&self, kernel: &str) -> Option<(Arc<Source>, Span)> {
+    /// Finds a place where a kernel is launched, or made a node of a graph, without its stub.
+    pub fn without_stub(&self, kernel: &str) -> Option<(Arc<Source>, Span)> {
         let mut place = None;
         for (source, tree) in &self.files {
             visit_nodes(tree.root_node(), &mut |node| {
@@ -92,7 +89,7 @@ impl HostCode {
                     return;
                 };
                 if place.is_none()
-                    && BY_ADDRESS.contains(&node_text(source, function))
+                    && WITHOUT_STUB.contains(&node_text(source, function))
                     && mentions_name(source, node, kernel)
                 {
                     place = Some((Arc::clone(source), node_span(function)));
@@ -351,14 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn launch_by_address_is_found() {
+    fn launch_without_a_stub_is_found() {
         for (text, expected) in [
-            ("void f() { cudaLaunchKernel((void *)k, g, b, args, 0, 0); }", Some("cudaLaunchKernel")),
+            ("void f() { cudaLaunchKernel((void *)k, g, b, args, 0, 0); }", None),
             ("void f() { cudaLaunchCooperativeKernel(k<3>, g, b, args, 0, 0); }", Some("cudaLaunchCooperativeKernel")),
-            ("void f() { cudaLaunchKernel((void *)j, g, b, args, 0, 0); }", None),
+            ("void f() { cudaLaunchCooperativeKernel((void *)j, g, b, args, 0, 0); }", None),
             ("void f() { k<<<1, 2>>>(x); }", None),
         ] {
-            let found = code(text).by_address("k").map(|(source, span)| source.slice(span).to_owned());
+            let found = code(text).without_stub("k").map(|(source, span)| source.slice(span).to_owned());
             assert_eq!(found.as_deref(), expected, "{text}");
         }
     }

@@ -183,7 +183,7 @@ codes! {
     BeyondBuffer = 179, "the kernel reaches beyond a buffer";
     IdleWorkload = 180, "the kernel does nothing on the workload";
     OtherBlockLaunched = 181, "the program launches another block";
-    LaunchByAddress = 182, "a launch by address is not tuned";
+    LaunchWithoutStub = 182, "a launch that reaches no stub is not tuned";
     MacroUnused = 183, "a macro changes nothing";
     HeaderMisspelled = 184, "a misspelled header name";
     HeaderMacrosMissing = 185, "the header has no macros for a kernel";

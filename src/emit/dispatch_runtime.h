@@ -224,9 +224,17 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
 #else
     static_cast<void>(count), static_cast<void>(extended);
 #endif
-    const cudaError_t error = cudaLaunchKernel(key, *reinterpret_cast<const __nvtune_detail::shape *>(grid),
-                                               *reinterpret_cast<const __nvtune_detail::shape *>(chosen->block),
-                                               passed, chosen->shared, static_cast<struct CUstream_st *>(stream));
+    const __nvtune_detail::shape &blocks = *reinterpret_cast<const __nvtune_detail::shape *>(grid);
+    const __nvtune_detail::shape &threads = *reinterpret_cast<const __nvtune_detail::shape *>(chosen->block);
+#ifdef __NVTUNE_CONFIGURED
+    const cudaError_t error =
+        __nvtune_configuration
+            ? __nvtune_detail::launch_configured(key, blocks, threads, passed, chosen->shared)
+            : cudaLaunchKernel(key, blocks, threads, passed, chosen->shared, static_cast<struct CUstream_st *>(stream));
+#else
+    const cudaError_t error =
+        cudaLaunchKernel(key, blocks, threads, passed, chosen->shared, static_cast<struct CUstream_st *>(stream));
+#endif
     if (error != cudaErrorInvalidValue || winners <= 0 || chosen->shared <= __nvtune_detail::OPT_IN) return;
     /* Before CUDA 12.1 a reset of the device removes the attribute: this launch is the kernel's, the next prepares. */
     static_cast<void>(cudaGetLastError());

@@ -404,7 +404,8 @@ impl<'a> Launch<'a> {
         Self { kernel, names }
     }
 
-    /// Launches by address run nvcc's own kernel; those by `<<<>>>` reach the launch stub.
+    /// Launches by address in C++ sources run nvcc's own kernel; those by `<<<>>>` reach the launch
+    /// stub.
     fn condition(&self) -> &'static str {
         if self.kernel.is_in_place {
             "#if defined(NVTUNE_LAUNCH)"

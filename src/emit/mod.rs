@@ -9,6 +9,7 @@ mod header;
 mod header_kernel;
 mod header_lines;
 mod header_text;
+mod launch_by_address;
 mod stub_file;
 
 pub use build_plan::{BuildPlan, CiccOutput, Part, PlannedKernel, ShimOutcome};
@@ -16,4 +17,5 @@ pub use capture::{Capture, has_stream_per_thread};
 pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
 pub use header::{HEADER_DETAIL_PREFIX, Header, without_macros};
 pub use header_kernel::{HeaderKernel, HostFunction, HostParameter, KernelParameter, macro_name};
+pub use launch_by_address::LaunchesByAddress;
 pub use stub_file::{RewrittenStubs, StubChange, StubText, rewrite_stubs};

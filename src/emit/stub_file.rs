@@ -3,6 +3,7 @@
 
 use super::capture::{Capture, StubArgument};
 use super::dispatch::{Dispatch, entry_key};
+use super::launch_by_address::LaunchesByAddress;
 use super::{capture, dispatch};
 use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
 use crate::cuda::tokens::is_word;
@@ -45,18 +46,25 @@ const LAUNCH_HEADER: &str = "#include \"crt/host_runtime.h\"\n";
 /// A byte offset in the file, and the text to insert there.
 type Insertion = (usize, String);
 
-/// Returns the stub file with these changes. A stub with a problem stays as it is.
-pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
+/// Returns the stub file with these changes. A stub with a problem stays as it is. Of host code
+/// that launches kernels `by_address`, too, each changed stub is one that these launches find.
+pub fn rewrite_stubs(file: &str, stubs: &[&StubText], by_address: Option<&LaunchesByAddress>) -> RewrittenStubs {
     let mut insertions: Vec<Insertion> = Vec::new();
     let (mut keys, mut dispatches, mut captured) = (0, Vec::new(), None);
-    let mut problems = Vec::new();
+    let (mut problems, mut listed) = (Vec::new(), Vec::new());
     for stub in stubs {
-        let made = match &stub.change {
-            StubChange::Dispatch(dispatch) => dispatch_insertions(file, stub, dispatch, keys),
-            StubChange::Capture(capture) => capture_insertions(file, stub, capture),
-        };
+        let made = launch_call(file, stub).and_then(|call| {
+            let places = match &stub.change {
+                StubChange::Dispatch(dispatch) => dispatch_insertions(file, stub, &call, dispatch, keys)?,
+                StubChange::Capture(capture) => vec![capture_insertion(file, &call, capture, by_address)?],
+            };
+            Ok((call, places))
+        });
         problems.push(match made {
-            Ok(places) => {
+            Ok((call, places)) => {
+                if !places.is_empty() {
+                    listed.push((function_name(stub), call.kernel));
+                }
                 insertions.extend(places);
                 match &stub.change {
                     StubChange::Dispatch(dispatch) => {
@@ -80,11 +88,16 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
         let keys: String = (0..keys).map(|number| format!("static int {}[{words}];\n", entry_key(number))).collect();
         insertions.push((head, dispatch::runtime(&dispatches) + &keys));
     }
+    // Where the names of the module's kernels and variables are known.
+    let end = registration_function(file).unwrap_or(file.len());
     if let Some(capture) = captured {
         insertions.push((head, capture.head()));
-        // Where the names of the module's variables are known.
-        let place = registration_function(file).unwrap_or(file.len());
-        insertions.push((place, capture::variables_text(&variables(file))));
+        insertions.push((end, capture::variables_text(&variables(file))));
+    }
+    if let Some(by_address) = by_address {
+        insertions.insert(0, (0, by_address.names()));
+        insertions.insert(0, (head, by_address.runtime()));
+        insertions.push((end, by_address.functions(&listed)));
     }
     insertions.sort_by_key(|(place, _)| *place);
     let mut text = String::new();
@@ -105,11 +118,33 @@ fn registration_function(file: &str) -> Option<usize> {
     file[..definition.start].rfind("static")
 }
 
+/// The call by which a stub launches its kernel.
+struct LaunchCall<'t> {
+    /// The range of the stub's body.
+    body: Range<usize>,
+    /// The offset of the call.
+    place: usize,
+    /// The kernel's host address.
+    kernel: &'t str,
+    is_of_tiles: bool,
+}
+
+/// Finds the launch in a kernel's stub, or returns why the file is not understood.
+fn launch_call<'t>(file: &'t str, stub: &StubText) -> Result<LaunchCall<'t>, String> {
+    let body = exactly_one(bodies(file, &function_name(stub)), "the definition of its launch stub")?;
+    let (launch, arguments) =
+        exactly_one(calls(&file[body.clone()], "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
+    let kernel = arguments.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
+    let is_of_tiles = arguments.get(1).is_some_and(|is_tile| *is_tile != "0U");
+    Ok(LaunchCall { place: body.start + launch.start, body, kernel, is_of_tiles })
+}
+
 /// Returns the insertions for a stub that dispatches, or why the file is not understood. Its
 /// entries are numbered from `first_key` on.
 fn dispatch_insertions(
     file: &str,
     stub: &StubText,
+    call: &LaunchCall<'_>,
     dispatch: &Dispatch,
     first_key: usize,
 ) -> Result<Vec<Insertion>, String> {
@@ -117,19 +152,15 @@ fn dispatch_insertions(
     if let Some(entry) = entries.iter().find(|entry| !is_identifier(entry)) {
         return Err(format!("the entry name `{entry}` is no C identifier"));
     }
-    let body = exactly_one(bodies(file, &stub.stub), "the definition of its launch stub")?;
-    let (launch, arguments) =
-        exactly_one(calls(&file[body.clone()], "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
     let (registration, handle) =
         exactly_one(registrations(file, &stub.symbol), "the registration of its entry in the stub file")?;
-    let kernel = arguments.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
-    if arguments.get(1).is_some_and(|is_tile| *is_tile != "0U") {
+    if call.is_of_tiles {
         return Err("its launch stub is that of a tile kernel".to_owned());
     }
     if dispatch.is_unused() {
         return Ok(Vec::new());
     }
-    let text = dispatch.text(kernel, first_key);
+    let text = dispatch.text(call.kernel, first_key);
     let registered: String = entries
         .iter()
         .zip(first_key..)
@@ -137,25 +168,27 @@ fn dispatch_insertions(
             format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", entry_key(number))
         })
         .collect();
-    Ok(vec![(body.start + launch.start, text), (registration, registered)])
+    Ok(vec![(call.place, text), (registration, registered)])
 }
 
 /// Returns the insertion for a stub that records launches, or why the file is not understood.
-fn capture_insertions(file: &str, stub: &StubText, capture: &Capture) -> Result<Vec<Insertion>, String> {
-    let body = exactly_one(bodies(file, &stub.stub), "the definition of its launch stub")?;
-    let text = &file[body.clone()];
-    let (launch, given) = exactly_one(calls(text, "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
-    let function = given.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
+fn capture_insertion(
+    file: &str,
+    call: &LaunchCall<'_>,
+    capture: &Capture,
+    by_address: Option<&LaunchesByAddress>,
+) -> Result<Insertion, String> {
     let mut arguments: Vec<(usize, StubArgument<'_>)> = Vec::new();
     for name in ["__cudaSetupArgSimple", "__cudaSetupArg"] {
-        for (range, given) in calls(text, name) {
+        for (range, given) in calls(&file[call.body.clone()], name) {
             let expression = given.first().ok_or("an argument of its launch stub has no name")?;
             arguments.push((range.start, StubArgument { expression }));
         }
     }
     arguments.sort_by_key(|(place, _)| *place);
     let arguments: Vec<StubArgument<'_>> = arguments.into_iter().map(|(_, argument)| argument).collect();
-    Ok(vec![(body.start + launch.start, capture.text(function, &arguments))])
+    let launch = by_address.map(|by_address| by_address.pushed_launch(call.kernel)).unwrap_or_default();
+    Ok((call.place, capture.text(call.kernel, &arguments) + &launch))
 }
 
 /// Returns the variables that a stub file registers: symbol, name and bytes, as written.
@@ -179,11 +212,14 @@ fn exactly_one<T>(items: impl IntoIterator<Item = T>, what: &str) -> Result<T, S
     }
 }
 
-/// Returns the range of the body, without its braces, of each definition of
-/// `__device_stub_NAME`.
-fn bodies<'t>(file: &'t str, name: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
-    let stub = format!("__device_stub_{name}");
-    calls(file, &stub).into_iter().filter_map(|(range, _)| {
+/// The name of the function that is a kernel's launch stub.
+fn function_name(stub: &StubText) -> String {
+    format!("__device_stub_{}", stub.stub)
+}
+
+/// Returns the range of the body, without its braces, of each definition of a function.
+fn bodies<'t>(file: &'t str, name: &str) -> impl Iterator<Item = Range<usize>> + 't {
+    calls(file, name).into_iter().filter_map(|(range, _)| {
         let rest = file[range.end..].trim_start();
         let start = file.len() - rest.len() + 1;
         // A definition, not a declaration or a call.
@@ -251,7 +287,7 @@ mod tests {
     /// Returns the parts of the rewritten file that name an entry, and the launches that they
     /// stand before.
     fn changes(stubs: &[&StubText]) -> String {
-        let rewritten = rewrite_stubs(STUBS, stubs);
+        let rewritten = rewrite_stubs(STUBS, stubs, None);
         assert_eq!(rewritten.problems, vec![None; stubs.len()]);
         let runtime = dispatch::runtime(&[]);
         let (head, behind) = rewritten.text.split_once(&runtime).expect("the functions that dispatches call");
@@ -308,7 +344,7 @@ mod tests {
              static void __device_stub__Z1kv(void) {  __cudaLaunchPrologue(1); __cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }\n\
              void k() {__device_stub__Z1kv(); }\n\
              static void f( void **__T7) { __cudaRegisterEntry(__T7, ((void ( *)(void))k<1, 2> ), _Z1kv, (-1)); }\n";
-        let rewritten = rewrite_stubs(file, &[&stub("_Z1kv", "_Z1kv")]);
+        let rewritten = rewrite_stubs(file, &[&stub("_Z1kv", "_Z1kv")], None);
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
@@ -340,7 +376,7 @@ mod tests {
             (definition.to_owned() + &registration.repeat(2), &good),
             (definition.to_owned() + registration, &bad_entry),
         ] {
-            let RewrittenStubs { text, problems: found } = rewrite_stubs(&file, &[stub]);
+            let RewrittenStubs { text, problems: found } = rewrite_stubs(&file, &[stub], None);
             assert_eq!(text, file);
             problems += &format!("{}\n", found.into_iter().flatten().collect::<String>());
         }
@@ -361,15 +397,18 @@ mod tests {
     #[test]
     fn problem_of_one_stub_leaves_the_others_rewritten() {
         let (missing, good) = (stub("_Z1k", "_Z1k"), stub("_Z7nothingv", "_Z7nothingv"));
-        let both = rewrite_stubs(STUBS, &[&missing, &good]);
+        let both = rewrite_stubs(STUBS, &[&missing, &good], None);
         assert_eq!(both.problems, [Some("cicc did not write the definition of its launch stub".to_owned()), None]);
-        assert_eq!(both.text, rewrite_stubs(STUBS, &[&good]).text);
+        assert_eq!(both.text, rewrite_stubs(STUBS, &[&good], None).text);
     }
 
     #[test]
     fn dispatch_that_gives_no_launch_away_changes_nothing() {
         let idle = Dispatch { reshapes: false, ..dispatch("_Z7nothingv") };
         let idle = StubText { change: StubChange::Dispatch(idle), ..stub("_Z7nothingv", "_Z7nothingv") };
-        assert_eq!(rewrite_stubs(STUBS, &[&idle]), RewrittenStubs { text: STUBS.to_owned(), problems: vec![None] });
+        assert_eq!(
+            rewrite_stubs(STUBS, &[&idle], None),
+            RewrittenStubs { text: STUBS.to_owned(), problems: vec![None] }
+        );
     }
 }

@@ -5,7 +5,7 @@ use super::cicc_output::CiccRun;
 use super::plan_folder::{NoPlan, SharedPlan};
 use super::shim_ptxas::cannot_start;
 use crate::diag::exit_code;
-use crate::emit::{Part, ShimOutcome, StubText, rewrite_stubs};
+use crate::emit::{LaunchesByAddress, Part, ShimOutcome, StubText, rewrite_stubs};
 use crate::process;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -74,17 +74,30 @@ fn outcomes(problems: Result<Vec<Option<String>>, String>, stubs: &[&StubText]) 
     stubs.iter().zip(problems).map(outcome).collect()
 }
 
-/// Rewrites the stub file and returns the problem of each stub that has one.
+/// Rewrites the stub file, and calls in the host code that includes it. Returns the problem of
+/// each stub that has one.
 fn rewrite(file: &Path, stubs: &[&StubText]) -> std::io::Result<Vec<Option<String>>> {
-    let rewritten = rewrite_stubs(&std::fs::read_to_string(file)?, stubs);
-    write(file, &rewritten.text)?;
+    let text = std::fs::read_to_string(file)?;
+    let host_code = file.to_str().and_then(|name| name.strip_suffix(".stub.c")).map(|stem| format!("{stem}.cpp"));
+    // cudafe++ runs before cicc, which needs the module's id from it.
+    let by_address = match &host_code {
+        Some(name) if Path::new(name).exists() => LaunchesByAddress::new(&std::fs::read(name)?),
+        _ => None,
+    };
+    let rewritten = rewrite_stubs(&text, stubs, by_address.as_ref());
+    if let (Some(name), Some(by_address)) = (&host_code, by_address)
+        && rewritten.text != text
+    {
+        write(Path::new(name), &by_address.host_code)?;
+    }
+    write(file, rewritten.text.as_bytes())?;
     Ok(rewritten.problems)
 }
 
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 

@@ -462,7 +462,7 @@ fn advise(
     let mut found = crate::space::give_advice(info.space.annotation(), &info.space, &facts);
     if let Some(around) = tuner.surroundings() {
         found.extend(launches::warn_other_block(info, around));
-        found.extend(launches::by_address(info, around));
+        found.extend(launches::without_stub(info, around));
     }
     tuner.console.diagnostics(&found);
     Ok(())

@@ -65,14 +65,14 @@ pub fn infer_default_block(annotation: &mut Annotation, host: &HostCode) {
     }
 }
 
-/// Returns the note where the source launches a kernel by its address: such a launch runs the
-/// kernel that nvcc made.
-pub fn by_address(info: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
-    let (source, span) = around.host.by_address(&info.annotation.kernel.name)?;
+/// Returns the note where the source launches a kernel without its launch stub: such a launch
+/// runs the kernel that nvcc made.
+pub fn without_stub(info: &KernelInfo<'_>, around: &Surroundings) -> Option<Diagnostic> {
+    let (source, span) = around.host.without_stub(&info.annotation.kernel.name)?;
     matches!(info.launch_path.placement, WinnerPlacement::Entries { .. }).then(|| {
         let name = &info.annotation.name;
         source.remark(
-            MessageCode::LaunchByAddress,
+            MessageCode::LaunchWithoutStub,
             span,
             format!(
                 "this launch of `{name}` runs nvcc's own code: it reaches no launch stub, which selects the winner"

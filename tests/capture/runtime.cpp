@@ -107,6 +107,16 @@ int copy_array(const unsigned long long *words, void *) {
     std::memcpy(reinterpret_cast<void *>(words[16]), array->contents.data(), array->contents.size());
     return 0;
 }
+cudaError_t launched(const void *kernel, dim3 grid, dim3 block, size_t shared, unsigned attributes) {
+    std::lock_guard<std::mutex> lock(mutex);
+    now += 1.0 * grid.x * grid.y * grid.z * block.x * block.y * block.z;
+    static std::map<std::string, int> seen;
+    char text[200];
+    std::snprintf(text, sizeof text, "%s grid %u %u %u block %u %u %u shared %zu%s%s", names()[kernel].c_str(), grid.x, grid.y,
+                  grid.z, block.x, block.y, block.z, shared, last_error ? " error" : "", attributes ? " with attributes" : "");
+    if (seen[text]++ == 0) std::puts(text);
+    return cudaSuccess;
+}
 const struct {
     const char *name;
     void *function;
@@ -175,15 +185,14 @@ cudaError_t __cudaGetKernel(const void **kernel, const void *host) {
     *kernel = host;
     return cudaSuccess;
 }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *with, const void *kernel, void **) {
+    return launched(kernel, with->gridDim, with->blockDim, with->dynamicSmemBytes, with->numAttrs);
+}
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **, size_t shared, cudaStream_t) {
+    return launched(kernel, grid, block, shared, 0);
+}
 cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **, size_t shared, void *) {
-    std::lock_guard<std::mutex> lock(mutex);
-    now += 1.0 * grid.x * grid.y * grid.z * block.x * block.y * block.z;
-    static std::map<std::string, int> seen;
-    char text[200];
-    std::snprintf(text, sizeof text, "%s grid %u %u %u block %u %u %u shared %zu%s", names()[kernel].c_str(), grid.x, grid.y,
-                  grid.z, block.x, block.y, block.z, shared, last_error ? " error" : "");
-    if (seen[text]++ == 0) std::puts(text);
-    return cudaSuccess;
+    return launched(kernel, grid, block, shared, 0);
 }
 void **__cudaRegisterFatBinary(void *) { return nullptr; }
 void __cudaRegisterFatBinaryEnd(void **) {}

@@ -78,9 +78,9 @@ fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
         -- a single thread
         _Z5scaleiPf WINNER grid 1 1 1 block 128 1 1 shared 0 stream 0 first 1
         -- by address
-        _Z5scaleiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
         -- by configuration
-        _Z5scaleiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
         -- another kernel with the macro
         _Z5shiftiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
     "#]]

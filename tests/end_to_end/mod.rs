@@ -1,6 +1,7 @@
 //! nvtune as its users see it: in nvcc's place, measuring from recorded timings, and by its own command line.
 
 mod alternatives;
+mod by_address;
 mod cases;
 mod cli;
 mod coarsening;

@@ -20,14 +20,18 @@ std::map<const void *, std::string> &kernels() {
     return all;
 }
 
-cudaError_t launched(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream) {
-    std::printf("%s grid %u %u %u block %u %u %u shared %zu stream %zu first %d\n", kernels()[kernel].c_str(), grid.x, grid.y,
-                grid.z, block.x, block.y, block.z, shared, reinterpret_cast<size_t>(stream),
-                *static_cast<int *>(arguments[0]));
-    return cudaSuccess;
-}
 int asked;
 cudaError_t last_error = cudaSuccess;
+
+// Launches into stream 13 fail.
+cudaError_t launched(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream,
+                     unsigned attributes = 0) {
+    std::printf("%s grid %u %u %u block %u %u %u shared %zu stream %zu first %d", kernels()[kernel].c_str(), grid.x, grid.y,
+                grid.z, block.x, block.y, block.z, shared, reinterpret_cast<size_t>(stream),
+                *static_cast<int *>(arguments[0]));
+    std::printf(attributes ? " attributes %u\n" : "\n", attributes);
+    return stream == reinterpret_cast<void *>(13) ? last_error = cudaErrorInvalidResourceHandle : cudaSuccess;
+}
 }  // namespace
 
 extern "C" {
@@ -56,7 +60,8 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **a
     return launched(kernel, grid, block, arguments, shared, stream);
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *with, const void *kernel, void **arguments) {
-    return launched(kernel, with->gridDim, with->blockDim, arguments, with->dynamicSmemBytes, with->stream);
+    return launched(kernel, with->gridDim, with->blockDim, arguments, with->dynamicSmemBytes, with->stream,
+                    with->numAttrs);
 }
 void **__cudaRegisterFatBinary(void *) { return nullptr; }
 void __cudaRegisterFatBinaryEnd(void **) {}

@@ -32,7 +32,7 @@ pub fn run(bytes: &[u8]) {
             StubText { source: "a.cu".into(), stub, symbol: entry.symbol, change: StubChange::Dispatch(dispatch) }
         })
         .collect();
-    let rewritten = rewrite_stubs(&file, &stubs.iter().collect::<Vec<_>>());
+    let rewritten = rewrite_stubs(&file, &stubs.iter().collect::<Vec<_>>(), None);
     assert_eq!(rewritten.problems.len(), stubs.len());
     if rewritten.problems.iter().all(Option::is_some) {
         assert_eq!(rewritten.text, file);

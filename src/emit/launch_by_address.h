@@ -1,0 +1,111 @@
+/* Launches by address: the source's host code calls `__nvtune_NAME` in place of the runtime's NAME. The launch stub of a
+   kernel that has one of nvtune's makes the launch; all others go on to the runtime. */
+namespace __nvtune_detail {
+/* The launch stub of a kernel: the address that the program has of the kernel, and what calls the stub with the
+   arguments and the configuration (cudaLaunchConfig_t, or null) of a launch. */
+struct Stub {
+  const void *kernel;
+  void (*call)(void **arguments, const void *configuration);
+};
+/* The stubs of one source. Sources that include the same template may share one copy of it, so that the launches of one
+   reach the functions of another: all sources of a program or shared library are in one list. */
+struct StubList {
+  const Stub *stubs;
+  int count;
+  StubList *next;
+};
+}
+
+extern "C" {
+__attribute__((weak, visibility("hidden"))) __nvtune_detail::StubList *__nvtune_stubs_1 = 0;
+#ifdef __NVTUNE_CONFIGURED
+/* The configuration of the launch that this thread's stub is called for, if it was launched with one. */
+static __thread const cudaLaunchConfig_t *__nvtune_configuration = 0;
+#endif
+}
+
+namespace __nvtune_detail {
+#if __cplusplus >= 201103L
+template <class T> struct Value { typedef T type; };
+template <class T> struct Value<T &> { typedef T type; };
+template <int...> struct Indices {};
+template <int N, int... I> struct Below : Below<N - 1, N - 1, I...> {};
+template <int... I> struct Below<0, I...> { typedef Indices<I...> type; };
+template <class... P, int... I> static inline void call(void (*stub)(P...), void **arguments, Indices<I...>) {
+  static_cast<void>(arguments);
+  stub(*static_cast<typename Value<P>::type *>(arguments[I])...);
+}
+/* Calls a stub with arguments that are given by their addresses. */
+template <class... P> static inline void call(void (*stub)(P...), void **arguments) {
+  call(stub, arguments, typename Below<sizeof...(P)>::type());
+}
+#endif
+
+/* Has a kernel's stub launch it. Returns whether there is such a stub, with the launch's error. An error that is pending
+   belongs to the program, and would hide the launch's. */
+static inline bool launch_by_stub(const void *kernel, ::dim3 grid, ::dim3 block, void **arguments, ::size_t shared,
+                                  cudaStream_t stream, const void *configuration, cudaError_t *error) {
+  for (const StubList *list = __atomic_load_n(&__nvtune_stubs_1, __ATOMIC_ACQUIRE); list; list = list->next) {
+    for (int i = 0; i < list->count; ++i) {
+      if (list->stubs[i].kernel != kernel) continue;
+      if (cudaPeekAtLastError() != cudaSuccess || __cudaPushCallConfiguration(grid, block, shared, stream) != 0)
+        return false;
+      list->stubs[i].call(arguments, configuration);
+      *error = cudaPeekAtLastError();
+      return true;
+    }
+  }
+  return false;
+}
+
+#ifdef __NVTUNE_CONFIGURED
+/* Returns whether each attribute of a launch means the same for another grid and block. */
+static inline bool is_free_of_shape(const cudaLaunchConfig_t *configuration) {
+  for (unsigned i = 0; i < configuration->numAttrs; ++i) {
+    const cudaLaunchAttribute &attribute = configuration->attrs[i];
+    switch (static_cast<int>(attribute.id)) { /* Numbers, because older toolkits have fewer names. */
+    case 0:  /* cudaLaunchAttributeIgnore */
+    case 1:  /* cudaLaunchAttributeAccessPolicyWindow */
+    case 3:  /* cudaLaunchAttributeSynchronizationPolicy */
+    case 6:  /* cudaLaunchAttributeProgrammaticStreamSerialization */
+    case 7:  /* cudaLaunchAttributeProgrammaticEvent */
+    case 8:  /* cudaLaunchAttributePriority */
+    case 9:  /* cudaLaunchAttributeMemSyncDomainMap */
+    case 10: /* cudaLaunchAttributeMemSyncDomain */
+    case 12: /* cudaLaunchAttributeLaunchCompletionEvent */
+    case 14: /* cudaLaunchAttributePreferredSharedMemoryCarveout */
+      break;
+    case 2: /* cudaLaunchAttributeCooperative */
+      if (attribute.val.cooperative != 0) return false;
+      break;
+    case 4: /* cudaLaunchAttributeClusterDimension */
+      if (attribute.val.clusterDim.x != 1 || attribute.val.clusterDim.y != 1 || attribute.val.clusterDim.z != 1) return false;
+      break;
+    default: return false;
+    }
+  }
+  return true;
+}
+
+/* Launches an entry as the program's configuration says, but in this shape. */
+static inline cudaError_t launch_configured(const void *key, ::dim3 grid, ::dim3 block, void **arguments,
+                                            ::size_t shared) {
+  cudaLaunchConfig_t changed = *__nvtune_configuration;
+  changed.gridDim = grid;
+  changed.blockDim = block;
+  changed.dynamicSmemBytes = shared;
+  return cudaLaunchKernelExC(&changed, key, arguments);
+}
+
+/* Launches what was pushed, if that has a configuration. Returns whether it has one. */
+static inline bool launch_pushed(const void *key, void **arguments) {
+  ::dim3 grid, block;
+  ::size_t shared;
+  void *stream;
+  if (!__nvtune_configuration) return false;
+  if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaSuccess)
+    static_cast<void>(launch_configured(key, grid, block, arguments, shared));
+  return true;
+}
+#endif
+}
