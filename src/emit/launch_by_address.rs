@@ -44,6 +44,9 @@ const CONFIGURED: &str = "cudaLaunchKernelExC";
 /// How the names of all of them begin, and those of the templates that call them.
 const BEGIN: &str = "cudaLaunchKernel";
 
+/// What cudafe++ writes into the body of each kernel template's wrapper, in the place of a launch.
+const OF_WRAPPER: &[u8] = b"cudaLaunchKernel(0, 0, 0, 0, 0, 0);}";
+
 /// The functions have this behind their names if each thread has a default stream of its own
 /// (cuda_runtime_api.h, `__CUDART_API_PTSZ`).
 const STREAM_PER_THREAD: &str = "_ptsz";
@@ -210,7 +213,8 @@ fn is_called_outside(text: &[u8], folder: &[u8]) -> bool {
             is_inside = file.starts_with(folder);
         }
         looked_at = place;
-        if is_inside || text[..place].last().copied().is_some_and(is_of_name) {
+        let is_other = text[..place].last().copied().is_some_and(is_of_name) || text[place..].starts_with(OF_WRAPPER);
+        if is_inside || is_other {
             continue;
         }
         if text[..place].trim_ascii_end().ends_with(b"cudaError_t") {
@@ -272,6 +276,7 @@ mod tests {
         for text in [
             "k<<<1, 2>>>(x);\n",
             "my_cudaLaunchKernel(k);\n",
+            "__wrapper__device_stub_k(int &n) { ::cudaLaunchKernel(0, 0, 0, 0, 0, 0);}\n",
             "extern \"C\" cudaError_t cudaLaunchKernel(const void *k) { return cudaLaunchKernelEx(k); }\n",
             "",
         ] {

@@ -217,9 +217,10 @@ fn kernel_that_cannot_be_reshaped_keeps_its_block_and_says_why() {
          const int i = blockIdx.x * 256 + threadIdx.x; if (i < n) x[i] = 1; }\n\
          //@tune threads(n) block({64, 256}) regs({0}) default(block = 256) launch(remap)\n\
          //@tune args(n = 1 << 12, x = out[n])\n\
-         __global__ void __launch_bounds__(256) told(int n, float *x) {\n\
+         __global__ void __launch_bounds__(256) together(int n, float *x) {\n\
          const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n\
-         void go(void **a) { cudaLaunchKernel((void *)told, 1, 256, a, 0, 0); }\n",
+         extern \"C\" cudaError_t cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t);\n\
+         void go(void **a) { cudaLaunchCooperativeKernel((void *)together, 1, 256, a, 0, 0); }\n",
     );
     let ran = tuned(&project, &compile("kept.cu", "kept.o"), SMALL_BLOCKS_WIN);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -257,7 +258,7 @@ fn kernel_that_cannot_be_reshaped_keeps_its_block_and_says_why() {
         ]
     "#]]
     .assert_debug_eq(&blocks);
-    let note = "kept.cu(13): note: this launch of `told` runs nvcc's own code";
+    let note = "kept.cu(14): note: this launch of `together` runs nvcc's own code";
     assert!(ran.stderr.contains(note), "{}", ran.stderr);
 }
 
