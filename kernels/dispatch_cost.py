@@ -5,7 +5,8 @@ In: an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: a table, a
 turns two equal kernels, 200 launches each: one has a winner, forced by recorded timings, and the other has nvcc's own stub. Single
 launches of one kernel vary by more than the stub costs; so the difference is the median over all pairs of neighbouring turns. It is
 linked twice: with a runtime that launches nothing, so that the stub alone is timed, and, where there is a GPU, with CUDA's own. There
-it is also built to record its launches: each but the first of a kind is only counted.
+it is also built to record its launches: each but the first of a kind is only counted. Launches by address are by cudaLaunchKernelEx
+with an attribute.
 """
 
 import json
@@ -22,21 +23,8 @@ sys.path.insert(0, str(REPOSITORY / ".ci"))
 import machine  # noqa: E402
 import toolkit  # noqa: E402
 
-PROGRAM = """
-#include <algorithm>
+COMMON = """
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
-COMMENT
-__global__ void scale(int n, float *x) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] *= 2;
-}
-__global__ void plain(int n, float *x) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] *= 2;
-}
 template <class Launch>
 static double nanoseconds(Launch launch) {
     const auto begin = std::chrono::steady_clock::now();
@@ -45,18 +33,54 @@ static double nanoseconds(Launch launch) {
     cudaDeviceSynchronize();
     return took.count() / 200;
 }
+static double launches_of(void (*kernel)(int, float *), bool by_address, int block, int n, float *x) {
+    if (!by_address) return nanoseconds([=] { kernel<<<(n + block - 1) / block, block>>>(n, x); });
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t configuration = {};
+    configuration.gridDim = (n + block - 1) / block;
+    configuration.blockDim = block;
+    configuration.attrs = &attribute;
+    configuration.numAttrs = 1;
+    return nanoseconds([&] { cudaLaunchKernelEx(&configuration, kernel, n, x); });
+}
+"""
+
+PLAIN = """
+#include "common.h"
+__global__ void plain(int n, float *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+double plain_launches(bool by_address, int block, int n, float *x) { return launches_of(plain, by_address, block, n, x); }
+"""
+
+PROGRAM = """
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include "common.h"
+COMMENT
+__global__ void scale(int n, float *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+double plain_launches(bool by_address, int block, int n, float *x);
 static double median(std::vector<double> &times) {
     std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
     return times[times.size() / 2];
 }
 int main(int, char **words) {
     const int turns = std::atoi(words[1]), block = std::atoi(words[2]), launched = std::atoi(words[3]), n = 1024;
+    const bool by_address = std::atoi(words[4]) != 0;
     float *x = nullptr;
     cudaMalloc(&x, n * sizeof(float));
     std::vector<double> plains, tuned, added;
     for (int turn = -100; turn < turns; ++turn) {
-        const double one = nanoseconds([=] { plain<<<(n + launched - 1) / launched, launched>>>(n, x); });
-        const double other = nanoseconds([=] { scale<<<(n + block - 1) / block, block>>>(n, x); });
+        const double one = plain_launches(by_address, launched, n, x);
+        const double other = launches_of(scale, by_address, block, n, x);
         if (turn < 0) continue;
         plains.push_back(one);
         tuned.push_back(other);
@@ -87,6 +111,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host) { *kernel = (cudaKernel_t)host; return cudaSuccess; }
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **) { return cudaSuccess; }
 void **__cudaRegisterFatBinary(void *) { return nullptr; }
 void __cudaRegisterFatBinaryEnd(void **) {}
 void __cudaUnregisterFatBinary(void **) {}
@@ -132,20 +157,23 @@ def build():
     WORK.mkdir(parents=True, exist_ok=True)
     (WORK / "scale.cu").write_text(PROGRAM.replace("COMMENT", COMMENT))
     (WORK / "recorded.cu").write_text(PROGRAM.replace("COMMENT", "//@tune block(auto)"))
+    (WORK / "plain.cu").write_text(PLAIN)
+    (WORK / "common.h").write_text(COMMON)
     (WORK / "runtime.cpp").write_text(RUNTIME)
     (WORK / "wins.json").write_text(json.dumps(WINS))
     nvcc = toolkit.nvcc_path()
     nvtune = os.environ.get("NVTUNE_BINARY", REPOSITORY / "target" / "release" / "nvtune")
     forced = {"NVTUNE_NVCC": str(nvcc), "NVTUNE": "measure", "NVTUNE_REPLAY": "wins.json", "NVTUNE_CACHE_SIZE": "0"}
+    run(nvcc, "-O3", "-arch=sm_90", "-c", "plain.cu", "-o", "plain.o")
     run(nvtune, "nvcc", "-O3", "-arch=sm_90", "-c", "scale.cu", "-o", "scale.o", **forced)
     include = Path(nvcc).resolve().parent.parent / "include"
     run("g++", "-O2", "-w", f"-I{include}", "-c", "runtime.cpp", "-o", "runtime.o")
-    run("g++", "scale.o", "runtime.o", "-o", "scale.stub")
+    run("g++", "scale.o", "plain.o", "runtime.o", "-o", "scale.stub")
     programs = {"stub alone": WORK / "scale.stub"}
     if machine.gpu()["gpu"] is not None:
-        run(nvcc, "scale.o", "-o", "scale.gpu")
+        run(nvcc, "scale.o", "plain.o", "-o", "scale.gpu")
         programs["with a GPU"] = WORK / "scale.gpu"
-        run(nvtune, "nvcc", "-O3", "-arch=sm_90", "recorded.cu", "-o", "recorded.gpu", **forced | {"NVTUNE": "capture"})
+        run(nvtune, "nvcc", "-O3", "-arch=sm_90", "recorded.cu", "plain.o", "-o", "recorded.gpu", **forced | {"NVTUNE": "capture"})
         programs["recording"] = WORK / "recorded.gpu"
     return programs
 
@@ -160,9 +188,11 @@ def main():
         if runtime not in programs:
             continue
         for what, block, launched in launches:
-            plain, tuned, added = (float(word) for word in run(programs[runtime], turns, block, launched).split())
-            rows.append({"runtime": runtime, "launch": what, "plain_ns": plain, "tuned_ns": tuned, "added_ns": added})
-            print(f"{runtime:12} {what:28} {plain:9.1f} ns {tuned:9.1f} ns {added:+8.1f} ns", flush=True)
+            for by_address in (0, 1):
+                plain, tuned, added = (float(word) for word in run(programs[runtime], turns, block, launched, by_address).split())
+                name = what + (" by address" if by_address else "")
+                rows.append({"runtime": runtime, "launch": name, "plain_ns": plain, "tuned_ns": tuned, "added_ns": added})
+                print(f"{runtime:12} {name:38} {plain:9.1f} ns {tuned:9.1f} ns {added:+8.1f} ns", flush=True)
     (REPOSITORY / "build" / "dispatch_cost.json").write_text(json.dumps(rows, indent=1) + "\n")
 
 

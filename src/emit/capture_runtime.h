@@ -735,13 +735,22 @@ __attribute__((cold)) static void meet(Kernel &kernel, word kind, bool is_later,
   __atomic_store_n(&kernel.lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Counts the launch that the program pushed, and records and times the first of its kind, and the first after its early
-   ones; then pushes it again. */
+/* Counts the launch that the program pushed or called, and records and times the first of its kind, and the first after
+   its early ones; then pushes it again. */
 static void launch(Kernel &kernel, const Argument *arguments, int count, const Variable *variables, int variable_count,
                    const void *function, Timing &timing) {
   ::dim3 grid, block;
   ::size_t shared = 0;
   void *stream = 0;
+#ifdef __NVTUNE_BY_ADDRESS
+  const __nvtune_detail::Call *const call = __nvtune_call;
+  if (call) {
+    grid = call->grid;
+    block = call->block;
+    shared = call->shared;
+    stream = call->stream;
+  } else
+#endif
   if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) != cudaSuccess) return;
   const Shape shape = {{grid.x, grid.y, grid.z, block.x, block.y, block.z, shared}};
   word kind = kind_of(kernel, shape, arguments, count);
@@ -764,6 +773,9 @@ static void launch(Kernel &kernel, const Argument *arguments, int count, const V
   else
     meet(kernel, kind, is_later, shape, arguments, count, variables, variable_count, static_cast<struct CUstream_st *>(stream),
          function, timing);
+#ifdef __NVTUNE_BY_ADDRESS
+  if (call) return;
+#endif
   static_cast<void>(__cudaPushCallConfiguration(grid, block, shared, static_cast<struct CUstream_st *>(stream)));
 }
 }

@@ -189,6 +189,15 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
                                            const __nvtune_detail::Winner *winner, int winners) {
   __nvtune_detail::Launch launch;
   void *stream;
+#ifdef __NVTUNE_BY_ADDRESS
+  __nvtune_detail::Call *const call = __nvtune_call;
+  if (call) {
+    *reinterpret_cast<__nvtune_detail::shape *>(launch.grid) = call->grid;
+    *reinterpret_cast<__nvtune_detail::shape *>(launch.block) = call->block;
+    launch.shared = call->shared;
+    stream = call->stream;
+  } else
+#endif
   if (__cudaPopCallConfiguration(reinterpret_cast< ::dim3 *>(launch.grid), reinterpret_cast< ::dim3 *>(launch.block),
                                  &launch.shared, &stream) != cudaSuccess)
     return;
@@ -226,11 +235,10 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
 #endif
     const __nvtune_detail::shape &blocks = *reinterpret_cast<const __nvtune_detail::shape *>(grid);
     const __nvtune_detail::shape &threads = *reinterpret_cast<const __nvtune_detail::shape *>(chosen->block);
-#ifdef __NVTUNE_CONFIGURED
+#ifdef __NVTUNE_BY_ADDRESS
     const cudaError_t error =
-        __nvtune_configuration
-            ? __nvtune_detail::launch_configured(key, blocks, threads, passed, chosen->shared)
-            : cudaLaunchKernel(key, blocks, threads, passed, chosen->shared, static_cast<struct CUstream_st *>(stream));
+        call ? __nvtune_detail::launch_called(call, key, blocks, threads, passed, chosen->shared)
+             : cudaLaunchKernel(key, blocks, threads, passed, chosen->shared, static_cast<struct CUstream_st *>(stream));
 #else
     const cudaError_t error =
         cudaLaunchKernel(key, blocks, threads, passed, chosen->shared, static_cast<struct CUstream_st *>(stream));

@@ -1,11 +1,18 @@
 /* Launches by address: the source's host code calls `__nvtune_NAME` in place of the runtime's NAME. The launch stub of a
    kernel that has one of nvtune's makes the launch; all others go on to the runtime. */
 namespace __nvtune_detail {
-/* The launch stub of a kernel: the address that the program has of the kernel, and what calls the stub with the
-   arguments and the configuration (cudaLaunchConfig_t, or null) of a launch. */
+/* A launch by address, while a kernel's stub makes it. `configuration` is the program's cudaLaunchConfig_t, or null. */
+struct Call {
+  ::dim3 grid, block;
+  ::size_t shared;
+  cudaStream_t stream;
+  const void *configuration;
+  cudaError_t error;
+};
+/* The launch stub of a kernel: the address that the program has of the kernel, and what calls the stub. */
 struct Stub {
   const void *kernel;
-  void (*call)(void **arguments, const void *configuration);
+  void (*run)(void **arguments, Call *call);
 };
 /* The stubs of one source. Sources that include the same template may share one copy of it, so that the launches of one
    reach the functions of another: all sources of a program or shared library are in one list. */
@@ -18,10 +25,8 @@ struct StubList {
 
 extern "C" {
 __attribute__((weak, visibility("hidden"))) __nvtune_detail::StubList *__nvtune_stubs_1 = 0;
-#ifdef __NVTUNE_CONFIGURED
-/* The configuration of the launch that this thread's stub is called for, if it was launched with one. */
-static __thread const cudaLaunchConfig_t *__nvtune_configuration = 0;
-#endif
+/* The launch by address that this thread's stub is called for. */
+static __thread __nvtune_detail::Call *__nvtune_call = 0;
 }
 
 namespace __nvtune_detail {
@@ -41,21 +46,38 @@ template <class... P> static inline void call(void (*stub)(P...), void **argumen
 }
 #endif
 
-/* Has a kernel's stub launch it. Returns whether there is such a stub, with the launch's error. An error that is pending
-   belongs to the program, and would hide the launch's. */
-static inline bool launch_by_stub(const void *kernel, ::dim3 grid, ::dim3 block, void **arguments, ::size_t shared,
-                                  cudaStream_t stream, const void *configuration, cudaError_t *error) {
+/* Has a kernel's stub launch it. Returns whether there is such a stub. */
+static inline bool launch_by_stub(const void *kernel, void **arguments, Call *call) {
   for (const StubList *list = __atomic_load_n(&__nvtune_stubs_1, __ATOMIC_ACQUIRE); list; list = list->next) {
     for (int i = 0; i < list->count; ++i) {
       if (list->stubs[i].kernel != kernel) continue;
-      if (cudaPeekAtLastError() != cudaSuccess || __cudaPushCallConfiguration(grid, block, shared, stream) != 0)
-        return false;
-      list->stubs[i].call(arguments, configuration);
-      *error = cudaPeekAtLastError();
+      list->stubs[i].run(arguments, call);
       return true;
     }
   }
   return false;
+}
+
+/* Launches an entry for a call, in this shape. */
+static inline cudaError_t launch_called(Call *call, const void *key, ::dim3 grid, ::dim3 block, void **arguments,
+                                        ::size_t shared) {
+#ifdef __NVTUNE_CONFIGURED
+  if (call->configuration) {
+    cudaLaunchConfig_t changed = *static_cast<const cudaLaunchConfig_t *>(call->configuration);
+    changed.gridDim = grid;
+    changed.blockDim = block;
+    changed.dynamicSmemBytes = shared;
+    return call->error = cudaLaunchKernelExC(&changed, key, arguments);
+  }
+#endif
+  return call->error = cudaLaunchKernel(key, grid, block, arguments, shared, call->stream);
+}
+
+/* Launches a kernel as it was called by its address. Returns whether it was. */
+static inline bool launch_as_called(const void *key, void **arguments) {
+  Call *const call = __nvtune_call;
+  if (call) static_cast<void>(launch_called(call, key, call->grid, call->block, arguments, call->shared));
+  return call != 0;
 }
 
 #ifdef __NVTUNE_CONFIGURED
@@ -84,27 +106,6 @@ static inline bool is_free_of_shape(const cudaLaunchConfig_t *configuration) {
     default: return false;
     }
   }
-  return true;
-}
-
-/* Launches an entry as the program's configuration says, but in this shape. */
-static inline cudaError_t launch_configured(const void *key, ::dim3 grid, ::dim3 block, void **arguments,
-                                            ::size_t shared) {
-  cudaLaunchConfig_t changed = *__nvtune_configuration;
-  changed.gridDim = grid;
-  changed.blockDim = block;
-  changed.dynamicSmemBytes = shared;
-  return cudaLaunchKernelExC(&changed, key, arguments);
-}
-
-/* Launches what was pushed, if that has a configuration. Returns whether it has one. */
-static inline bool launch_pushed(const void *key, void **arguments) {
-  ::dim3 grid, block;
-  ::size_t shared;
-  void *stream;
-  if (!__nvtune_configuration) return false;
-  if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) == cudaSuccess)
-    static_cast<void>(launch_configured(key, grid, block, arguments, shared));
   return true;
 }
 #endif

@@ -22,18 +22,17 @@ const FUNCTIONS: [LaunchFunction; 2] = [
     LaunchFunction {
         name: "cudaLaunchKernel",
         parameters: "const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream",
-        body: "  cudaError_t error;\n  \
-               if (__nvtune_detail::launch_by_stub(kernel, grid, block, arguments, shared, stream, 0, &error)) return error;\n  \
+        body: "  __nvtune_detail::Call call = {grid, block, shared, stream, 0, cudaSuccess};\n  \
+               if (__nvtune_detail::launch_by_stub(kernel, arguments, &call)) return call.error;\n  \
                return NAME(kernel, grid, block, arguments, shared, stream);\n",
     },
     LaunchFunction {
         name: CONFIGURED,
         parameters: "const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments",
-        body: "  cudaError_t error;\n  \
-               if (configuration && __nvtune_detail::is_free_of_shape(configuration) &&\n      \
-               __nvtune_detail::launch_by_stub(kernel, configuration->gridDim, configuration->blockDim, arguments,\n                                      \
-               configuration->dynamicSmemBytes, configuration->stream, configuration, &error))\n    \
-               return error;\n  \
+        body: "  if (configuration && __nvtune_detail::is_free_of_shape(configuration)) {\n    \
+               __nvtune_detail::Call call = {configuration->gridDim, configuration->blockDim, configuration->dynamicSmemBytes,\n                                  \
+               configuration->stream, configuration, cudaSuccess};\n    \
+               if (__nvtune_detail::launch_by_stub(kernel, arguments, &call)) return call.error;\n  }\n  \
                return NAME(configuration, kernel, arguments);\n",
     },
 ];
@@ -113,40 +112,26 @@ impl LaunchesByAddress {
 
     /// Returns the functions that stubs call, for the head of the stub file.
     pub(super) fn runtime(&self) -> String {
-        let configured = if self.is_configured() { "#define __NVTUNE_CONFIGURED\n" } else { "" };
-        format!("{configured}{RUNTIME}")
-    }
-
-    /// Returns the statement by which a stub launches `kernel` with the program's configuration.
-    pub(super) fn pushed_launch(&self, kernel: &str) -> String {
-        if !self.is_configured() {
-            return String::new();
-        }
-        format!("if (__nvtune_detail::launch_pushed({kernel}, __args_arr)) return;\n")
+        let is_configured = self.renamed.iter().any(|(index, _)| FUNCTIONS[*index].name == CONFIGURED);
+        let configured = if is_configured { "#define __NVTUNE_CONFIGURED\n" } else { "" };
+        format!("#define __NVTUNE_BY_ADDRESS\n{configured}{RUNTIME}")
     }
 
     /// Returns the functions that the host code calls, which find these stubs: name of the stub's
     /// function, and the kernel's address.
     pub(super) fn functions(&self, stubs: &[(String, &str)]) -> String {
         let mut text = "\n#if __cplusplus >= 201103L\n".to_owned();
-        let (set, clear) = match self.is_configured() {
-            true => (
-                "__nvtune_configuration = static_cast<const cudaLaunchConfig_t *>(configuration);\n",
-                "__nvtune_configuration = 0;\n",
-            ),
-            false => ("static_cast<void>(configuration);\n", ""),
-        };
         for (number, (stub, _)) in stubs.iter().enumerate() {
             let _ = writeln!(
                 text,
-                "static void __nvtune_call_{number}(void **arguments, const void *configuration) {{\n\
-                 {set}__nvtune_detail::call({stub}, arguments);\n{clear}}}"
+                "static void __nvtune_run_{number}(void **arguments, __nvtune_detail::Call *call) {{\n\
+                 __nvtune_call = call;\n__nvtune_detail::call({stub}, arguments);\n__nvtune_call = 0;\n}}"
             );
         }
         text += "__attribute__((constructor)) static void __nvtune_list_stubs() {\n\
                  static const __nvtune_detail::Stub stubs[] = {\n";
         for (number, (_, kernel)) in stubs.iter().enumerate() {
-            let _ = writeln!(text, "{{{kernel}, __nvtune_call_{number}}},");
+            let _ = writeln!(text, "{{{kernel}, __nvtune_run_{number}}},");
         }
         let _ = write!(
             text,
@@ -166,10 +151,6 @@ impl LaunchesByAddress {
             );
         }
         text + "}\n"
-    }
-
-    fn is_configured(&self) -> bool {
-        self.renamed.iter().any(|(index, _)| FUNCTIONS[*index].name == CONFIGURED)
     }
 }
 

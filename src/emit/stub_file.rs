@@ -187,8 +187,11 @@ fn capture_insertion(
     }
     arguments.sort_by_key(|(place, _)| *place);
     let arguments: Vec<StubArgument<'_>> = arguments.into_iter().map(|(_, argument)| argument).collect();
-    let launch = by_address.map(|by_address| by_address.pushed_launch(call.kernel)).unwrap_or_default();
-    Ok((call.place, capture.text(call.kernel, &arguments) + &launch))
+    let mut text = capture.text(call.kernel, &arguments);
+    if by_address.is_some() {
+        text += &format!("if (__nvtune_detail::launch_as_called({}, __args_arr)) return;\n", call.kernel);
+    }
+    Ok((call.place, text))
 }
 
 /// Returns the variables that a stub file registers: symbol, name and bytes, as written.

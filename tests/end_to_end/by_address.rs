@@ -61,7 +61,7 @@ fn launches_by_address_run_a_winner_only_if_they_are_the_baselines() {
         -- errors
         hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 13 first 10000
         returned 400
-        hidden grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000
         returned 0
         last 400
         hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000
