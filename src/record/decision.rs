@@ -10,7 +10,7 @@ use super::digest::digest;
 use super::fingerprint::Fingerprint;
 use crate::diag::MessageCode;
 use crate::gpu::{Conditions, Device, deserialize_optional_name};
-use crate::launch::{Configuration, Dim3, FrontEndOptions, Launch, LoadCacheOperator, Math};
+use crate::launch::{Configuration, Dim3, FrontEndOptions, GridLimit, Launch, LoadCacheOperator, Math};
 use crate::measure::Timing;
 use crate::model::{Score, Terms};
 use crate::search::Provenance;
@@ -68,6 +68,9 @@ pub struct Decision {
     /// divide.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,
+    /// For which grids the winner runs, if it makes recorded launches with others slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid_limit: Option<GridLimit>,
     /// Whether something was missing that another build may have: what was decided is not kept.
     #[serde(skip)]
     pub provisional: bool,
@@ -372,6 +375,9 @@ pub struct LockEntry {
     /// Whether the winner bears threads beyond the baseline's, as [`Decision::surplus`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,
+    /// As [`Decision::grid_limit`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid_limit: Option<GridLimit>,
     /// As `ptx` of the basis, under the winner's macros, math options and factor of loops; absent where they are
     /// the baseline's.
     #[serde(default, skip_serializing_if = "Option::is_none")]

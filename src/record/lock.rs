@@ -215,7 +215,7 @@ fn write(text: &mut String, value: &Value, depth: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::{Configuration, Math, MathOption};
+    use crate::launch::{Configuration, GridLimit, Math, MathOption};
     use crate::record::fingerprint::Fingerprint;
     use crate::search::Provenance;
     use expect_test::expect;
@@ -241,6 +241,7 @@ mod tests {
             code: Some("a2".into()),
             occupancy: Some(75),
             surplus: true,
+            grid_limit: Some(GridLimit::AtLeast(512)),
             winner_ptx: Some("b2".into()),
             gpu: Some("NVIDIA H200".into()),
             driver: Some(13000),
@@ -271,6 +272,9 @@ mod tests {
                   "driver": 13000,
                   "flags": "-arch=sm_90 -m64",
                   "gpu": "NVIDIA H200",
+                  "grid_limit": {
+                    "at_least": 512
+                  },
                   "launches": "entries",
                   "macros": {
                     "TILE": 16

@@ -117,6 +117,7 @@ pub fn lock_entry(tuned: &Tuned, basis: Fingerprint, sets: &[(FrontEndOptions, S
         code: tuned.code().map(str::to_owned),
         occupancy: tuned.occupancy(),
         surplus: decision.surplus,
+        grid_limit: decision.grid_limit,
         gpu: device.map(|device| device.name.clone()),
         driver: device.map(|device| device.driver),
         provenance: decision.provenance,

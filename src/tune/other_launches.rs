@@ -1,14 +1,16 @@
 //! A winner on the launches of its kernel that were recorded besides the one that it was tuned on.
 //!
-//! In: the baseline, a winner, and what the comment has of other launches. Out: why the winner may
-//! not win, if results differ on one of them, or if all of them together are surely slower. A
-//! launch that tells nothing, or that runs nvcc's own code in the program, is left out.
+//! In: the baseline, a winner, and what the comment has of other launches. Out: for which grids the
+//! winner runs, if it is surely slower on all larger or all smaller ones; why it may not win, if
+//! results differ on one launch, or if those that it runs for are together surely slower. A launch
+//! that tells nothing, or that runs nvcc's own code in the program, is left out.
 
 use super::argument_conditions;
 use super::final_rounds::{Contender, Finals, Objection};
 use super::timing::rounds;
 use crate::comment::OtherLaunch;
 use crate::diag::MessageCode;
+use crate::launch::{GridLimit, blocks};
 use crate::measure::verdict::Verdict;
 use crate::measure::{Caches, Candidate, Error, LAST_VERDICT, Measurer, Outcome, Plan, Reason, verdict};
 use crate::record::Decision;
@@ -25,6 +27,15 @@ struct PairedTimes {
     after: Vec<f64>,
 }
 
+/// Another launch that was timed.
+struct TimedLaunch {
+    /// Of the baseline's grid.
+    blocks: u64,
+    /// How many times the program launches it for each of the launch that was tuned on.
+    frequency: f64,
+    times: PairedTimes,
+}
+
 /// What a winner does on one other launch.
 enum Trial {
     Timed(PairedTimes),
@@ -34,8 +45,8 @@ enum Trial {
 }
 
 impl Finals<'_> {
-    /// Returns the objection of the other recorded launches to a winner. That they cannot be tried
-    /// is noted in the decision.
+    /// Returns the objection of the other recorded launches to a winner, and sets the decision's
+    /// `grid_limit`. That launches cannot be tried is noted in the decision.
     pub(super) fn other_launches_objection(
         &self,
         contenders: (&Contender, &Contender),
@@ -46,7 +57,7 @@ impl Finals<'_> {
         let paired = |contender: &Contender| decision.configurations[contender.row].timing.as_ref()?.paired_us;
         let main = [paired(baseline)?, paired(winner)?];
         let mut main_frequency = 1.0;
-        let mut others: Option<PairedTimes> = None;
+        let mut timed: Vec<TimedLaunch> = Vec::new();
         for (number, other) in self.info.annotation.clauses.other_launches.iter().enumerate() {
             if self.clock.left_s(measurer) <= 0.0 {
                 break;
@@ -58,11 +69,7 @@ impl Finals<'_> {
             };
             match trial {
                 Ok(Trial::Timed(times)) => {
-                    let times = times.scaled(other.frequency);
-                    others = Some(match others {
-                        Some(others) => others.plus(times),
-                        None => times,
-                    });
+                    timed.push(TimedLaunch { blocks: blocks(other.grid), frequency: other.frequency, times });
                 }
                 // The launch that the kernel was tuned on stands for all of its kind.
                 Ok(Trial::Unknown) if other.is_of_main_kind => main_frequency += other.frequency,
@@ -77,10 +84,33 @@ impl Finals<'_> {
                 }
             }
         }
-        let PairedTimes { before, after } = others?.shifted(main.map(|us| main_frequency * us));
+        decision.grid_limit = self.grid_limit(blocks(baseline.candidate.launch.grid), &timed);
+        let runs = |launch: &TimedLaunch| decision.grid_limit.is_none_or(|limit| limit.holds(launch.blocks));
+        let scaled = timed.into_iter().filter(runs).map(|launch| launch.times.scaled(launch.frequency));
+        let others = scaled.reduce(PairedTimes::plus)?;
+        let PairedTimes { before, after } = others.shifted(main.map(|us| main_frequency * us));
         let Verdict::Faster { ratio } = verdict::slower_by(&before, &after, LAST_VERDICT) else { return None };
         let reason = format!("the recorded launches together take {ratio:.3} times as long as by the baseline");
         Some(Objection { by: "", reason })
+    }
+
+    /// Returns the limit of grids that leaves out all launches that a winner makes surely slower,
+    /// and keeps the others, among them the one with `main_blocks`. `None` if there is no such
+    /// limit, or none is needed, or launches by the header ask for the winner themselves.
+    fn grid_limit(&self, main_blocks: u64, timed: &[TimedLaunch]) -> Option<GridLimit> {
+        let is_slower = |launch: &&TimedLaunch| {
+            let PairedTimes { before, after } = &launch.times;
+            matches!(verdict::slower_by(before, after, LAST_VERDICT), Verdict::Faster { .. })
+        };
+        let blocks_of = |launches: Vec<&TimedLaunch>| launches.iter().map(|launch| launch.blocks).collect::<Vec<_>>();
+        let (slower, mut kept) = {
+            let (slower, kept): (Vec<_>, Vec<_>) = timed.iter().partition(is_slower);
+            (blocks_of(slower), blocks_of(kept))
+        };
+        kept.push(main_blocks);
+        let path = &self.info.launch_path;
+        let selects = path.reshapes() && !path.accepts() && !slower.is_empty();
+        selects.then(|| GridLimit::between(&kept, &slower)).flatten()
     }
 
     /// Compares the results of a winner with the baseline's, and times both in paired rounds.

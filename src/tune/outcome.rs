@@ -139,7 +139,8 @@ impl Tuned {
             .filter(|conditions| !conditions.is_empty());
         let annotation = info.space.annotation();
         let required = argument_conditions::requirements(annotation).map(|required| annotation.written(required));
-        let conditions: Vec<String> = divisions.into_iter().chain(required).collect();
+        let limit = decision.grid_limit.map(|limit| limit.to_string());
+        let conditions: Vec<String> = divisions.into_iter().chain(required).chain(limit).collect();
         let applies = (has_stub && !conditions.is_empty()).then(|| conditions.join(" and "));
         Self {
             applies,
@@ -418,16 +419,18 @@ fn stub(
     let launch = |configuration: &Configuration| header_functions::stub_launch(annotation, types, configuration);
     let configuration = &decision.configurations[decision.winner].configuration;
     let divisions = if decision.surplus { Vec::new() } else { argument_conditions::divisions(space, configuration) };
+    let baseline = launch(space.baseline());
+    let mut conditions = header_functions::stub_conditions(annotation, types, configuration, &divisions);
+    conditions.extend(decision.grid_limit.map(|limit| limit.condition(&baseline.grid)));
     let winner = Winner {
         capability: architecture_number(&decision.architecture)?,
         entry: planned?.entry.name.clone(),
         launch: launch(configuration),
-        conditions: header_functions::stub_conditions(annotation, types, configuration, &divisions),
+        conditions,
         carveout: configuration.carveout.map(u32::from),
         coarsening: configuration.coarsening.unwrap_or(1),
         is_clustered,
     };
-    let baseline = launch(space.baseline());
     // The header gives launches in the winner's shape only where nvcc's kernel is right in it, too.
     let accepts = accepts && configuration.macros == space.baseline().macros;
     // What was not timed is not proved to be right in the place of a launch that does not ask for

@@ -2,7 +2,8 @@
 
 use super::measured::sass;
 use super::project::{Project, compile, nvcc, run, succeed};
-use super::remap::{launches, link, short, tuned};
+use super::remap::{SMALL_BLOCKS_WIN, launches, link, short, tuned};
+use super::results;
 use crate::support::full::cases;
 use expect_test::expect;
 use object::{Object, ObjectSection};
@@ -555,4 +556,32 @@ fn winners_of_a_weak_kernel_in_two_relocatable_objects_are_told_apart() {
     let said = succeed(tool.args(["-res-usage", "linked.o"]).current_dir(project.path(""))).stdout;
     let functions = said.lines().filter(|line| line.trim().starts_with("Function")).count();
     assert_eq!((functions, said.matches("__nvtune_").count()), (3, 2), "{said}");
+}
+
+#[test]
+fn winner_with_a_limit_runs_for_the_grids_within_it() {
+    let project = Project::new(&[]);
+    project.write(
+        "scale.cu",
+        "//@tune threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 20, x = random[n])\n\
+         __global__ void scale(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n\
+         int main() { for (int n = 2560; n <= 25600; n *= 10) scale<<<n / 256, 256>>>(n, 0); return 0; }\n",
+    );
+    let arguments = compile("scale.cu", "scale.o");
+    let ran = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    assert!(ran.stderr.contains("scale: block=64 ("), "{}", ran.stderr);
+    succeed(&mut results::nvtune(&project, &["lock"]));
+    let lock = project.read("nvtune.lock");
+    for (limit, says, grids) in [
+        (r#"{"at_least": 100}"#, "at least 100 blocks", ["10 1 1", "400 1 1"]),
+        (r#"{"at_most": 99}"#, "at most 99 blocks", ["40 1 1", "100 1 1"]),
+    ] {
+        project.write("nvtune.lock", &lock.replacen("\"block\":", &format!("\"grid_limit\": {limit}, \"block\":"), 1));
+        let ran = succeed(project.nvtune(&arguments).env("NVTUNE", "locked"));
+        assert!(ran.stderr.contains(&format!(", locked, for {says})")), "{}", ran.stderr);
+        let said = launches(&project, &["scale.o"], &[]);
+        let grids_of = |line: &str| line.split(" grid ").nth(1)?.split(" block").next().map(str::to_owned);
+        assert_eq!(said.lines().filter_map(grids_of).collect::<Vec<_>>(), grids, "{said}");
+    }
 }
