@@ -2,15 +2,15 @@
 //! text tells, with what was assumed for the rest.
 
 use super::host_evaluation::{Evaluation, Scope};
-use super::host_nodes::{arguments, called_name, last_name, launch_shape, without_address};
+use super::host_nodes::{arguments, declared, launch_shape};
 use super::host_number::Number;
-use super::host_program::{Definition, FilePlace, HostProgram};
+use super::host_program::{Definition, FilePlace, HostProgram, launched_name};
 use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;
+use super::launch_parts::{LaunchPart, LaunchParts, LaunchPlace};
 use super::parameter_kind::ParameterKind;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use tree_sitter::Node;
 
 /// A launch in host code with its values.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,16 +65,6 @@ const MOST_LAUNCHES: usize = 16;
 /// The numbers of arguments that a kernel takes.
 pub type ArgumentCounts = RangeInclusive<usize>;
 
-/// The parts of a launch in the text.
-struct LaunchParts<'t> {
-    grid: Node<'t>,
-    block: Node<'t>,
-    shared: Option<Node<'t>>,
-    arguments: Vec<Node<'t>>,
-    template: Option<String>,
-    is_cooperative: bool,
-}
-
 impl HostProgram {
     /// Whether device code launches a kernel.
     pub fn is_launched_by_device(&self, kernel: &str) -> bool {
@@ -96,10 +86,10 @@ impl HostProgram {
     }
 
     /// The launches of a kernel in host code: by its name, or by a pointer that is given it.
-    fn host_launches(&self, kernel: &str, counts: &ArgumentCounts) -> Vec<&FilePlace> {
+    fn host_launches(&self, kernel: &str, counts: &ArgumentCounts) -> Vec<LaunchPlace<'_>> {
         let is_it = |definition: &Definition| {
             let place = &definition.value;
-            place.range.len() < LONGEST_NAME && last_name(self.slice(place)) == kernel
+            place.range.len() < LONGEST_NAME && launched_name(self.slice(place)) == kernel
         };
         let is_given = |name: &String| self.definitions.get(name).into_iter().flatten().any(is_it);
         let evaluation = Evaluation::new(self);
@@ -114,14 +104,56 @@ impl HostProgram {
         pointers.sort_by_key(|(name, _)| name.as_str());
         let places = pointers.into_iter().flat_map(|(name, places)| places.iter().map(move |place| (name, place)));
         let by_pointer = places.filter(|(name, place)| is_by_it(name, place)).map(|(_, place)| place);
-        let fits = |place: &FilePlace| {
-            let parts = if *counts == ANY_COUNT { None } else { self.parts(place) };
+        let direct = own.chain(by_pointer).map(|place| LaunchPlace { place, caller: None });
+        let fits = |launch: &LaunchPlace<'_>| {
+            let parts = if *counts == ANY_COUNT { None } else { self.parts(*launch) };
             parts.is_none_or(|parts| counts.contains(&parts.arguments.len()))
         };
-        own.chain(by_pointer)
-            .filter(|place| !self.is_in_device_code(place) && fits(place))
+        direct
+            .chain(self.launches_by_parameter(kernel))
+            .filter(|launch| !self.is_in_device_code(launch.place) && fits(launch))
             .take(MOST_LAUNCHES)
             .collect()
+    }
+
+    /// The launches by a parameter of the function around them, for each call that gives it the
+    /// kernel.
+    fn launches_by_parameter(&self, kernel: &str) -> impl Iterator<Item = LaunchPlace<'_>> {
+        self.parameter_launches().flat_map(move |(place, function, number)| {
+            let is_given = move |call: &&FilePlace| {
+                let given = self.node(call).and_then(|node| arguments(node).get(number).copied());
+                let given = given.map_or("", |node| &self.files[call.file].text[node.byte_range()]);
+                given.len() < LONGEST_NAME && launched_name(given) == kernel
+            };
+            let calls = self.calls.get(function).into_iter().flatten().filter(is_given);
+            calls.map(move |call| LaunchPlace { place, caller: Some(call) })
+        })
+    }
+
+    /// The launches by a parameter of the function around them, with the function's name and the
+    /// number of the parameter. Where a function launches by address or by name, as the toolkit has
+    /// it, those by name tell as much.
+    fn parameter_launches(&self) -> impl Iterator<Item = (&FilePlace, &str, usize)> {
+        let found = self.parameter_launches.get_or_init(|| {
+            let mut names: Vec<&String> = self.launches.keys().collect();
+            names.sort();
+            let places = names.into_iter().flat_map(|name| self.launches[name].iter().map(move |place| (name, place)));
+            let of_parameter = |(name, place): (&String, &FilePlace)| {
+                let (function, number) = Evaluation::new(self).parameter(name, &Scope::new(place))?;
+                let text = &self.files[place.file].text;
+                let own_name = declared(function.child_by_field_name("declarator")?, text);
+                Some((place.clone(), own_name.to_owned(), number))
+            };
+            let all: Vec<(FilePlace, String, usize)> = places.filter_map(of_parameter).collect();
+            let is_by_name = |place: &FilePlace| self.node(place).is_some_and(|node| launch_shape(node).is_some());
+            let named: Vec<bool> = all.iter().map(|(place, ..)| is_by_name(place)).collect();
+            let has_named = |function: &str, number: usize| {
+                all.iter().zip(&named).any(|((_, of, at), named)| *named && of == function && *at == number)
+            };
+            let kept = all.iter().zip(&named).filter(|((_, of, at), named)| **named || !has_named(of, *at));
+            kept.map(|(launch, _)| launch.clone()).collect()
+        });
+        found.iter().map(|(place, function, number)| (place, function.as_str(), *number))
     }
 
     fn is_in_device_code(&self, place: &FilePlace) -> bool {
@@ -131,16 +163,23 @@ impl HostProgram {
         head.contains("__global__") || head.contains("__device__") && !head.contains("__host__")
     }
 
-    fn evaluated(&self, place: &FilePlace, parameters: &[ParameterKind], assumption: i64) -> Option<EvaluatedLaunch> {
+    fn evaluated(
+        &self,
+        place: LaunchPlace<'_>,
+        parameters: &[ParameterKind],
+        assumption: i64,
+    ) -> Option<EvaluatedLaunch> {
         let parts = self.parts(place)?;
         let (mut launch, varied) = self.evaluated_with(place, &parts, parameters, assumption, BTreeMap::new())?;
         if !varied.is_empty() {
             let other = self.evaluated_with(place, &parts, parameters, assumption, varied).map(|(launch, _)| launch);
             launch.variation = other.map(Box::new);
         }
-        let (evaluation, scope) = (Evaluation::new(self), Scope::new(place));
-        let text = &self.files.get(place.file)?.text;
-        let kinds = parts.arguments.iter().map(|node| evaluation.type_of_argument(*node, text, &scope));
+        let evaluation = Evaluation::new(self).called_from(place.caller);
+        let kinds = parts.arguments.iter().map(|argument| {
+            let text = &self.files.get(argument.place.file)?.text;
+            evaluation.type_of_argument(argument.node, text, &Scope::new(argument.place))
+        });
         launch.argument_types = kinds.collect();
         Some(launch)
     }
@@ -149,38 +188,43 @@ impl HostProgram {
     /// names that its arguments come from.
     fn evaluated_with(
         &self,
-        place: &FilePlace,
+        LaunchPlace { place, caller }: LaunchPlace<'_>,
         parts: &LaunchParts<'_>,
         parameters: &[ParameterKind],
         assumption: i64,
         replaced: BTreeMap<String, i64>,
     ) -> Option<(EvaluatedLaunch, BTreeMap<String, i64>)> {
         let text = &self.files.get(place.file)?.text;
-        let evaluation = Evaluation::with(self, replaced);
+        let evaluation = Evaluation::with(self, replaced).called_from(caller);
         let scope = Scope::new(place);
         let is_launched = |extents: &[i64; 3]| extents.iter().all(|extent| *extent > 0);
-        let sure = evaluation.extents(parts.block, text, &scope).filter(is_launched);
+        let extents = |part: &LaunchPart<'_>| match part {
+            LaunchPart::Expression(node) => evaluation.extents(*node, text, &scope),
+            LaunchPart::Field(name) => evaluation.extents_of_text(name, &scope),
+        };
+        let shared_bytes = |part: &LaunchPart<'_>| match part {
+            LaunchPart::Expression(node) => evaluation.value(*node, text, &scope).map(Number::as_integer),
+            LaunchPart::Field(name) => evaluation.value_of_text(name, &scope).map(Number::as_integer),
+        };
+        let sure = extents(&parts.block).filter(is_launched);
         let is_block_assumed = sure.is_none();
         let block = sure.or_else(|| {
             let known = evaluation.assumed();
             ASSUMED_BLOCK.into_iter().find_map(|threads| {
                 evaluation.keep_assumed(&known);
                 evaluation.assume(Some(threads));
-                let block = evaluation.extents(parts.block, text, &scope);
+                let block = extents(&parts.block);
                 block.filter(is_launched).filter(|block| block.iter().product::<i64>() <= MOST_THREADS)
             })
         });
         let block = block.or(Some([ASSUMED_BLOCK[0], 1, 1]));
         let of_block = evaluation.take_leaves();
         evaluation.assume(None);
-        let shared = match parts.shared {
-            None => Some(0),
-            Some(node) => evaluation.value(node, text, &scope).map(Number::as_integer),
-        };
+        let shared = parts.shared.as_ref().map_or(Some(0), shared_bytes);
         evaluation.assume(Some(assumption));
         let shared = shared.or_else(|| {
             let known = evaluation.assumed();
-            let bytes = evaluation.value(parts.shared?, text, &scope).map(Number::as_integer);
+            let bytes = parts.shared.as_ref().and_then(shared_bytes);
             let bytes = bytes.filter(|bytes| (0..=MOST_SHARED).contains(bytes));
             if bytes.is_none() {
                 evaluation.keep_assumed(&known);
@@ -188,12 +232,12 @@ impl HostProgram {
             bytes
         });
         evaluation.take_leaves();
-        let grid = evaluation.extents(parts.grid, text, &scope).filter(is_launched);
+        let grid = extents(&parts.grid).filter(is_launched);
         evaluation.keep_grid_leaves();
         let is_grid_assumed = grid.is_none();
         let grid = grid.or(Some([ASSUMED_GRID, 1, 1]));
         let argument = |number: usize, kind: &ParameterKind| match parts.arguments.get(number) {
-            Some(node) => evaluation.argument(*node, kind, &scope, assumption),
+            Some(argument) => evaluation.argument(argument.node, kind, &Scope::new(argument.place), assumption),
             None => LaunchArgument::default(),
         };
         // Sizes of buffers come first: a number among them is a size.
@@ -214,8 +258,10 @@ impl HostProgram {
         }
         evaluation.assume(None);
         let template = parts.template.as_deref().and_then(angle_arguments).unwrap_or_default();
-        let template_arguments = template.iter().map(|argument| evaluation.template_text(argument, &scope)).collect();
-        let (path, line) = self.source(place);
+        let named_at = Scope::new(caller.unwrap_or(place));
+        let template_arguments =
+            template.iter().map(|argument| evaluation.template_text(argument, &named_at)).collect();
+        let (path, line) = self.source(caller.unwrap_or(place));
         varied.retain(|name, value| *value > 1 && !of_block.contains_key(name));
         let steps = (1..).map(|step| step * VARIED_BY);
         varied.values_mut().zip(steps).for_each(|(value, more)| *value = value.saturating_add(more));
@@ -235,50 +281,6 @@ impl HostProgram {
             variation: None,
         };
         Some((launch, varied))
-    }
-
-    /// Finds the parts of a launch: `k<<<grid, block>>>(...)`, or one by address with an array of
-    /// arguments.
-    fn parts(&self, place: &FilePlace) -> Option<LaunchParts<'_>> {
-        let text = &self.files.get(place.file)?.text;
-        let node = self.node(place).filter(|node| node.kind() == "call_expression")?;
-        let given = arguments(node);
-        if let Some(shape) = launch_shape(node) {
-            let function = &text[node.child_by_field_name("function")?.byte_range()];
-            return Some(LaunchParts {
-                grid: shape.named_child(0)?,
-                block: shape.named_child(1)?,
-                shared: shape.named_child(2),
-                arguments: given,
-                template: function.find('<').map(|at| function[at..].to_owned()),
-                is_cooperative: false,
-            });
-        }
-        let function = called_name(node.child_by_field_name("function")?, text);
-        if !matches!(function, "cudaLaunchKernel" | "cudaLaunchCooperativeKernel") {
-            return None;
-        }
-        let kernel = &text[given.first()?.byte_range()];
-        let kernel = kernel.rsplit(')').next().filter(|rest| !rest.is_empty()).unwrap_or(kernel);
-        let scope = Scope::new(&FilePlace { file: place.file, range: node.byte_range() });
-        let array = last_name(&text[given.get(3)?.byte_range()]);
-        let evaluation = Evaluation::new(self);
-        let definition = evaluation.nearest(array, array, &scope).into_iter();
-        let mut lists = definition.filter_map(|definition| self.node(&definition.value));
-        let list = lists.find(|node| node.kind() == "initializer_list");
-        let mut cursor = node.walk();
-        let elements: Vec<Node<'_>> = match list {
-            Some(list) => list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect(),
-            None => Vec::new(),
-        };
-        Some(LaunchParts {
-            grid: *given.get(1)?,
-            block: *given.get(2)?,
-            shared: given.get(4).copied(),
-            arguments: elements.into_iter().map(|element| without_address(element, text)).collect(),
-            template: kernel.find('<').map(|at| kernel[at..].to_owned()),
-            is_cooperative: function.contains("Cooperative"),
-        })
     }
 }
 
@@ -320,6 +322,19 @@ mod tests {
             "struct P { int n; float *x; };\nint main() { P p; p.n = 1000; cudaMalloc(&p.x, sizeof(float) * p.n); k<<<4, 256>>>(p.n, p.x); }",
             "#if defined(SMALL)\n#define N 8\n#else\n#define N 1000\n#endif\nint main() { thrust::device_vector<float> v(N); k<<<N / 256 + 1, 256>>>(N, thrust::raw_pointer_cast(v.data())); }",
             "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); void *args[] = {&n, (void *)&x}; cudaLaunchKernel((void *)k, dim3(4), dim3(256), args, 0, 0); }",
+            "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); cudaLaunchConfig_t config = {0};\n\
+             config.gridDim = (n + 255) / 256; config.blockDim = 256; cudaLaunchKernelEx(&config, k, n, x); }",
+            "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); cudaLaunchConfig_t config{dim3(4), dim3(256), 0, 0};\n\
+             void *args[] = {&n, &x}; cudaLaunchKernelExC(&config, (void *)k, args); }",
+            "void run(dim3 grid, dim3 block, int n, float *x) { cudaLaunchConfig_t config{}; config.gridDim = grid;\n\
+             config.blockDim = block; cudaLaunchKernelEx(&config, k, n, x); }\n\
+             int main() { float *x; cudaMalloc(&x, 4000); run(dim3(4), dim3(256), 1000, x); }",
+            "template <class K, class... A> void go(K kernel, dim3 grid, A &&...args) { kernel<<<grid, 256>>>(std::forward<A>(args)...); }\n\
+             void j(int); int main() { float *x; cudaMalloc(&x, 4000); go(j, dim3(9), 7); go(k, dim3(4), 1000, x); }",
+            "struct P { dim3 grid; int threads; };\n\
+             void go(void (*kernel)(int, float *), const P &p, int n, float *x) { kernel<<<p.grid, p.threads>>>(n, x); }\n\
+             int main() { float *x; cudaMalloc(&x, 4000); const P p = {dim3(4), 256}; go(k, p, 1000, x); }",
+            "int main() { float *x; cudaMalloc(&x, 4000); auto kernel = k<float>; kernel<<<4, 256>>>(1000, x); }",
             "int main() { float *x = new float[1000]; void (*kernel)(int, float *) = &k; kernel<<<4, 256>>>(1000, x); }",
         ] {
             let expected = (Some([4, 1, 1]), Some([256, 1, 1]), Some(Number::Int(1000)), Some(4000));

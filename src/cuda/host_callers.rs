@@ -1,7 +1,7 @@
 //! A parameter of a host function, or a member of one -> what the callers of the function give it.
 
 use super::host_evaluation::{Evaluation, Scope};
-use super::host_nodes::{arguments, base_name, declared, last_name};
+use super::host_nodes::{arguments, base_name, declared};
 use super::host_program::FilePlace;
 use super::tokens::is_word;
 use tree_sitter::Node;
@@ -28,11 +28,13 @@ impl<'p> Evaluation<'p> {
         let (function, number) = self.parameter(name, scope)?;
         let text = &self.program.files.get(scope.file)?.text;
         let own_name = function.child_by_field_name("declarator").map(|node| declared(node, text))?;
-        let most = parameter_names(function, text).len();
+        let most = if has_pack(function) { usize::MAX } else { parameter_names(function, text).len() };
         let calls = || self.program.calls.get(own_name).into_iter().flatten();
         // Another file may have a function of the same name.
         let is_own = calls().any(|call| call.file == scope.file);
+        let all = calls;
         let calls = calls().filter(|call| !is_own || call.file == scope.file);
+        let calls = calls.filter(|call| self.is_caller(call, all()));
         calls.take(MOST_CALLERS).find_map(|call| {
             self.step()?;
             let given = arguments(self.program.node(call)?);
@@ -60,6 +62,29 @@ impl<'p> Evaluation<'p> {
     }
 }
 
+impl Evaluation<'_> {
+    /// Where a member of a structure, as `p.n`, has its value in what the structure is made of:
+    /// `P p = {1, 2}`, `P p(1, 2)` or `P p = P(1, 2)`, with a value for each field.
+    pub(super) fn listed_member(&self, whole: &str, scope: &Scope) -> Option<FilePlace> {
+        let object = base_name(whole);
+        let member = whole.strip_prefix(object)?.strip_prefix('.')?;
+        let kind = self.declared_type(object, scope)?;
+        let kind = kind.trim().trim_start_matches("const ").trim_start_matches("struct ").trim();
+        let fields = &self.program.structure(scope.file, kind)?.fields;
+        let number = fields.iter().position(|field| field.name == member)?;
+        let definition = self.nearest(object, object, scope).into_iter().next()?;
+        let node = self.program.node(&definition.value)?;
+        let list = match node.kind() {
+            "initializer_list" | "argument_list" | "parameter_list" => node,
+            _ => node.child_by_field_name("arguments").or_else(|| node.child_by_field_name("value"))?,
+        };
+        let mut cursor = list.walk();
+        let given: Vec<Node<'_>> = list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect();
+        let value = given.get(number).filter(|_| given.len() == fields.len())?;
+        Some(FilePlace { file: definition.value.file, range: value.byte_range() })
+    }
+}
+
 /// The member of an argument: `s.n` for `->n` of `&s`; `None` of what is no variable.
 fn member_of(argument: &str, member: &str) -> Option<String> {
     let argument: String = argument.split_whitespace().collect();
@@ -76,20 +101,29 @@ fn member_of(argument: &str, member: &str) -> Option<String> {
     is_variable(object).then(|| format!("{object}{member}"))
 }
 
-/// The names of a function's parameters in order.
-pub(super) fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
+/// The parameters of a function in order.
+fn parameters(function: Node<'_>) -> Vec<Node<'_>> {
     let mut declarator = function.child_by_field_name("declarator");
     while let Some(node) = declarator.filter(|node| node.kind() != "function_declarator") {
         declarator = node.child_by_field_name("declarator").or_else(|| node.named_child(0));
     }
     let Some(list) = declarator.and_then(|node| node.child_by_field_name("parameters")) else { return Vec::new() };
     let mut cursor = list.walk();
-    let parameters = list.named_children(&mut cursor).filter(|node| node.kind().ends_with("parameter_declaration"));
+    list.named_children(&mut cursor).filter(|node| node.kind().ends_with("parameter_declaration")).collect()
+}
+
+/// The names of a function's parameters in order.
+pub(super) fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
     let name = |node: Node<'_>| {
         let declarator = node.child_by_field_name("declarator");
-        declarator.map_or("", |declarator| last_name(&text[declarator.byte_range()])).to_owned()
+        declarator.map_or("", |declarator| declared(declarator, text).trim_start_matches(['.', ' '])).to_owned()
     };
-    parameters.map(name).collect()
+    parameters(function).into_iter().map(name).collect()
+}
+
+/// Whether the last parameter of a function stands for any number of arguments.
+pub(super) fn has_pack(function: Node<'_>) -> bool {
+    parameters(function).last().is_some_and(|last| last.kind().starts_with("variadic"))
 }
 
 #[cfg(test)]

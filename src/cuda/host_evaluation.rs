@@ -63,6 +63,8 @@ pub struct Evaluation<'p> {
     /// Names whose values are looked for: they are listed in the place of a choice.
     names_noted: Cell<u32>,
     steps: Cell<u32>,
+    /// The call of a function that a launch is of: other callers of that function do not count.
+    caller: Option<&'p FilePlace>,
 }
 
 /// What `search` finds for a key, unless it found nothing before with as many steps left.
@@ -124,7 +126,19 @@ impl<'p> Evaluation<'p> {
             is_choice,
             names_noted,
             steps,
+            caller: None,
         }
+    }
+
+    /// The same, for a launch that a function makes when it is called here.
+    pub(super) fn called_from(self, caller: Option<&'p FilePlace>) -> Self {
+        Self { caller, ..self }
+    }
+
+    /// Whether a call is the one that counts of those of its function.
+    pub(super) fn is_caller(&self, call: &FilePlace, others: impl Iterator<Item = &'p FilePlace>) -> bool {
+        let is_one = |of: &FilePlace| self.caller == Some(of);
+        is_one(call) || !others.into_iter().any(is_one)
     }
 
     /// Returns the names that values came from since the last call of it.
@@ -415,7 +429,12 @@ impl<'p> Evaluation<'p> {
                             || self.of_parameter(whole, scope, &|place, scope| self.value_at(place, scope));
                         let of_member =
                             || self.of_member(whole, scope, &|of, scope| self.named(of, last_name(of), scope));
-                        self.noted(whole, of_parameter).or_else(|| self.noted(whole, of_member))
+                        let of_list = || {
+                            let place = self.listed_member(whole, scope)?;
+                            self.value_at(&place, &scope.moved(&place)?)
+                        };
+                        let found = self.noted(whole, of_parameter).or_else(|| self.noted(whole, of_member));
+                        found.or_else(|| self.noted(whole, of_list))
                     })
                 })
                 .or_else(|| self.of_template_parameter(whole, scope))

@@ -55,7 +55,8 @@ impl Evaluation<'_> {
     /// Whether a variable has several extents.
     fn is_vector(&self, name: &str, scope: &Scope) -> bool {
         let kind = self.declared_type(name, scope).unwrap_or_default();
-        ["dim3", "uint3", "int3", "uint2", "int2"].contains(&kind.trim().trim_start_matches("const "))
+        is_of_configuration(name)
+            || ["dim3", "uint3", "int3", "uint2", "int2"].contains(&kind.trim().trim_start_matches("const "))
     }
 
     /// The extents of a variable that is a `dim3`.
@@ -93,7 +94,16 @@ impl Evaluation<'_> {
                 self.extents(self.program.node(place)?, &self.program.files.get(place.file)?.text, scope)
             })
         };
-        let mut extents = from_definition.or_else(from_caller).or_else(|| (is_vector && is_plain).then_some([1; 3]));
+        let of_member = || self.of_member(name, scope, &|whole, scope| self.extents_named(whole, scope));
+        let of_list = || {
+            let place = self.listed_member(name, scope)?;
+            let text = &self.program.files.get(place.file)?.text;
+            self.extents(self.program.node(&place)?, text, &scope.moved(&place)?)
+        };
+        let mut extents = from_definition.or_else(from_caller).or_else(of_list).or_else(of_member).or_else(|| {
+            let is_declared = is_vector && is_plain && !is_of_configuration(name);
+            is_declared.then_some([1; 3])
+        });
         // `grid.x = n;` after it.
         for (at, extent) in ["x", "y", "z"].into_iter().enumerate() {
             let whole = format!("{name}.{extent}");
@@ -106,7 +116,7 @@ impl Evaluation<'_> {
         extents
     }
 
-    fn extents_of_text(&self, code: &str, scope: &Scope) -> Option<[i64; 3]> {
+    pub(super) fn extents_of_text(&self, code: &str, scope: &Scope) -> Option<[i64; 3]> {
         self.costly_step()?;
         let mut parser = Parser::new();
         parser.set_language(&tree_sitter_cuda::LANGUAGE.into()).ok()?;
@@ -115,4 +125,9 @@ impl Evaluation<'_> {
         let node = tree.root_node().descendant_for_byte_range(text.find('(')?, text.len() - 1)?;
         self.extents(node, &text, scope)
     }
+}
+
+/// Whether a name is that of a field of a `cudaLaunchConfig_t`.
+fn is_of_configuration(name: &str) -> bool {
+    name.rsplit_once(['.', '>']).is_some_and(|(_, field)| matches!(field, "gridDim" | "blockDim"))
 }

@@ -3,7 +3,7 @@
 
 use super::host_nodes::{LONGEST, arguments, called_name, declared, is_scope, last_name, type_text, without_address};
 use super::host_program::{
-    Declaration, Definition, FilePlace, HostProgram, Memory, MemoryBytes, Structure, StructureField,
+    Declaration, Definition, FilePlace, HostProgram, Memory, MemoryBytes, Structure, StructureField, launched_name,
 };
 use std::collections::HashMap;
 use std::ops::Range;
@@ -404,7 +404,9 @@ impl<'p> Indexer<'p> {
             self.allocate(variable(0), node, Some(MemoryBytes::Of(other)));
         }
         if name.starts_with("cudaLaunch") {
-            self.insert(last_name(slice(0)), node, |program| &mut program.launches);
+            // A configuration stands before the kernel.
+            let kernel = slice(usize::from(name.starts_with("cudaLaunchKernelEx")));
+            self.insert(launched_name(kernel), node, |program| &mut program.launches);
         }
     }
 }

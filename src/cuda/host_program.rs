@@ -9,6 +9,7 @@ use super::host_index::Indexer;
 use super::host_nodes::{LONGEST, last_name};
 use super::host_syntax::parse_host_code;
 use crate::diag::Source;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use tree_sitter::{Node, Tree};
@@ -30,6 +31,9 @@ pub struct HostProgram {
     pub(super) enumerations: HashMap<String, String>,
     pub(super) structures: HashMap<String, Vec<Structure>>,
     pub(super) launches: HashMap<String, Vec<FilePlace>>,
+    /// The launches by a parameter of the function around them, found when they are asked for: the
+    /// launch, the function and the number of the parameter.
+    pub(super) parameter_launches: OnceCell<Vec<(FilePlace, String, usize)>>,
     /// The first launch of each kernel that is not compiled, as messages name it.
     left_out: HashMap<String, String>,
 }
@@ -148,6 +152,7 @@ impl HostProgram {
             enumerations: HashMap::new(),
             structures: HashMap::new(),
             launches: HashMap::new(),
+            parameter_launches: OnceCell::new(),
             left_out: HashMap::new(),
         };
         // The number that each text has as a file, if it can be parsed.
@@ -259,7 +264,7 @@ impl HostProgram {
 const NESTED_FUNCTIONS: usize = 16;
 
 /// The name that a text ends with before template arguments: `k` of `k<float, (1 > 0)>`.
-fn launched_name(text: &str) -> &str {
+pub(super) fn launched_name(text: &str) -> &str {
     let mut head = text.trim_end();
     if head.ends_with('>') {
         let (mut depth, mut parentheses) = (0, 0);

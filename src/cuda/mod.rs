@@ -27,6 +27,7 @@ mod joined_names;
 pub mod kernel;
 mod kernel_list;
 mod launch_argument;
+mod launch_parts;
 pub mod line_markers;
 mod loops;
 mod macro_statements;

@@ -12,7 +12,7 @@ struct Call {
 /* The launch stub of a kernel: the address that the program has of the kernel, and what calls the stub. */
 struct Stub {
   const void *kernel;
-  void (*run)(void **arguments, Call *call);
+  bool (*run)(void **arguments, Call *call);
 };
 /* The stubs of one source. Sources that include the same template may share one copy of it, so that the launches of one
    reach the functions of another: all sources of a program or shared library are in one list. */
@@ -40,19 +40,19 @@ template <class... P, int... I> static inline void call(void (*stub)(P...), void
   static_cast<void>(arguments);
   stub(*static_cast<typename Value<P>::type *>(arguments[I])...);
 }
-/* Calls a stub with arguments that are given by their addresses. */
-template <class... P> static inline void call(void (*stub)(P...), void **arguments) {
+/* Calls a stub with arguments that are given by their addresses. Returns whether there are any, if it takes some. */
+template <class... P> static inline bool call(void (*stub)(P...), void **arguments) {
+  if (sizeof...(P) > 0 && !arguments) return false;
   call(stub, arguments, typename Below<sizeof...(P)>::type());
+  return true;
 }
 #endif
 
-/* Has a kernel's stub launch it. Returns whether there is such a stub. */
+/* Has a kernel's stub launch it. Returns whether it did: there is such a stub, and it has its arguments. */
 static inline bool launch_by_stub(const void *kernel, void **arguments, Call *call) {
   for (const StubList *list = __atomic_load_n(&__nvtune_stubs_1, __ATOMIC_ACQUIRE); list; list = list->next) {
     for (int i = 0; i < list->count; ++i) {
-      if (list->stubs[i].kernel != kernel) continue;
-      list->stubs[i].run(arguments, call);
-      return true;
+      if (list->stubs[i].kernel == kernel) return list->stubs[i].run(arguments, call);
     }
   }
   return false;

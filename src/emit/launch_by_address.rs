@@ -124,8 +124,9 @@ impl LaunchesByAddress {
         for (number, (stub, _)) in stubs.iter().enumerate() {
             let _ = writeln!(
                 text,
-                "static void __nvtune_run_{number}(void **arguments, __nvtune_detail::Call *call) {{\n\
-                 __nvtune_call = call;\n__nvtune_detail::call({stub}, arguments);\n__nvtune_call = 0;\n}}"
+                "static bool __nvtune_run_{number}(void **arguments, __nvtune_detail::Call *call) {{\n\
+                 __nvtune_call = call;\nconst bool is_run = __nvtune_detail::call({stub}, arguments);\n\
+                 __nvtune_call = 0;\nreturn is_run;\n}}"
             );
         }
         text += "__attribute__((constructor)) static void __nvtune_list_stubs() {\n\

@@ -44,6 +44,8 @@ int main() {
     void *numbers[] = {&size, &x};
     cudaLaunchKernel(reinterpret_cast<const void *>(hidden), dim3(40), dim3(256), numbers, 0, nullptr);
     cudaLaunchKernel(hidden, dim3(40), dim3(256), numbers, 0, reinterpret_cast<cudaStream_t>(7));
+    say("no arguments");
+    cudaLaunchKernel(hidden, dim3(40), dim3(256), nullptr, 0, nullptr);
     say("another block");
     cudaLaunchKernel(hidden, dim3(79), dim3(128), numbers, 0, nullptr);
     say("a structure with a constructor");

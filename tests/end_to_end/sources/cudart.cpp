@@ -26,9 +26,9 @@ cudaError_t last_error = cudaSuccess;
 // Launches into stream 13 fail.
 cudaError_t launched(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream,
                      unsigned attributes = 0) {
-    std::printf("%s grid %u %u %u block %u %u %u shared %zu stream %zu first %d", kernels()[kernel].c_str(), grid.x, grid.y,
-                grid.z, block.x, block.y, block.z, shared, reinterpret_cast<size_t>(stream),
-                *static_cast<int *>(arguments[0]));
+    std::printf("%s grid %u %u %u block %u %u %u shared %zu stream %zu", kernels()[kernel].c_str(), grid.x, grid.y, grid.z,
+                block.x, block.y, block.z, shared, reinterpret_cast<size_t>(stream));
+    if (arguments) std::printf(" first %d", *static_cast<int *>(arguments[0]));
     std::printf(attributes ? " attributes %u\n" : "\n", attributes);
     return stream == reinterpret_cast<void *>(13) ? last_error = cudaErrorInvalidResourceHandle : cudaSuccess;
 }
