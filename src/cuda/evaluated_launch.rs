@@ -7,7 +7,7 @@ use super::host_number::Number;
 use super::host_program::{Definition, FilePlace, HostProgram, launched_name};
 use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;
-use super::launch_parts::{LaunchPart, LaunchParts, LaunchPlace};
+use super::launch_parts::{Caller, LaunchPart, LaunchParts, LaunchPlace};
 use super::parameter_kind::ParameterKind;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -125,8 +125,11 @@ impl HostProgram {
                 let given = given.map_or("", |node| &self.files[call.file].text[node.byte_range()]);
                 given.len() < LONGEST_NAME && launched_name(given) == kernel
             };
-            let calls = self.calls.get(function).into_iter().flatten().filter(is_given);
-            calls.map(move |call| LaunchPlace { place, caller: Some(call) })
+            // A file with a function of that name calls its own.
+            let has_own = |file: usize| self.functions.get(function).into_iter().flatten().any(|own| own.file == file);
+            let is_of_file = move |call: &&FilePlace| call.file == place.file || !has_own(call.file);
+            let calls = self.calls.get(function).into_iter().flatten().filter(is_given).filter(is_of_file);
+            calls.map(move |call| LaunchPlace { place, caller: Some(Caller { call, argument: number }) })
         })
     }
 
@@ -175,7 +178,7 @@ impl HostProgram {
             let other = self.evaluated_with(place, &parts, parameters, assumption, varied).map(|(launch, _)| launch);
             launch.variation = other.map(Box::new);
         }
-        let evaluation = Evaluation::new(self).called_from(place.caller);
+        let evaluation = Evaluation::new(self).called_from(place.caller.map(|caller| caller.call));
         let kinds = parts.arguments.iter().map(|argument| {
             let text = &self.files.get(argument.place.file)?.text;
             evaluation.type_of_argument(argument.node, text, &Scope::new(argument.place))
@@ -194,6 +197,7 @@ impl HostProgram {
         assumption: i64,
         replaced: BTreeMap<String, i64>,
     ) -> Option<(EvaluatedLaunch, BTreeMap<String, i64>)> {
+        let caller = caller.map(|caller| caller.call);
         let text = &self.files.get(place.file)?.text;
         let evaluation = Evaluation::with(self, replaced).called_from(caller);
         let scope = Scope::new(place);
@@ -324,6 +328,8 @@ mod tests {
             "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); void *args[] = {&n, (void *)&x}; cudaLaunchKernel((void *)k, dim3(4), dim3(256), args, 0, 0); }",
             "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); cudaLaunchConfig_t config = {0};\n\
              config.gridDim = (n + 255) / 256; config.blockDim = 256; cudaLaunchKernelEx(&config, k, n, x); }",
+            "int main() { float *x; cudaMalloc(&x, 4000); cudaLaunchConfig_t config = {.blockDim = 256, .gridDim = dim3(4)};\n\
+             cudaLaunchKernelEx(&config, k, 1000, x); }",
             "int main() { int n = 1000; float *x; cudaMalloc(&x, 4 * n); cudaLaunchConfig_t config{dim3(4), dim3(256), 0, 0};\n\
              void *args[] = {&n, &x}; cudaLaunchKernelExC(&config, (void *)k, args); }",
             "void run(dim3 grid, dim3 block, int n, float *x) { cudaLaunchConfig_t config{}; config.gridDim = grid;\n\

@@ -1,7 +1,7 @@
 //! A parameter of a host function, or a member of one -> what the callers of the function give it.
 
 use super::host_evaluation::{Evaluation, Scope};
-use super::host_nodes::{arguments, base_name, declared};
+use super::host_nodes::{arguments, base_name, declared, elements};
 use super::host_program::FilePlace;
 use super::tokens::is_word;
 use tree_sitter::Node;
@@ -29,13 +29,15 @@ impl<'p> Evaluation<'p> {
         let text = &self.program.files.get(scope.file)?.text;
         let own_name = function.child_by_field_name("declarator").map(|node| declared(node, text))?;
         let most = if has_pack(function) { usize::MAX } else { parameter_names(function, text).len() };
-        let calls = || self.program.calls.get(own_name).into_iter().flatten();
+        let all: Vec<&FilePlace> = self.program.calls.get(own_name).into_iter().flatten().collect();
         // Another file may have a function of the same name.
-        let is_own = calls().any(|call| call.file == scope.file);
-        let all = calls;
-        let calls = calls().filter(|call| !is_own || call.file == scope.file);
-        let calls = calls.filter(|call| self.is_caller(call, all()));
-        calls.take(MOST_CALLERS).find_map(|call| {
+        let is_own = all.iter().any(|call| call.file == scope.file);
+        let is_of_file = |call: &&&FilePlace| !is_own || call.file == scope.file;
+        let calls: Vec<&FilePlace> = match self.caller().filter(|caller| all.contains(caller)) {
+            Some(caller) => vec![caller],
+            None => all.iter().filter(is_of_file).copied().take(MOST_CALLERS).collect(),
+        };
+        calls.into_iter().find_map(|call| {
             self.step()?;
             let given = arguments(self.program.node(call)?);
             let argument = *given.get(number).filter(|_| given.len() <= most)?;
@@ -78,8 +80,7 @@ impl Evaluation<'_> {
             "initializer_list" | "argument_list" | "parameter_list" => node,
             _ => node.child_by_field_name("arguments").or_else(|| node.child_by_field_name("value"))?,
         };
-        let mut cursor = list.walk();
-        let given: Vec<Node<'_>> = list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect();
+        let given = elements(list);
         let value = given.get(number).filter(|_| given.len() == fields.len())?;
         Some(FilePlace { file: definition.value.file, range: value.byte_range() })
     }

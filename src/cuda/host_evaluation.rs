@@ -130,15 +130,13 @@ impl<'p> Evaluation<'p> {
         }
     }
 
-    /// The same, for a launch that a function makes when it is called here.
+    /// Has only one call of a function count: the one that the launch comes from.
     pub(super) fn called_from(self, caller: Option<&'p FilePlace>) -> Self {
         Self { caller, ..self }
     }
 
-    /// Whether a call is the one that counts of those of its function.
-    pub(super) fn is_caller(&self, call: &FilePlace, others: impl Iterator<Item = &'p FilePlace>) -> bool {
-        let is_one = |of: &FilePlace| self.caller == Some(of);
-        is_one(call) || !others.into_iter().any(is_one)
+    pub(super) fn caller(&self) -> Option<&'p FilePlace> {
+        self.caller
     }
 
     /// Returns the names that values came from since the last call of it.

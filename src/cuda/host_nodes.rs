@@ -8,7 +8,11 @@ pub(super) const LONGEST: usize = 400;
 
 /// The arguments of a call.
 pub(super) fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
-    let Some(list) = call.child_by_field_name("arguments") else { return Vec::new() };
+    call.child_by_field_name("arguments").map_or_else(Vec::new, elements)
+}
+
+/// The elements of a list, without comments.
+pub(super) fn elements(list: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = list.walk();
     list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect()
 }

@@ -2,7 +2,7 @@
 
 use super::host_callers::{has_pack, parameter_names};
 use super::host_evaluation::{Evaluation, Scope};
-use super::host_nodes::{arguments, called_name, last_name, launch_shape, without_address};
+use super::host_nodes::{arguments, called_name, elements, last_name, launch_shape, without_address};
 use super::host_program::{FilePlace, HostProgram};
 use tree_sitter::Node;
 
@@ -36,30 +36,27 @@ pub(super) struct PassedArgument<'t> {
 pub(super) struct LaunchPlace<'p> {
     pub place: &'p FilePlace,
     /// The call of the function around it that gives it the kernel.
-    pub caller: Option<&'p FilePlace>,
+    pub caller: Option<Caller<'p>>,
+}
+
+/// A call that gives a function the kernel to launch.
+#[derive(Clone, Copy)]
+pub(super) struct Caller<'p> {
+    pub call: &'p FilePlace,
+    /// The number of the argument that is the kernel.
+    pub argument: usize,
 }
 
 impl HostProgram {
     /// Finds the parts of a launch: `k<<<grid, block>>>(...)`, or one by address.
     pub(super) fn parts<'p>(&'p self, launch: LaunchPlace<'p>) -> Option<LaunchParts<'p>> {
         let mut parts = self.parts_at(launch.place)?;
-        if let Some(caller) = launch.caller {
-            let kernel = self.kernel_of_caller(launch.place, caller)?;
-            parts.template = kernel.find('<').map(|at| kernel[at..].to_owned());
-            parts.arguments = self.with_pack(parts.arguments, launch.place, caller);
+        if let Some(Caller { call, argument }) = launch.caller {
+            let kernel = *arguments(self.node(call)?).get(argument)?;
+            parts.template = template_of(&self.files.get(call.file)?.text[kernel.byte_range()]);
+            parts.arguments = self.with_pack(parts.arguments, launch.place, call);
         }
         Some(parts)
-    }
-
-    /// The kernel as a call gives it to the function that launches it.
-    fn kernel_of_caller(&self, launch: &FilePlace, caller: &FilePlace) -> Option<&str> {
-        let function = self.function_around(launch.file, launch.range.start)?;
-        let names = parameter_names(function, &self.files[launch.file].text);
-        let given = arguments(self.node(caller)?);
-        let text = &self.files[caller.file].text;
-        let launched = self.launches.iter().find(|(_, places)| places.contains(launch)).map(|(name, _)| name)?;
-        let number = names.iter().position(|name| name == launched)?;
-        Some(&text[given.get(number)?.byte_range()])
     }
 
     /// The arguments with those that a call has for the pack of its function: `args...` and
@@ -94,7 +91,7 @@ impl HostProgram {
                 block: LaunchPart::Expression(shape.named_child(1)?),
                 shared: shape.named_child(2).map(LaunchPart::Expression),
                 arguments: passed(given),
-                template: function.find('<').map(|at| function[at..].to_owned()),
+                template: template_of(function),
                 is_cooperative: false,
             });
         }
@@ -121,47 +118,59 @@ impl HostProgram {
             block: block?,
             shared,
             arguments: passed(arguments),
-            template: kernel.find('<').map(|at| kernel[at..].to_owned()),
+            template: template_of(kernel),
             is_cooperative: function.contains("Cooperative"),
         })
     }
 
     /// Finds the arguments of a launch that are given by an array of their addresses.
     fn listed_arguments(&self, array: Node<'_>, launch: &FilePlace) -> Vec<Node<'_>> {
-        let Some(list) = self.initializer(array, launch) else { return Vec::new() };
         let text = &self.files[launch.file].text;
-        let mut cursor = list.walk();
-        let elements = list.named_children(&mut cursor).filter(|node| node.kind() != "comment");
-        elements.map(|element| without_address(element, text)).collect()
+        let listed = self.initializer(array, launch).map_or_else(Vec::new, elements);
+        listed.into_iter().map(|element| without_address(element, text)).collect()
     }
 
-    /// Finds grid, block and shared memory of a launch by its configuration: what this is made of,
-    /// or its fields.
+    /// Finds grid, block and shared memory of a launch by its configuration: in the list that this
+    /// is initialized with, or its fields.
     fn configured_shape(&self, configuration: Node<'_>, launch: &FilePlace) -> [Option<LaunchPart<'_>>; 3] {
         let text = &self.files[launch.file].text;
-        let listed: Vec<Node<'_>> = self.initializer(configuration, launch).map_or_else(Vec::new, |list| {
-            let mut cursor = list.walk();
-            list.named_children(&mut cursor).filter(|node| node.kind() != "comment").collect()
-        });
+        let listed = self.initializer(configuration, launch).map_or_else(Vec::new, elements);
+        if listed.iter().any(|node| node.kind() == "initializer_pair") {
+            // `.gridDim = 4`
+            let designated = |field: &str| {
+                let is_field = |pair: &&Node<'_>| {
+                    let designator = pair.child_by_field_name("designator");
+                    designator.is_some_and(|node| text[node.byte_range()].trim_start_matches('.') == field)
+                };
+                let value = listed.iter().find(is_field)?.child_by_field_name("value")?;
+                Some(LaunchPart::Expression(value))
+            };
+            return ["gridDim", "blockDim", "dynamicSmemBytes"].map(designated);
+        }
         // `= {0}` is no grid.
-        if listed.len() > 1 && listed.iter().all(|node| node.kind() != "field_initializer") {
-            return [0, 1, 2].map(|at| listed.get(at).copied().map(LaunchPart::Expression));
+        if listed.len() > 1 {
+            return [0, 1, 2].map(|number| listed.get(number).copied().map(LaunchPart::Expression));
         }
         let name: String = text[without_address(configuration, text).byte_range()].split_whitespace().collect();
         let is_address = text[configuration.byte_range()].trim_start().starts_with('&');
-        let field = |of: &str| format!("{name}{}{of}", if is_address { "." } else { "->" });
+        let field = |field: &str| format!("{name}{}{field}", if is_address { "." } else { "->" });
         // Without a value it is 0, as all that an initializer leaves out.
         let shared = field("dynamicSmemBytes");
         let is_given = self.definitions.get("dynamicSmemBytes").into_iter().flatten().any(|of| of.target == shared);
-        let [grid, block] = ["gridDim", "blockDim"].map(|of| Some(LaunchPart::Field(field(of))));
+        let [grid, block] = ["gridDim", "blockDim"].map(|name| Some(LaunchPart::Field(field(name))));
         [grid, block, is_given.then_some(LaunchPart::Field(shared))]
     }
 
-    /// Finds the list that a variable is initialized with.
+    /// Finds the list that a variable is initialized with in the file of a launch.
     fn initializer(&self, variable: Node<'_>, launch: &FilePlace) -> Option<Node<'_>> {
         let name = last_name(&self.files.get(launch.file)?.text[variable.byte_range()]);
-        let definitions = Evaluation::new(self).nearest(name, name, &Scope::new(launch));
-        let mut values = definitions.into_iter().filter_map(|definition| self.node(&definition.value));
-        values.find(|node| node.kind() == "initializer_list")
+        let definitions = Evaluation::new(self).nearest(name, name, &Scope::new(launch)).into_iter();
+        let mut values = definitions.filter(|definition| definition.value.file == launch.file);
+        values.find_map(|definition| self.node(&definition.value).filter(|node| node.kind() == "initializer_list"))
     }
+}
+
+/// Returns the template arguments of a name: `<float, 4>` of `k<float, 4>`.
+fn template_of(name: &str) -> Option<String> {
+    name.find('<').map(|at| name[at..].to_owned())
 }

@@ -6,7 +6,7 @@
 //! before. The statements pop it, and launch the winner in its own shape, or the kernel in the
 //! shape that the program asked for. They return before the toolkit's own code for that.
 
-use crate::launch::Dim3;
+use crate::launch::{Dim3, GridLimit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -155,6 +155,16 @@ impl Dispatch {
 }
 
 impl LaunchText {
+    /// Returns the condition that the grid of this launch is within a limit.
+    pub fn condition(&self, limit: GridLimit) -> String {
+        let [x, y, z] = self.grid.each_ref().map(|blocks| format!("{DETAIL_NAMESPACE}blocks({blocks})"));
+        let (relation, blocks) = match limit {
+            GridLimit::AtLeast(least) => (">=", least),
+            GridLimit::AtMost(most) => ("<=", most),
+        };
+        format!("1ULL * {x} * {y} * {z} {relation} {blocks}ULL")
+    }
+
     /// Returns the initializer of the runtime's `Launch`.
     fn value(&self) -> String {
         let [x, y, z] = self.block;

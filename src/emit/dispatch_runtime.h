@@ -191,6 +191,8 @@ static void __nvtune_launch(void **arguments, int count, void **extended, const 
   void *stream;
 #ifdef __NVTUNE_BY_ADDRESS
   __nvtune_detail::Call *const call = __nvtune_call;
+  /* What the runtime calls within this launch may launch by name. */
+  __nvtune_call = 0;
   if (call) {
     *reinterpret_cast<__nvtune_detail::shape *>(launch.grid) = call->grid;
     *reinterpret_cast<__nvtune_detail::shape *>(launch.block) = call->block;

@@ -36,14 +36,14 @@ template <class T> struct Value<T &> { typedef T type; };
 template <int...> struct Indices {};
 template <int N, int... I> struct Below : Below<N - 1, N - 1, I...> {};
 template <int... I> struct Below<0, I...> { typedef Indices<I...> type; };
-template <class... P, int... I> static inline void call(void (*stub)(P...), void **arguments, Indices<I...>) {
+template <class... P, int... I> static inline void call_stub(void (*stub)(P...), void **arguments, Indices<I...>) {
   static_cast<void>(arguments);
   stub(*static_cast<typename Value<P>::type *>(arguments[I])...);
 }
 /* Calls a stub with arguments that are given by their addresses. Returns whether there are any, if it takes some. */
-template <class... P> static inline bool call(void (*stub)(P...), void **arguments) {
+template <class... P> static inline bool call_stub(void (*stub)(P...), void **arguments) {
   if (sizeof...(P) > 0 && !arguments) return false;
-  call(stub, arguments, typename Below<sizeof...(P)>::type());
+  call_stub(stub, arguments, typename Below<sizeof...(P)>::type());
   return true;
 }
 #endif
@@ -76,6 +76,7 @@ static inline cudaError_t launch_called(Call *call, const void *key, ::dim3 grid
 /* Launches a kernel as it was called by its address. Returns whether it was. */
 static inline bool launch_as_called(const void *key, void **arguments) {
   Call *const call = __nvtune_call;
+  __nvtune_call = 0;
   if (call) static_cast<void>(launch_called(call, key, call->grid, call->block, arguments, call->shared));
   return call != 0;
 }
@@ -83,6 +84,7 @@ static inline bool launch_as_called(const void *key, void **arguments) {
 #ifdef __NVTUNE_CONFIGURED
 /* Returns whether each attribute of a launch means the same for another grid and block. */
 static inline bool is_free_of_shape(const cudaLaunchConfig_t *configuration) {
+  if (configuration->numAttrs > 0 && !configuration->attrs) return false;
   for (unsigned i = 0; i < configuration->numAttrs; ++i) {
     const cudaLaunchAttribute &attribute = configuration->attrs[i];
     switch (static_cast<int>(attribute.id)) { /* Numbers, because older toolkits have fewer names. */

@@ -40,7 +40,10 @@ const FUNCTIONS: [LaunchFunction; 2] = [
 /// What `cudaLaunchKernelEx` calls.
 const CONFIGURED: &str = "cudaLaunchKernelExC";
 
-/// How the names of all of them begin, and those of the templates that call them.
+/// The template of the toolkit that calls [`CONFIGURED`].
+const TEMPLATE: &[u8] = b"cudaLaunchKernelEx";
+
+/// What all these names begin with.
 const BEGIN: &str = "cudaLaunchKernel";
 
 /// What cudafe++ writes into the body of each kernel template's wrapper, in the place of a launch.
@@ -125,7 +128,7 @@ impl LaunchesByAddress {
             let _ = writeln!(
                 text,
                 "static bool __nvtune_run_{number}(void **arguments, __nvtune_detail::Call *call) {{\n\
-                 __nvtune_call = call;\nconst bool is_run = __nvtune_detail::call({stub}, arguments);\n\
+                 __nvtune_call = call;\nconst bool is_run = __nvtune_detail::call_stub({stub}, arguments);\n\
                  __nvtune_call = 0;\nreturn is_run;\n}}"
             );
         }
@@ -136,7 +139,7 @@ impl LaunchesByAddress {
         }
         let _ = write!(
             text,
-            "}};\nstatic __nvtune_detail::StubList list = {{stubs, {}, __nvtune_stubs_1}};\n\
+            "}};\nstatic __nvtune_detail::StubList list = {{stubs, {}, 0}};\nlist.next = __nvtune_stubs_1;\n\
              __atomic_store_n(&__nvtune_stubs_1, &list, __ATOMIC_RELEASE);\n}}\n#endif\n",
             stubs.len()
         );
@@ -185,8 +188,8 @@ fn folder_of_line(text: &[u8]) -> Option<Vec<u8>> {
     Some(file[..=memchr::memrchr(b'/', file)?].to_vec())
 }
 
-/// Returns whether files that are not below a folder call a function that launches by address, and
-/// declare none: what a source defines itself must keep its name.
+/// Returns whether files that are not below a folder call a function that launches by address. No
+/// if they have a function or a member of such a name: that must keep its name.
 fn is_called_outside(text: &[u8], folder: &[u8]) -> bool {
     let (mut is_inside, mut is_called) = (false, false);
     let mut looked_at = 0;
@@ -195,16 +198,42 @@ fn is_called_outside(text: &[u8], folder: &[u8]) -> bool {
             is_inside = file.starts_with(folder);
         }
         looked_at = place;
-        let is_other = text[..place].last().copied().is_some_and(is_of_name) || text[place..].starts_with(OF_WRAPPER);
-        if is_inside || is_other {
+        let length = text[place..].iter().take_while(|byte| is_of_name(**byte)).count();
+        let name = &text[place..place + length];
+        let is_part = text[..place].last().copied().is_some_and(is_of_name);
+        if is_inside || is_part || text[place..].starts_with(OF_WRAPPER) {
             continue;
         }
-        if text[..place].trim_ascii_end().ends_with(b"cudaError_t") {
-            return false;
+        let plain = name.strip_suffix(STREAM_PER_THREAD.as_bytes()).unwrap_or(name);
+        if FUNCTIONS.iter().any(|function| function.name.as_bytes() == plain) {
+            if !is_use(&text[..place]) {
+                return false;
+            }
+            is_called = true;
         }
-        is_called = true;
+        is_called |= name == TEMPLATE;
     }
     is_called
+}
+
+/// Returns whether a name behind this text is used as that of a function of no class and no
+/// namespace, and is not declared.
+fn is_use(text: &[u8]) -> bool {
+    let mut before = text.trim_ascii_end();
+    // Lines that say where the next ones are from.
+    while let Some(line) = before.rsplit(|&byte| byte == b'\n').next().filter(|line| line.starts_with(b"#")) {
+        before = before[..before.len() - line.len()].trim_ascii_end();
+    }
+    if let Some(scope) = before.strip_suffix(b"::") {
+        return !scope.last().copied().is_some_and(|byte| is_of_name(byte) || byte == b'>');
+    }
+    let word = before.iter().rev().take_while(|byte| is_of_name(**byte)).count();
+    match &before[before.len() - word..] {
+        b"" => {
+            !before.ends_with(b".") && !before.ends_with(b"->") && !before.ends_with(b"*") && !before.ends_with(b"&")
+        }
+        word => matches!(word, b"return" | b"else" | b"do"),
+    }
 }
 
 fn is_of_name(byte: u8) -> bool {
@@ -260,12 +289,29 @@ mod tests {
             "my_cudaLaunchKernel(k);\n",
             "__wrapper__device_stub_k(int &n) { ::cudaLaunchKernel(0, 0, 0, 0, 0, 0);}\n",
             "extern \"C\" cudaError_t cudaLaunchKernel(const void *k) { return cudaLaunchKernelEx(k); }\n",
+            "void cudaLaunchKernel(int k) { cudaLaunchKernelEx(k); }\n",
+            "tracer->cudaLaunchKernel(k);\n",
+            "prof::cudaLaunchKernel(k);\n",
+            "cudaLaunchKernelChecked(k);\n",
             "",
         ] {
             assert_eq!(LaunchesByAddress::new(host_code(text).as_bytes()), None, "{text}");
         }
         for text in [&b"cudaLaunchKernel(k);"[..], b"\xff", b"cudaError_t cudaLaunchKernel(", b""] {
             assert_eq!(LaunchesByAddress::new(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn source_with_launches_by_address_is_changed() {
+        for text in [
+            "::cudaLaunchKernel(k);\n",
+            "if (x) return cudaLaunchKernel(k);\n",
+            "# 7\ncudaLaunchKernelExC(c, k);\n",
+            "int e = cudaLaunchKernelEx(c, k);\n",
+            "cudaError_t cudaLaunchKernelChecked(int k) { return(cudaLaunchKernel(k)); }\n",
+        ] {
+            assert!(LaunchesByAddress::new(host_code(text).as_bytes()).is_some(), "{text}");
         }
     }
 

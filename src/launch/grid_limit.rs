@@ -32,16 +32,6 @@ impl GridLimit {
             Self::AtMost(most) => blocks <= most,
         }
     }
-
-    /// Returns the limit as a C++ condition on a grid, given as an expression for each dimension.
-    pub fn condition(self, grid: &[String; 3]) -> String {
-        let [x, y, z] = grid;
-        let (relation, blocks) = match self {
-            Self::AtLeast(least) => (">=", least),
-            Self::AtMost(most) => ("<=", most),
-        };
-        format!("({x}) * ({y}) * ({z}) {relation} {blocks}LL")
-    }
 }
 
 impl fmt::Display for GridLimit {

@@ -161,6 +161,15 @@ impl RecordedConfiguration {
 }
 
 impl Decision {
+    /// Takes the baseline, because the winner cannot be used.
+    pub fn keep_baseline(&mut self) {
+        self.winner = self.baseline;
+        self.provenance = Provenance::Baseline;
+        self.speedup = 1.0;
+        self.surplus = false;
+        self.grid_limit = None;
+    }
+
     /// Leaves out the configurations that are neither baseline nor winner, nor wanted.
     pub fn retain(&mut self, is_wanted: impl Fn(&RecordedConfiguration) -> bool) {
         let wanted: Vec<bool> = self.configurations.iter().map(is_wanted).collect();

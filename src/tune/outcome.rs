@@ -218,9 +218,7 @@ impl Tuned {
 
     /// Falls back to the baseline because the winner could not be built or announced.
     pub fn fall_back(&mut self, code: MessageCode, problem: &str) {
-        self.decision.provenance = Provenance::Baseline;
-        self.decision.winner = self.decision.baseline;
-        self.decision.speedup = 1.0;
+        self.decision.keep_baseline();
         self.decision.tolerance = None;
         self.decision.note(code, format!("the tuned result is not used: {problem}"));
         self.header = self.baseline_header.clone();
@@ -397,9 +395,7 @@ fn planned_kernel(
         }),
         Err(error) => {
             decision.note(MessageCode::NotTransplanted, format!("the tuned result is not used: {error}"));
-            decision.winner = decision.baseline;
-            decision.provenance = Provenance::Baseline;
-            decision.speedup = 1.0;
+            decision.keep_baseline();
             None
         }
     }
@@ -421,7 +417,7 @@ fn stub(
     let divisions = if decision.surplus { Vec::new() } else { argument_conditions::divisions(space, configuration) };
     let baseline = launch(space.baseline());
     let mut conditions = header_functions::stub_conditions(annotation, types, configuration, &divisions);
-    conditions.extend(decision.grid_limit.map(|limit| limit.condition(&baseline.grid)));
+    conditions.extend(decision.grid_limit.map(|limit| baseline.condition(limit)));
     let winner = Winner {
         capability: architecture_number(&decision.architecture)?,
         entry: planned?.entry.name.clone(),

@@ -20,6 +20,7 @@ int main() {
     for (int i = 0; i < 2; ++i) cudaLaunchKernelEx(&configuration, advanced, 5, x);
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim = {2, 1, 1};
+    configuration.gridDim = dim3(8);
     cudaLaunchKernelEx(&configuration, advanced, 7, x);
     return cudaGetLastError();
 }

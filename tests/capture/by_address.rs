@@ -9,6 +9,7 @@ fn launches_by_address_are_recorded_and_keep_their_attributes() {
     expect![[r#"
         _Z8advancediPf grid 2 1 1 block 128 1 1 shared 0
         _Z8advancediPf grid 4 1 1 block 256 1 1 shared 0 with attributes
+        _Z8advancediPf grid 8 1 1 block 256 1 1 shared 0 with attributes
     "#]]
     .assert_eq(&printed);
     check(

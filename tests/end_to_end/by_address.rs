@@ -25,6 +25,8 @@ fn launches_by_address_run_a_winner_only_if_they_are_the_baselines() {
         -- arguments by an array
         hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000
         hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 7 first 10000
+        -- no arguments
+        hidden grid 40 1 1 block 256 1 1 shared 0 stream 0
         -- another block
         hidden grid 79 1 1 block 128 1 1 shared 0 stream 0 first 10000
         -- a structure with a constructor
@@ -50,7 +52,15 @@ fn launches_by_address_run_a_winner_only_if_they_are_the_baselines() {
         hidden grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000 attributes 1
         -- attribute 6
         hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000 attributes 1
+        -- attribute 7
+        hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000 attributes 1
         -- attribute 8
+        hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000 attributes 1
+        -- attribute 9
+        hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000 attributes 1
+        -- attribute 10
+        hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000 attributes 1
+        -- attribute 12
         hidden WINNER grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000 attributes 1
         -- attribute 13
         hidden grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000 attributes 1

@@ -55,7 +55,7 @@ int main() {
     start(shape(n, 256), unmarked, n, x);
     say("another source");
     launch_others(n, x);
-    for (int id : {0, 1, 2, 3, 4, 5, 6, 8, 13, 14}) {
+    for (int id : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14}) {
         std::printf("-- attribute %d\n", id);
         cudaLaunchAttribute attributes[] = {attribute(id)};
         if (id == 4) attributes[0].val.clusterDim = {1, 1, 1};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no panic; a stub with a problem stays as it is, so that a file of problems is the file.
 
-use nvtune::emit::{Dispatch, LaunchText, StubChange, StubText, Winner, rewrite_stubs};
+use nvtune::emit::{Dispatch, LaunchText, LaunchesByAddress, StubChange, StubText, Winner, rewrite_stubs};
 use nvtune::workload::entries;
 
 pub fn run(bytes: &[u8]) {
@@ -32,7 +32,8 @@ pub fn run(bytes: &[u8]) {
             StubText { source: "a.cu".into(), stub, symbol: entry.symbol, change: StubChange::Dispatch(dispatch) }
         })
         .collect();
-    let rewritten = rewrite_stubs(&file, &stubs.iter().collect::<Vec<_>>(), None);
+    let rewritten =
+        rewrite_stubs(&file, &stubs.iter().collect::<Vec<_>>(), LaunchesByAddress::new(file.as_bytes()).as_ref());
     assert_eq!(rewritten.problems.len(), stubs.len());
     if rewritten.problems.iter().all(Option::is_some) {
         assert_eq!(rewritten.text, file);
