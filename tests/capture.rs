@@ -69,11 +69,11 @@ fn succeed(command: &mut Command) -> String {
 
 /// A folder with a program of this text, and with what it recorded when it ran.
 fn recorded_program(text: &str) -> tempfile::TempDir {
-    recorded_program_says(text).0
+    recorded_program_and_output(text).0
 }
 
-/// The same, and what the program printed.
-fn recorded_program_says(text: &str) -> (tempfile::TempDir, String) {
+/// Does the same as [`recorded_program`], and returns what the program printed.
+fn recorded_program_and_output(text: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("launches.cu"), text).expect("written");
     succeed(&mut command(folder.path(), "capture", Headers::Cuda));

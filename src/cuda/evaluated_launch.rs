@@ -4,12 +4,12 @@
 use super::host_evaluation::{Evaluation, Scope};
 use super::host_nodes::{arguments, declared, launch_shape};
 use super::host_number::Number;
-use super::host_program::{Definition, FilePlace, HostProgram, launched_name};
+use super::host_program::{Definition, FilePlace, HostProgram, ParameterLaunch, launched_name};
 use super::host_types::angle_arguments;
 use super::launch_argument::LaunchArgument;
 use super::launch_parts::{Caller, LaunchPart, LaunchParts, LaunchPlace};
 use super::parameter_kind::ParameterKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 /// A launch in host code with its values.
@@ -116,47 +116,49 @@ impl HostProgram {
             .collect()
     }
 
-    /// The launches by a parameter of the function around them, for each call that gives it the
-    /// kernel.
+    /// Finds the launches by a parameter of the function around them, one for each call that gives
+    /// the function this kernel.
     fn launches_by_parameter(&self, kernel: &str) -> impl Iterator<Item = LaunchPlace<'_>> {
-        self.parameter_launches().flat_map(move |(place, function, number)| {
-            let is_given = move |call: &&FilePlace| {
-                let given = self.node(call).and_then(|node| arguments(node).get(number).copied());
-                let given = given.map_or("", |node| &self.files[call.file].text[node.byte_range()]);
-                given.len() < LONGEST_NAME && launched_name(given) == kernel
+        let launches = self.parameter_launches.get_or_init(|| self.find_parameter_launches());
+        launches.iter().flat_map(move |ParameterLaunch { place, function, parameter, .. }| {
+            let gives_kernel = move |call: &&FilePlace| {
+                let argument = self.node(call).and_then(|node| arguments(node).get(*parameter).copied());
+                let name = argument.map_or("", |node| &self.files[call.file].text[node.byte_range()]);
+                name.len() < LONGEST_NAME && launched_name(name) == kernel
             };
             // A file with a function of that name calls its own.
-            let has_own = |file: usize| self.functions.get(function).into_iter().flatten().any(|own| own.file == file);
-            let is_of_file = move |call: &&FilePlace| call.file == place.file || !has_own(call.file);
-            let calls = self.calls.get(function).into_iter().flatten().filter(is_given).filter(is_of_file);
-            calls.map(move |call| LaunchPlace { place, caller: Some(Caller { call, argument: number }) })
+            let defines = |file: usize| self.functions.get(function).into_iter().flatten().any(|own| own.file == file);
+            let is_of_function = move |call: &&FilePlace| call.file == place.file || !defines(call.file);
+            let calls = self.calls.get(function).into_iter().flatten().filter(gives_kernel).filter(is_of_function);
+            calls.map(move |call| LaunchPlace { place, caller: Some(Caller { call, argument: *parameter }) })
         })
     }
 
-    /// The launches by a parameter of the function around them, with the function's name and the
-    /// number of the parameter. Where a function launches by address or by name, as the toolkit has
-    /// it, those by name tell as much.
-    fn parameter_launches(&self) -> impl Iterator<Item = (&FilePlace, &str, usize)> {
-        let found = self.parameter_launches.get_or_init(|| {
-            let mut names: Vec<&String> = self.launches.keys().collect();
-            names.sort();
-            let places = names.into_iter().flat_map(|name| self.launches[name].iter().map(move |place| (name, place)));
-            let of_parameter = |(name, place): (&String, &FilePlace)| {
-                let (function, number) = Evaluation::new(self).parameter(name, &Scope::new(place))?;
+    /// Finds all launches by a parameter. If a function launches by name or by address, as the
+    /// toolkit has it, the launches by name are enough.
+    fn find_parameter_launches(&self) -> Vec<ParameterLaunch> {
+        let mut names: Vec<&String> = self.launches.keys().collect();
+        names.sort();
+        let mut launches = Vec::new();
+        for name in names {
+            for place in &self.launches[name] {
+                let parameter = Evaluation::new(self).parameter(name, &Scope::new(place));
+                let Some((node, parameter)) = parameter else { continue };
                 let text = &self.files[place.file].text;
-                let own_name = declared(function.child_by_field_name("declarator")?, text);
-                Some((place.clone(), own_name.to_owned(), number))
-            };
-            let all: Vec<(FilePlace, String, usize)> = places.filter_map(of_parameter).collect();
-            let is_by_name = |place: &FilePlace| self.node(place).is_some_and(|node| launch_shape(node).is_some());
-            let named: Vec<bool> = all.iter().map(|(place, ..)| is_by_name(place)).collect();
-            let has_named = |function: &str, number: usize| {
-                all.iter().zip(&named).any(|((_, of, at), named)| *named && of == function && *at == number)
-            };
-            let kept = all.iter().zip(&named).filter(|((_, of, at), named)| **named || !has_named(of, *at));
-            kept.map(|(launch, _)| launch.clone()).collect()
-        });
-        found.iter().map(|(place, function, number)| (place, function.as_str(), *number))
+                let function = node.child_by_field_name("declarator").map_or("", |node| declared(node, text));
+                let is_by_name = self.node(place).is_some_and(|node| launch_shape(node).is_some());
+                launches.push(ParameterLaunch {
+                    place: place.clone(),
+                    function: function.to_owned(),
+                    parameter,
+                    is_by_name,
+                });
+            }
+        }
+        let by_name = launches.iter().filter(|launch| launch.is_by_name);
+        let functions: BTreeSet<String> = by_name.map(|launch| launch.function.clone()).collect();
+        launches.retain(|launch| launch.is_by_name || !functions.contains(&launch.function));
+        launches
     }
 
     fn is_in_device_code(&self, place: &FilePlace) -> bool {

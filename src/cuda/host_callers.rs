@@ -65,8 +65,8 @@ impl<'p> Evaluation<'p> {
 }
 
 impl Evaluation<'_> {
-    /// Where a member of a structure, as `p.n`, has its value in what the structure is made of:
-    /// `P p = {1, 2}`, `P p(1, 2)` or `P p = P(1, 2)`, with a value for each field.
+    /// Finds the value of a member, such as `p.n`, in the list that its structure is initialized
+    /// with: `P p = {1, 2}`, `P p(1, 2)` or `P p = P(1, 2)`, with a value for each field.
     pub(super) fn listed_member(&self, whole: &str, scope: &Scope) -> Option<FilePlace> {
         let object = base_name(whole);
         let member = whole.strip_prefix(object)?.strip_prefix('.')?;
@@ -102,7 +102,7 @@ fn member_of(argument: &str, member: &str) -> Option<String> {
     is_variable(object).then(|| format!("{object}{member}"))
 }
 
-/// The parameters of a function in order.
+/// Lists the parameters of a function in order.
 fn parameters(function: Node<'_>) -> Vec<Node<'_>> {
     let mut declarator = function.child_by_field_name("declarator");
     while let Some(node) = declarator.filter(|node| node.kind() != "function_declarator") {
@@ -122,7 +122,7 @@ pub(super) fn parameter_names(function: Node<'_>, text: &str) -> Vec<String> {
     parameters(function).into_iter().map(name).collect()
 }
 
-/// Whether the last parameter of a function stands for any number of arguments.
+/// Returns whether the last parameter of a function takes any number of arguments.
 pub(super) fn has_pack(function: Node<'_>) -> bool {
     parameters(function).last().is_some_and(|last| last.kind().starts_with("variadic"))
 }

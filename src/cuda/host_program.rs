@@ -31,9 +31,8 @@ pub struct HostProgram {
     pub(super) enumerations: HashMap<String, String>,
     pub(super) structures: HashMap<String, Vec<Structure>>,
     pub(super) launches: HashMap<String, Vec<FilePlace>>,
-    /// The launches by a parameter of the function around them, found when they are asked for: the
-    /// launch, the function and the number of the parameter.
-    pub(super) parameter_launches: OnceCell<Vec<(FilePlace, String, usize)>>,
+    /// The launches by a parameter, found when they are asked for.
+    pub(super) parameter_launches: OnceCell<Vec<ParameterLaunch>>,
     /// The first launch of each kernel that is not compiled, as messages name it.
     left_out: HashMap<String, String>,
 }
@@ -82,6 +81,17 @@ pub(super) struct HostFile {
 pub(super) struct FilePlace {
     pub file: usize,
     pub range: Range<usize>,
+}
+
+/// A launch of the kernel that a parameter of the function around it names.
+pub(super) struct ParameterLaunch {
+    pub place: FilePlace,
+    /// The function's name.
+    pub function: String,
+    /// The number of the parameter.
+    pub parameter: usize,
+    /// Whether it is `kernel<<<...>>>`, not a launch by address.
+    pub is_by_name: bool,
 }
 
 /// A value that a variable is given.

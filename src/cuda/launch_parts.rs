@@ -1,4 +1,4 @@
-//! A launch in host code -> its grid, block, shared memory and arguments in the text.
+//! Finds grid, block, shared memory and arguments of a launch in host code, as expressions of its text.
 
 use super::host_callers::{has_pack, parameter_names};
 use super::host_evaluation::{Evaluation, Scope};
@@ -59,8 +59,8 @@ impl HostProgram {
         Some(parts)
     }
 
-    /// The arguments with those that a call has for the pack of its function: `args...` and
-    /// `std::forward<A>(args)...`.
+    /// Replaces `args...` and `std::forward<A>(args)...` by the arguments that a call gives the pack
+    /// of its function.
     fn with_pack<'p>(
         &'p self,
         passed: Vec<PassedArgument<'p>>,

@@ -5,6 +5,7 @@
 //! runtime's functions are calls of nvtune's, and the text that defines these in the stub file,
 //! which the host code includes at its end. Sources that call none of them stay as they are.
 
+use super::insertion::with_insertions;
 use memchr::memmem;
 use std::fmt::Write;
 
@@ -43,11 +44,11 @@ const CONFIGURED: &str = "cudaLaunchKernelExC";
 /// The template of the toolkit that calls [`CONFIGURED`].
 const TEMPLATE: &[u8] = b"cudaLaunchKernelEx";
 
-/// What all these names begin with.
-const BEGIN: &str = "cudaLaunchKernel";
+/// The prefix of all these names.
+const NAME_PREFIX: &str = "cudaLaunchKernel";
 
-/// What cudafe++ writes into the body of each kernel template's wrapper, in the place of a launch.
-const OF_WRAPPER: &[u8] = b"cudaLaunchKernel(0, 0, 0, 0, 0, 0);}";
+/// The call in the body of each kernel template's wrapper. cudafe++ writes it, and nothing makes it.
+const WRAPPER_CALL: &[u8] = b"cudaLaunchKernel(0, 0, 0, 0, 0, 0);}";
 
 /// The functions have this behind their names if each thread has a default stream of its own
 /// (cuda_runtime_api.h, `__CUDART_API_PTSZ`).
@@ -58,7 +59,7 @@ const STREAM_PER_THREAD: &str = "_ptsz";
 pub struct LaunchesByAddress {
     /// The host code with the calls renamed.
     pub host_code: Vec<u8>,
-    /// The names that it had for functions of [`FUNCTIONS`], with the function's index.
+    /// The renamed functions: index in [`FUNCTIONS`] and previous name.
     renamed: Vec<(usize, String)>,
 }
 
@@ -87,20 +88,11 @@ impl LaunchesByAddress {
         if !is_called_outside(host_code, &headers?) {
             return None;
         }
-        insertions.sort_by_key(|(place, _)| *place);
-        let mut text = Vec::with_capacity(host_code.len() + 1024);
-        let mut copied = 0;
-        for (place, inserted) in insertions {
-            text.extend_from_slice(&host_code[copied..place]);
-            text.extend_from_slice(inserted.as_bytes());
-            copied = place;
-        }
-        text.extend_from_slice(&host_code[copied..]);
-        Some(Self { host_code: text, renamed })
+        Some(Self { host_code: with_insertions(host_code, insertions), renamed })
     }
 
-    /// Returns the text for the very beginning of the stub file: from there on the functions have
-    /// the runtime's names again. `cudaLaunchKernel` of a source with a stream per thread would
+    /// Returns the first lines of the stub file, which give the functions the runtime's names
+    /// again. `cudaLaunchKernel` of a source with a stream per thread would
     /// otherwise be an inline function of the host code, whose call is renamed.
     pub(super) fn names(&self) -> String {
         let mut text = String::new();
@@ -158,7 +150,7 @@ impl LaunchesByAddress {
     }
 }
 
-/// The name of the function that host code calls in place of one of the runtime's.
+/// Returns the name of the function that host code calls in place of one of the runtime's.
 fn replacement(name: &str) -> String {
     format!("__nvtune_{name}")
 }
@@ -188,12 +180,12 @@ fn folder_of_line(text: &[u8]) -> Option<Vec<u8>> {
     Some(file[..=memchr::memrchr(b'/', file)?].to_vec())
 }
 
-/// Returns whether files that are not below a folder call a function that launches by address. No
-/// if they have a function or a member of such a name: that must keep its name.
+/// Returns whether files outside a folder call a function that launches by address. Returns `false`
+/// if they have a function or a member of such a name, because that must keep its name.
 fn is_called_outside(text: &[u8], folder: &[u8]) -> bool {
     let (mut is_inside, mut is_called) = (false, false);
     let mut looked_at = 0;
-    for place in memmem::find_iter(text, BEGIN) {
+    for place in memmem::find_iter(text, NAME_PREFIX) {
         if let Some(file) = text[looked_at..place].rsplit(|&byte| byte == b'\n').find_map(named_file) {
             is_inside = file.starts_with(folder);
         }
@@ -201,12 +193,12 @@ fn is_called_outside(text: &[u8], folder: &[u8]) -> bool {
         let length = text[place..].iter().take_while(|byte| is_of_name(**byte)).count();
         let name = &text[place..place + length];
         let is_part = text[..place].last().copied().is_some_and(is_of_name);
-        if is_inside || is_part || text[place..].starts_with(OF_WRAPPER) {
+        if is_inside || is_part || text[place..].starts_with(WRAPPER_CALL) {
             continue;
         }
         let plain = name.strip_suffix(STREAM_PER_THREAD.as_bytes()).unwrap_or(name);
         if FUNCTIONS.iter().any(|function| function.name.as_bytes() == plain) {
-            if !is_use(&text[..place]) {
+            if !is_plain_use(&text[..place]) {
                 return false;
             }
             is_called = true;
@@ -216,9 +208,9 @@ fn is_called_outside(text: &[u8], folder: &[u8]) -> bool {
     is_called
 }
 
-/// Returns whether a name behind this text is used as that of a function of no class and no
-/// namespace, and is not declared.
-fn is_use(text: &[u8]) -> bool {
+/// Returns whether the name after this text is used, not declared, and is no member of a class or
+/// a namespace.
+fn is_plain_use(text: &[u8]) -> bool {
     let mut before = text.trim_ascii_end();
     // Lines that say where the next ones are from.
     while let Some(line) = before.rsplit(|&byte| byte == b'\n').next().filter(|line| line.starts_with(b"#")) {

@@ -9,6 +9,7 @@ mod header;
 mod header_kernel;
 mod header_lines;
 mod header_text;
+mod insertion;
 mod launch_by_address;
 mod stub_file;
 

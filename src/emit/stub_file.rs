@@ -3,6 +3,7 @@
 
 use super::capture::{Capture, StubArgument};
 use super::dispatch::{Dispatch, entry_key};
+use super::insertion::{Insertion, with_insertions};
 use super::launch_by_address::LaunchesByAddress;
 use super::{capture, dispatch};
 use crate::cuda::brackets::{split_at_commas, text_in_parentheses, text_inside};
@@ -42,9 +43,6 @@ pub struct RewrittenStubs {
 
 /// The line of a stub file that includes the macros and functions of launch stubs.
 const LAUNCH_HEADER: &str = "#include \"crt/host_runtime.h\"\n";
-
-/// A byte offset in the file, and the text to insert there.
-type Insertion = (usize, String);
 
 /// Returns the stub file with these changes. A stub with a problem stays as it is. Of host code
 /// that launches kernels `by_address`, too, each changed stub is one that these launches find.
@@ -99,15 +97,7 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText], by_address: Option<&Launch
         insertions.insert(0, (head, by_address.runtime()));
         insertions.push((end, by_address.functions(&listed)));
     }
-    insertions.sort_by_key(|(place, _)| *place);
-    let mut text = String::new();
-    let mut copied = 0;
-    for (place, inserted) in insertions {
-        text += &file[copied..place];
-        text += &inserted;
-        copied = place;
-    }
-    text += &file[copied..];
+    let text = String::from_utf8_lossy(&with_insertions(file.as_bytes(), insertions)).into_owned();
     RewrittenStubs { text, problems }
 }
 

@@ -177,7 +177,6 @@ impl Finals<'_> {
                 samples_by_contender.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
             let Some((index, ratio)) = settled(&reference, samples) else { break };
             let (winner, _) = samples_by_contender.remove(index);
-            decision.grid_limit = None;
             let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
                 decision.winner = winner.row;
                 if winner.unrefined.is_some() {

@@ -1,11 +1,11 @@
 //! Launches by address: they are recorded as those by name are, and keep their attributes.
 
-use super::{check, recorded_program_says};
+use super::{check, recorded_program_and_output};
 use expect_test::expect;
 
 #[test]
 fn launches_by_address_are_recorded_and_keep_their_attributes() {
-    let (folder, printed) = recorded_program_says(include_str!("by_address.cu"));
+    let (folder, printed) = recorded_program_and_output(include_str!("by_address.cu"));
     expect![[r#"
         _Z8advancediPf grid 2 1 1 block 128 1 1 shared 0
         _Z8advancediPf grid 4 1 1 block 256 1 1 shared 0 with attributes
